@@ -101,6 +101,10 @@ func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
 		"--cluster-signing-cert-file=" + folder.Cert("ca"),
 		"--cluster-signing-key-file=" + folder.Key("ca"),
 		"--controller-start-interval=0s",
+		// How often a controller may ask, a second; the garbage collector twice as often, as it asks twice for each object, and a
+		// thousand Clusters leave five thousand.
+		"--kube-api-qps=200",
+		"--kube-api-burst=200",
 		// A kind that is new is known to the controller of quotas after half a minute, and counted when it looks next.
 		"--resource-quota-sync-period=30s",
 		"--profiling=false",

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -22,7 +23,7 @@ import (
 func Parse(text []byte) (Configuration, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+	if err := decode(text, &c); err != nil {
 		return Configuration{}, invalid(err)
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {
@@ -32,6 +33,16 @@ func Parse(text []byte) (Configuration, error) {
 		return Configuration{}, invalid(err)
 	}
 	return c, nil
+}
+
+// decode reads YAML. Its error names where in the file each unknown setting is.
+func decode(text []byte, into *Configuration) error {
+	content, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	unknown, err := json.UnmarshalStrict(content, into)
+	return errors.Join(append(unknown, err)...)
 }
 
 func invalid(err error) error {

@@ -41,6 +41,9 @@ func TestDefaultsAreWhatIsPrinted(t *testing.T) {
 func TestParse(t *testing.T) {
 	for name, test := range map[string]struct{ text, want, reason string }{
 		"unknown field":    {head + "nodez: {}\n", "nodez", "a misspelt limit would not hold"},
+		"where it is":      {head + "management: {audit: {policy: {kind: Policy, rules: [{level: None}]}}}\n", `unknown field "management.audit.policy.kind"`, "a policy is often pasted"},
+		"another case":     {head + "Nodes: {}\n", `unknown field "Nodes"`, "settings are written as the pages write them"},
+		"several unknown":  {head + "nodez: {}\nnodes: {cpuz: 1}\n", `unknown field "nodes.cpuz"`, "all of them are named"},
 		"unknown version":  {"apiVersion: config.slipway.dev/v1\nkind: Configuration\n", "set apiVersion", "it may mean something else"},
 		"no version":       {"nodes: {}\n", "set apiVersion", ""},
 		"twice":            {head + "nodes: {cpus: 1}\nnodes: {cpus: 2}\n", "nodes", "one of them would be lost"},

@@ -163,7 +163,7 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 		return change{}, err
 	}
 	c.Seconds = time.Since(from.at).Seconds()
-	if err := s.settle(ctx); err != nil {
+	if _, err := s.settle(ctx); err != nil {
 		return change{}, err
 	}
 	to, err := s.mark(ctx)

@@ -44,7 +44,7 @@ func parseOptions(args []string) (options, error) {
 	f.BoolVar(&o.changes, "changes", true, "change the class of the clusters, where they have one: a label, then a template")
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long to watch the clusters idle; 0: not at all")
 	f.DurationVar(&o.patience, "patience", 30*time.Minute, "for how long, in all, to wait before a measurement while the host gives the processors to others")
-	f.StringVar(&o.profiles, "profiles", "", "folder that exists, to write profiles (pprof) of both processes to")
+	f.StringVar(&o.profiles, "profiles", "", "folder to write profiles (pprof) of both processes to; what is measured meanwhile is dearer")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -67,6 +67,11 @@ func run(ctx context.Context, o options) error {
 	t, err := template.Read(o.manifest)
 	if err != nil {
 		return err
+	}
+	if o.profiles != "" {
+		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
+			return err
+		}
 	}
 	r := report{OfClass: t.OfClass, OnMachines: t.OnMachines}
 	if r.Machine, err = machine.Describe(ctx, o.binary); err != nil {

@@ -34,6 +34,7 @@ type measurement struct {
 	// ReconcileP99 is of the Machine controller, while the clusters came up.
 	ReconcileP99    float64         `json:"reconcile_p99_seconds"`
 	DeletionSeconds float64         `json:"deletion_seconds"` // until no Cluster and no Machine is left
+	LeftSeconds     float64         `json:"leftover_seconds"` // from then on, until the garbage collector had deleted the rest
 	Deletion        deletion        `json:"deletion"`
 	Changes         *changes        `json:"changes,omitempty"` // of the class, where the fleet has one
 	Growth          []growth        `json:"growth,omitempty"`

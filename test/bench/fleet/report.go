@@ -88,6 +88,7 @@ func (r report) lines() []line {
 		{"idle: writes, leases apart", func(m measurement) float64 { return m.IdleWrites }, goal(nil, at(100, 0), nil)},
 		{"idle, % of a core", func(m measurement) float64 { return m.IdleCPU }, goal(at(100, 3), nil, at(100, 5))},
 		{"deletion of all, s", func(m measurement) float64 { return m.DeletionSeconds }, goal(at(100, 40), nil, at(100, 40))},
+		{"what is left to the garbage collector, s", func(m measurement) float64 { return m.LeftSeconds }, at(1000, 60)},
 		{"deletion: manager, CPU s per cluster", per(func(m measurement) float64 { return m.Deletion.ManagerCPU }), nil},
 		{"deletion: API server, CPU s per cluster", per(func(m measurement) float64 { return m.Deletion.ServerCPU }), nil},
 		{"deletion: API writes per cluster", func(m measurement) float64 { return m.Deletion.Writes }, nil},

@@ -144,13 +144,13 @@ func (s *stage) begin(ctx context.Context) (mark, error) {
 }
 
 // settle waits until nothing is written any more. What follows at once is over when it looks for the first time: each look at
-// the API server's metrics takes some of the time that is measured.
-func (s *stage) settle(ctx context.Context) error {
+// the API server's metrics takes some of the time that is measured. When the last write was is known within such a look.
+func (s *stage) settle(ctx context.Context) (last time.Time, err error) {
 	if err := settle.Pause(ctx, echo); err != nil {
-		return err
+		return last, err
 	}
-	_, _, err := settle.Wait(ctx, s.pair.Config, settle.Quiet, s.within(settleWithin))
-	return err
+	_, last, err = settle.Wait(ctx, s.pair.Config, settle.Quiet, s.within(settleWithin))
+	return last, err
 }
 
 // comeUp makes all clusters and waits until they are Available and nothing is written any more. What they share is made before, and is no
@@ -162,7 +162,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 	if err := errors.Join(err, template.Create(ctx, s.client, shared)); err != nil {
 		return err
 	}
-	if err := s.settle(ctx); err != nil {
+	if _, err := s.settle(ctx); err != nil {
 		return err
 	}
 	before, err := s.begin(ctx)
@@ -179,7 +179,7 @@ func (s *stage) comeUp(ctx context.Context) error {
 	}
 	s.found.WallSeconds = time.Since(before.at).Seconds()
 	s.say("all Available after %.1f s; waiting until they have settled …", s.found.WallSeconds)
-	if err := s.settle(ctx); err != nil {
+	if _, err := s.settle(ctx); err != nil {
 		return err
 	}
 	after, err := s.mark(ctx)
@@ -346,7 +346,7 @@ func (s *stage) scaleTo(ctx context.Context, from, to int) (growth, error) {
 		return growth{}, err
 	}
 	took := time.Since(before.at)
-	if err := s.settle(ctx); err != nil {
+	if _, err := s.settle(ctx); err != nil {
 		return growth{}, err
 	}
 	after, err := s.mark(ctx)
@@ -385,10 +385,13 @@ func (s *stage) remove(ctx context.Context) error {
 			return fmt.Errorf("%d %s are left: %w", left, plural, err)
 		}
 	}
-	s.found.DeletionSeconds = time.Since(before.at).Seconds()
-	if err := s.settle(ctx); err != nil {
+	gone := time.Now()
+	s.found.DeletionSeconds = gone.Sub(before.at).Seconds()
+	last, err := s.settle(ctx)
+	if err != nil {
 		return err
 	}
+	s.found.LeftSeconds = max(0, last.Sub(gone).Seconds())
 	after, err := s.mark(ctx)
 	if err != nil {
 		return err
