@@ -370,6 +370,19 @@ func (u user) delete(t *testing.T) {
 	})
 	(<-done).wants(t, cli.ExitOK, "is gone after")
 	u.run(t.Context(), "delete", "cluster", "demo").wants(t, cli.ExitNotFound, "there are: first, late")
+	u.run(t.Context(), "delete", "cluster", "--all", "first").wants(t, cli.ExitInvalid, "leave out first, or --all")
+	u.run(t.Context(), "delete", "cluster", "--all").wants(t, cli.ExitInvalid, "in namespace default: first, late", "Delete? [y/N]", "nothing was changed")
+	if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &clusterv1.Cluster{}); err != nil {
+		t.Errorf("deleted without a yes: %v", err)
+	}
+	u.run(t.Context(), "delete", "cluster", "--all", "--yes", "--wait-timeout", "0").wants(t, cli.ExitOK, `Cluster "late" is being deleted.`)
+	for _, name := range []string{"first", "late"} {
+		cluster := &clusterv1.Cluster{}
+		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, cluster); client.IgnoreNotFound(err) != nil || err == nil && cluster.DeletionTimestamp == nil {
+			t.Errorf("%s is not deleted: %v", name, err)
+		}
+	}
+	u.run(t.Context(), "delete", "cluster", "--all", "-n", "kube-public").wants(t, cli.ExitOK, "There is no cluster in namespace kube-public")
 }
 
 // hold puts a finalizer on a Cluster.

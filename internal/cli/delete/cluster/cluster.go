@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
@@ -24,13 +23,18 @@ import (
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cluster CLUSTER",
+		Use:   "cluster {CLUSTER | --all}",
 		Short: "Delete a cluster with everything in it, and wait until it is gone",
 		Long: `Delete a cluster: its nodes, its control plane with all data, its network. The command asks for the
-deletion and waits until everything is gone. Interrupting the wait does not stop the deletion.`,
-		Example: "  slipway delete cluster demo",
-		Args:    argument.One("CLUSTER"),
+deletion and waits until everything is gone. Interrupting the wait does not stop the deletion. With --all it
+names the clusters of the namespace and asks first.`,
+		Example: `  slipway delete cluster demo
+  slipway delete cluster --all -n team-a`,
 	}
+	chosen := &selection{}
+	cmd.Args = chosen.args
+	cmd.Flags().BoolVar(&chosen.all, "all", false, "delete every cluster of the namespace")
+	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: do not ask")
 	connection := management.Add(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait until the cluster is gone; 0 does not wait")
@@ -41,6 +45,9 @@ deletion and waits until everything is gone. Interrupting the wait does not stop
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err
+		}
+		if chosen.all {
+			return c.Explain(chosen.runAll(cmd.Context(), e, c, *timeout))
 		}
 		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
 		return c.Explain(run(cmd.Context(), e, c, deletion{key, *timeout}))
@@ -68,14 +75,27 @@ func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) e
 	if err := creation.Delete(ctx, c.Client, d.key); err != nil {
 		return err
 	}
-	if d.timeout == 0 {
+	return await(ctx, e, c, d, awaited{first, true, start})
+}
+
+// awaited is a cluster whose deletion has been asked for: as it was before, whether it was there, and when.
+type awaited struct {
+	first tree.Snapshot
+	found bool
+	start time.Time
+}
+
+func await(ctx context.Context, e env.Env, c *management.Connection, d deletion, a awaited) error {
+	if a.found && d.timeout == 0 {
 		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
 		return nil
 	}
-	if err := wait(ctx, e, c, d, first); err != nil {
-		return err
+	if a.found {
+		if err := wait(ctx, e, c, d, a.first); err != nil {
+			return err
+		}
 	}
-	return gone(e, d, start)
+	return gone(e, d, a.start)
 }
 
 func gone(e env.Env, d deletion, start time.Time) error {

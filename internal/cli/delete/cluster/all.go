@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// selection is which clusters are deleted: those that are named, or all of the namespace.
+type selection struct{ all, yes bool }
+
+// args demands one name, or with --all none.
+func (s *selection) args(cmd *cobra.Command, args []string) error {
+	switch {
+	case s.all && len(args) > 0:
+		return fault.New(fault.Invalid, "Usage", "--all deletes every cluster of the namespace: leave out %s, or --all", strings.Join(args, " "))
+	case s.all:
+		return nil
+	}
+	return argument.One("CLUSTER")(cmd, args)
+}
+
+// runAll deletes the clusters that there are in a namespace now: asked for are all at once, waited for is one after the other.
+func (s *selection) runAll(ctx context.Context, e env.Env, c *management.Connection, timeout time.Duration) error {
+	var list clusterv1.ClusterList
+	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	var names []string
+	for _, cluster := range list.Items {
+		names = append(names, cluster.Name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		_, err := fmt.Fprintf(e.Out, "There is no cluster in namespace %s.\n", c.Namespace)
+		return err
+	}
+	_, _ = fmt.Fprintf(e.Err, "To be deleted, with all data, in namespace %s: %s\n", c.Namespace, strings.Join(names, ", "))
+	if !s.yes {
+		if err := e.Confirm("delete"); err != nil {
+			return err
+		}
+	}
+	start := e.Now()
+	before := map[string]tree.Snapshot{}
+	for _, name := range names {
+		key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+		first, err := tree.Read(ctx, c.Client, key, tree.Options{})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			continue // just now
+		}
+		before[name] = first
+		if err := creation.Delete(ctx, c.Client, key); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		first, found := before[name]
+		d := deletion{client.ObjectKey{Namespace: c.Namespace, Name: name}, max(timeout-e.Now().Sub(start), time.Second)}
+		if timeout == 0 {
+			d.timeout = 0
+		}
+		if err := await(ctx, e, c, d, awaited{first, found, start}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
