@@ -43,6 +43,9 @@ if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
 			if err != nil {
 				return err
 			}
+			if err := checkRollout(a.rest); err != nil {
+				return err
+			}
 			path, err := kubeconfig(e, a)
 			if err != nil {
 				return err
