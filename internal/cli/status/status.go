@@ -1,7 +1,7 @@
 // Package status is the verb "status".
 //
 // Does: says what runs: the management cluster and each hosted control plane,
-// since when, versions, ports, memory.
+// since when, versions, ports, memory; and how many clusters are simulated, where the API answers.
 //
 // Never: starts or changes anything, nor needs the API to answer.
 //
@@ -10,6 +10,7 @@ package status
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -18,7 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -31,6 +34,8 @@ type Status struct {
 	State      State            `json:"state"`
 	Management *Management      `json:"management,omitempty"` // nil where it does not run
 	Planes     []process.Status `json:"hostedControlPlanes"`
+	// Simulated is how many simulated clusters there are; nil: the API does not say.
+	Simulated *int `json:"simulatedClusters,omitempty"`
 	// Encryption is how Secrets of the management cluster are stored.
 	Encryption Encryption `json:"encryption"`
 }
@@ -84,7 +89,7 @@ func Command(e env.Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	format := output.Flag(cmd.Flags())
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := e.DataDir(dataDir)
 		if err != nil {
 			return err
@@ -92,6 +97,9 @@ func Command(e env.Env) *cobra.Command {
 		s, err := Collect(dir)
 		if err != nil {
 			return err
+		}
+		if s.State == Running {
+			s.Simulated = simulated(cmd.Context(), e, dataDir)
 		}
 		start := "slipway up -d"
 		if usual, err := e.DataDir(""); err != nil || usual != dir {
@@ -165,10 +173,42 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		_, _ = fmt.Fprintf(w, "\nStart it with: %s\n", start)
 	}
 	if len(s.Planes) == 0 {
-		_, err := fmt.Fprintln(w, "\nNo hosted control plane runs as a process; simulated ones are in \"slipway get clusters\".")
+		_, _ = fmt.Fprintln(w, "\nNo hosted control plane runs as a process.")
+	} else if err := planes(w, s.Planes, now); err != nil {
 		return err
 	}
-	return planes(w, s.Planes, now)
+	if s.Simulated != nil {
+		_, _ = fmt.Fprintf(w, "\nSimulated clusters, which need no process: %d; \"slipway get clusters -A\" lists them.\n", *s.Simulated)
+	}
+	return nil
+}
+
+// patience is how long it may take to count what is simulated: all else is known without the API.
+const patience = 3 * time.Second
+
+// simulated counts the simulated clusters; nil: the API does not say.
+func simulated(ctx context.Context, e env.Env, dataDir string) *int {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := (&management.Flags{DataDir: dataDir}).Connect(e)
+	if err != nil {
+		return nil
+	}
+	var list infrav1.LocalClusterList
+	if c.Client.List(ctx, &list) != nil {
+		return nil
+	}
+	return countSimulated(list.Items)
+}
+
+func countSimulated(clusters []infrav1.LocalCluster) *int {
+	n := 0
+	for _, c := range clusters {
+		if c.Spec.Backend.Simulated != nil {
+			n++
+		}
+	}
+	return &n
 }
 
 func (e Encryption) text() string {
