@@ -81,10 +81,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addHealth(mgr); err != nil {
 		return err
 	}
-	if cfg.Ready != nil {
-		if err := mgr.Add(afterCaches{mgr: mgr, ready: cfg.Ready}); err != nil {
-			return err
-		}
+	if err := mgr.Add(afterCaches{mgr: mgr, ready: cfg.becameReady}); err != nil {
+		return err
 	}
 	return mgr.Start(ctx)
 }
@@ -200,6 +198,14 @@ func addHealth(mgr manager.Manager) error {
 		return err
 	}
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
+}
+
+// becameReady says that the manager works: in the log for people, and to the program that started it.
+func (c Config) becameReady() {
+	c.Log.Info("ready: the webhooks answer and the controllers run")
+	if c.Ready != nil {
+		c.Ready()
+	}
 }
 
 // afterCaches tells that the caches are filled, which is when the controllers begin.
