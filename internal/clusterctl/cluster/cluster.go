@@ -85,6 +85,7 @@ func enumerate(names []string) string {
 func CheckName(name string) error {
 	problems := validation.IsDNS1123Label(name)
 	if len(name) > maxName {
+		problems = slices.DeleteFunc(problems, func(p string) bool { return p == validation.MaxLenError(validation.DNS1123LabelMaxLength) })
 		problems = append(problems, fmt.Sprintf("must have at most %d characters, so that the names made from it fit into labels", maxName))
 	}
 	if len(problems) == 0 {

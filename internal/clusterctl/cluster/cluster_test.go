@@ -85,6 +85,7 @@ func TestCheckName(t *testing.T) {
 		"upper case": {"names of the API are lower case", "Demo", "lowercase RFC 1123 label"},
 		"dot":        {"the name becomes a label value and part of host names", "a.b", "must not contain dots"},
 		"empty":      {"an empty argument comes from an empty variable", "", "cannot be the name"},
+		"very long":  {"one limit is enough", strings.Repeat("a", 64), "of a cluster: must have at most 50 characters"},
 		"long":       {"names made from it must fit too", strings.Repeat("a", 51), "at most 50 characters"},
 	}
 	for name, tc := range cases {

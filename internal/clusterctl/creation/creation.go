@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,7 +130,7 @@ func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 		case err != nil:
 			return err
 		}
-		if err := w.Apply(ctx, nil, o); err != nil {
+		if err := apply(ctx, w, o); err != nil {
 			return namespaced(o, err)
 		}
 	}
@@ -151,12 +152,27 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 	for _, through := range []client.Client{client.NewDryRunClient(c), c} {
 		w := kube.NewWriter(through, manager)
 		for _, o := range objects {
-			if err := w.Apply(ctx, nil, o); err != nil {
+			if err := apply(ctx, w, o); err != nil {
 				return namespaced(o, err)
 			}
 		}
 	}
 	return nil
+}
+
+// apply applies an object with a copy of it, as `kubectl create --save-config` makes it: `kubectl apply` of a manifest that has the same
+// object finds what was applied last, and does not warn.
+func apply(ctx context.Context, w *kube.Writer, o *unstructured.Unstructured) error {
+	plain, saved := o.DeepCopy(), o.DeepCopy()
+	if plain.GetAnnotations() == nil {
+		plain.SetAnnotations(map[string]string{})
+	}
+	text, err := plain.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encoding %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	kube.Annotate(saved, corev1.LastAppliedConfigAnnotation, new(string(text)))
+	return w.Apply(ctx, nil, saved)
 }
 
 func absent(ctx context.Context, r client.Reader, o, first *unstructured.Unstructured) error {

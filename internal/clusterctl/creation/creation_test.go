@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,6 +149,14 @@ func TestApply(t *testing.T) {
 					}
 					if len(asked.DryRun) == 0 {
 						made++
+					}
+					data, err := p.Data(o)
+					applied := &unstructured.Unstructured{}
+					if err != nil || applied.UnmarshalJSON(data) != nil {
+						t.Fatalf("%v: %s", err, data)
+					}
+					if saved := applied.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; !strings.Contains(saved, `"name":"`+o.GetName()+`"`) || strings.Contains(saved, "last-applied") {
+						t.Errorf("kubectl apply would warn of %s: it has %q", o.GetName(), saved)
 					}
 					return nil
 				},
