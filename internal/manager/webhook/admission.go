@@ -48,14 +48,14 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	}
 	out := admission.Request{New: create(), Gates: r.opts.Gates, Policy: r.opts.Policy, KubernetesVersions: r.opts.KubernetesVersions, DryRun: req.DryRun != nil && *req.DryRun}
 	if err := json.Unmarshal(req.Object.Raw, out.New); err != nil {
-		return out, fmt.Errorf("reading the object: %w", err)
+		return out, unreadable("the object", err)
 	}
 	if len(req.OldObject.Raw) == 0 {
 		return out, nil
 	}
 	out.Old = create()
 	if err := json.Unmarshal(req.OldObject.Raw, out.Old); err != nil {
-		return out, fmt.Errorf("reading the object as it was: %w", err)
+		return out, unreadable("the object as it was", err)
 	}
 	return out, nil
 }

@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// unreadable says why an object cannot be read: of a value of another type than its field has, as a version without quotes in YAML, with
+// the field and what to do.
+func unreadable(what string, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) || wrong.Field == "" {
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	advice := ""
+	if wrong.Type.Kind() == reflect.String && (wrong.Value == "number" || wrong.Value == "bool") {
+		advice = "; write it in quotes"
+	}
+	return fmt.Errorf("%s has %s where %s belongs%s", wrong.Field, jsonKind(wrong.Value), goKind(wrong.Type), advice)
+}
+
+// jsonKind is what encoding/json calls a value, for people.
+func jsonKind(value string) string {
+	switch value {
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + value
+}
+
+func goKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "an object"
+	}
+	return "a number"
+}
