@@ -380,10 +380,21 @@ func TestAllowedFlagsExist(t *testing.T) {
 	}
 }
 
+// freeEndpoint is an address where nothing listens.
+func freeEndpoint(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
 // A control plane is not started with data that a newer version wrote, or without the data that it had.
 func TestWorkloadDataIsGuarded(t *testing.T) {
 	c := config()
-	c.Version = buildinfo.Kubernetes()
+	c.Version, c.Endpoint = buildinfo.Kubernetes(), freeEndpoint(t) // that of config() is another cluster's where one runs
 	for name, test := range map[string]struct{ recorded, reason string }{
 		"newer": {"v99.0.0", workload.ReasonDataVersion}, "gone": {c.Version, workload.ReasonDataMissing},
 	} {
