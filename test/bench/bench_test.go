@@ -250,11 +250,12 @@ func TestIdleFigures(t *testing.T) {
 			{Verb: "GET", Resource: "nodes"}: 30, {Verb: "GET"}: 1000,
 		},
 		during: 20 * time.Second,
-		memory: procfs.Memory{Anonymous: 500e6, File: 300e6},
+		memory: procfs.Memory{Anonymous: 500e6, File: 300e6}, hosted: procfs.Memory{Anonymous: 200e6, Share: 250e6},
 	}
 	want := map[string]float64{
 		"idle.cluster.cpu": 10, "idle.cluster.writes": 0.75, "idle.cluster.leases": 0.5, "idle.cluster.reads": 1.5, "idle.cluster.hosted": 20,
 		"memory.cluster": 800, "memory.cluster.heap": 500, "memory.cluster.file": 300, "memory.cluster.hosted": 300,
+		"memory.cluster.hosted.heap": 200, "memory.cluster.hosted.share": 250,
 	}
 	got := map[string]float64{}
 	for _, f := range append(idleFigures(populated(), i), memoryFigures(populated(), i)...) {

@@ -28,6 +28,7 @@ type idleness struct {
 	asked         requests.Counts
 	during        time.Duration // between the two times that the API server was asked for its counts
 	memory        procfs.Memory // of the processes of the management cluster and the manager, at the end
+	hosted        procfs.Memory // of hosted control planes, at the end
 }
 
 // measureIdle watches the installation for a while.
@@ -69,7 +70,7 @@ func (s *stage) observe(ctx context.Context) (idleness, error) {
 	if i.after, err = s.probe.read(); err != nil {
 		return i, err
 	}
-	if i.memory, err = s.probe.memory(); err != nil {
+	if i.memory, i.hosted, err = s.probe.memory(); err != nil {
 		return i, err
 	}
 	later, err := settle.Counts(ctx, s.config)
@@ -89,9 +90,12 @@ func memoryFigures(where situation, i idleness) []result.Figure {
 		{Name: "memory." + where.name + ".file", Title: "  of it pages of files, the binary first of all", Unit: result.Megabytes, Value: mb(i.memory.File)},
 	}
 	if i.after.Hosted.Memory > 0 {
-		out = append(out, result.Figure{
-			Name: "memory." + where.name + ".hosted", Title: "memory of the hosted control plane, idle", Unit: result.Megabytes, Value: mb(i.after.Hosted.Memory),
-		})
+		out = append(out,
+			result.Figure{Name: "memory." + where.name + ".hosted", Title: "memory of the hosted control plane, idle", Unit: result.Megabytes, Value: mb(i.after.Hosted.Memory)},
+			result.Figure{Name: "memory." + where.name + ".hosted.heap", Title: "  of it heap and stacks", Unit: result.Megabytes, Value: mb(i.hosted.Anonymous)},
+			result.Figure{
+				Name: "memory." + where.name + ".hosted.share", Title: "  its share, where processes share the binary", Unit: result.Megabytes, Value: mb(i.hosted.Share),
+			}.AtMost(272)) // 260 MiB
 	}
 	return out
 }

@@ -41,26 +41,25 @@ func (p *probe) read() (usage, error) {
 	return u, nil
 }
 
-// memory is that of the management cluster and the manager.
-func (p *probe) memory() (procfs.Memory, error) {
-	var sum procfs.Memory
+// memory is that of the management cluster and the manager, and of the hosted control planes.
+func (p *probe) memory() (own, hosted procfs.Memory, err error) {
 	all, err := procfs.Read(p.proc)
 	if err != nil {
-		return sum, err
+		return own, hosted, err
 	}
 	below := map[int]bool{}
 	for _, one := range all.Tree(p.pid) {
-		if below[one.Parent] || p.isHosted(one.PID) {
-			below[one.PID] = true
-			continue
-		}
 		m, err := procfs.ReadMemory(p.proc, one.PID)
 		if err != nil {
-			return sum, err
+			return own, hosted, err
 		}
-		sum.Resident, sum.Anonymous, sum.File = sum.Resident+m.Resident, sum.Anonymous+m.Anonymous, sum.File+m.File
+		if below[one.Parent] || p.isHosted(one.PID) {
+			below[one.PID], hosted = true, hosted.Add(m)
+		} else {
+			own = own.Add(m)
+		}
 	}
-	return sum, nil
+	return own, hosted, nil
 }
 
 // isHosted reports whether a process was started as a hosted control plane. Between fork and exec a process has the

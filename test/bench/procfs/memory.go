@@ -14,6 +14,8 @@ type Memory struct {
 	Resident  int64 // all of it
 	Anonymous int64 // heap and stacks: what no file backs
 	File      int64 // pages of files, of the program's own binary first of all; the kernel can drop them
+	// Share is Resident with a part alone of each page that several processes use: all shares together are what the processes take.
+	Share int64
 }
 
 // ReadMemory reads the memory of one process of proc, the file system at /proc.
@@ -26,7 +28,20 @@ func ReadMemory(proc fs.FS, pid int) (Memory, error) {
 	if err != nil {
 		return Memory{}, fmt.Errorf("memory of process %d: %w", pid, err)
 	}
-	return Memory{Resident: values[0], Anonymous: values[1], File: values[2]}, nil
+	maps, err := fs.ReadFile(proc, strconv.Itoa(pid)+"/smaps_rollup")
+	if err != nil {
+		return Memory{}, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	share, err := kilobytes(maps, "Pss")
+	if err != nil {
+		return Memory{}, fmt.Errorf("memory of process %d: %w", pid, err)
+	}
+	return Memory{Resident: values[0], Anonymous: values[1], File: values[2], Share: share[0]}, nil
+}
+
+// Add returns both together.
+func (m Memory) Add(o Memory) Memory {
+	return Memory{Resident: m.Resident + o.Resident, Anonymous: m.Anonymous + o.Anonymous, File: m.File + o.File, Share: m.Share + o.Share}
 }
 
 // kilobytes finds lines like "VmRSS:   1234 kB" and returns bytes, in the order of the names.

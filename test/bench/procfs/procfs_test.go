@@ -89,14 +89,16 @@ func TestArguments(t *testing.T) {
 
 func TestReadMemory(t *testing.T) {
 	proc := fstest.MapFS{
-		"10/status": {Data: []byte("Name:\tslipway\nVmHWM:\t  900 kB\nVmRSS:\t  300 kB\nRssAnon:\t 200 kB\nRssFile:\t 100 kB\nThreads:\t9\n")},
-		"11/status": {Data: []byte("Name:\tkthread\n")},
+		"10/status":       {Data: []byte("Name:\tslipway\nVmHWM:\t  900 kB\nVmRSS:\t  300 kB\nRssAnon:\t 200 kB\nRssFile:\t 100 kB\nThreads:\t9\n")},
+		"10/smaps_rollup": {Data: []byte("55d0-7ffc ---p 00000000 00:00 0 [rollup]\nRss:  300 kB\nPss:  250 kB\nPss_Dirty: 1 kB\n")},
+		"11/status":       {Data: []byte("Name:\tkthread\n")},
+		"13/status":       {Data: []byte("VmRSS:\t  300 kB\nRssAnon:\t 200 kB\nRssFile:\t 100 kB\n")},
 	}
 	got, err := procfs.ReadMemory(proc, 10)
-	if diff := cmp.Diff(procfs.Memory{Resident: 300 << 10, Anonymous: 200 << 10, File: 100 << 10}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(procfs.Memory{Resident: 300 << 10, Anonymous: 200 << 10, File: 100 << 10, Share: 250 << 10}, got); diff != "" || err != nil {
 		t.Errorf("memory: %v (-want +got):\n%s", err, diff)
 	}
-	for _, pid := range []int{11, 12} {
+	for _, pid := range []int{11, 12, 13} {
 		if _, err := procfs.ReadMemory(proc, pid); err == nil {
 			t.Errorf("memory of process %d, which has none: no error", pid)
 		}
