@@ -9,6 +9,7 @@ package rotate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -110,7 +111,13 @@ func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key 
 		return err
 	}
 	work := consent.Work{
-		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) },
+		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error {
+			err := order.Run(ctx, of.Namespace, p)
+			if errors.Is(err, context.Canceled) {
+				order.Say("The rotation stands where it is; the same command continues it.")
+			}
+			return err
+		},
 		Done: func(took string) string {
 			return fmt.Sprintf("The authority of cluster %s is replaced after %s; what the old one signed is refused. Everyone needs a new kubeconfig: "+
 				"slipway get kubeconfig %s, also with --user for persons. Programs outside of the cluster that have the old certificate need the new one.", key.Name, took, key.Name)

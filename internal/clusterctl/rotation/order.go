@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,10 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 	if o.New == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
 		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
 	}
-	if o.New != nil {
-		if state.Phase != None {
-			return Plan{}, fault.New(fault.Invalid, ReasonNotNow, "a rotation of the authority of cluster %q is under way: run the command without --certificate and --key to continue it", cluster.Name)
-		}
+	if o.New != nil && state.Phase != None && !bytes.Equal(o.New.Cert.Raw, state.next().Cert.Raw) {
+		return Plan{}, fault.New(fault.Invalid, ReasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
+	}
+	if o.New != nil && state.Phase == None {
 		if err := state.checkNew(*o.New); err != nil {
 			return Plan{}, err
 		}

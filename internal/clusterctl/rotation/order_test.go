@@ -34,7 +34,7 @@ func TestPrepare(t *testing.T) { // CP-15
 		"a user's":                 {func(s *Snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, false, "give the new authority with --certificate and --key"},
 		"a user's, and a new one":  {func(s *Snapshot) { s.Secret.Type = corev1.SecretTypeTLS }, true, ""},
 		"under way":                {in(t, TrustBoth, false), false, ""},
-		"under way, and a new one": {in(t, TrustBoth, false), true, "is under way: run the command without --certificate"},
+		"under way, and a new one": {in(t, TrustBoth, false), true, "to another one is under way: run the command without --certificate"},
 		"a KubeadmControlPlane":    {func(s *Snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "KubeadmControlPlane" }, false, "kubeadm knows one authority at a time"},
 		"another control plane":    {func(s *Snapshot) { s.Cluster.Spec.ControlPlaneRef.Kind = "OtherControlPlane" }, false, "its kind is \"OtherControlPlane\""},
 	} {
@@ -54,6 +54,23 @@ func TestPrepare(t *testing.T) { // CP-15
 		if w.secret().ResourceVersion != before.ResourceVersion {
 			t.Errorf("%s: the Secret was changed", name)
 		}
+	}
+}
+
+// The same command line continues what it has begun.
+func TestGivenAgain(t *testing.T) {
+	w := newWorld(t)
+	pair := another(t, "")
+	order := w.order()
+	order.New = &pair
+	for _, phase := range []Phase{None, TrustBoth, NewSigns, NewAlone} {
+		p, err := order.Prepare(t.Context(), w.cluster())
+		if err != nil || p.Phase != phase || p.New == nil || p.New.SHA256 != certificate(pair.Cert).SHA256 {
+			t.Fatalf("%s: %+v, %v", phase, p, err)
+		}
+		s, err := order.read(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"})
+		must(t, err)
+		must(t, order.act(t.Context(), s, Install{phase}))
 	}
 }
 

@@ -100,6 +100,14 @@ func Read(secret *corev1.Secret) (State, error) {
 	return s, nil
 }
 
+// next is the new authority of a rotation that is under way.
+func (s State) next() pki.Pair {
+	if s.Phase == TrustBoth {
+		return s.other
+	}
+	return s.signer
+}
+
 // takeOther takes the second certificate, if the key is its key.
 func (s *State) takeOther(cert, key []byte) bool {
 	if len(key) == 0 {
