@@ -30,6 +30,7 @@ const (
 	EnvClient         = "EXTENSION_CLIENT_NAME"
 	EnvMetricsAddress = "EXTENSION_METRICS_ADDRESS"
 	EnvShutdownDelay  = "EXTENSION_SHUTDOWN_DELAY"
+	EnvQuiet          = "EXTENSION_QUIET"
 )
 
 // Config says how to serve. The zero value serves at [DefaultAddress] with a certificate made on the spot.
@@ -81,6 +82,8 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	// Log receives a line for every call; nil: slog's default.
 	Log *slog.Logger
+	// Quiet logs calls that were answered at debug: whoever made them shows them, as "slipway extension run" does.
+	Quiet bool
 	// Listening and MetricsListening, where set, are called with the address once it is listened at.
 	Listening, MetricsListening func(net.Addr)
 
@@ -94,7 +97,7 @@ func FromEnv(getenv func(string) string) Config {
 	c := Config{
 		Address: getenv(EnvAddress), CertFile: getenv(EnvCertFile), KeyFile: getenv(EnvKeyFile), CertDir: getenv(EnvCertDir),
 		CAFile: getenv(EnvCAFile), ClientCAFile: getenv(EnvClientCA), ClientName: getenv(EnvClient),
-		MetricsAddress: getenv(EnvMetricsAddress),
+		MetricsAddress: getenv(EnvMetricsAddress), Quiet: getenv(EnvQuiet) == "true",
 	}
 	if text := getenv(EnvShutdownDelay); text != "" {
 		d, err := time.ParseDuration(text)

@@ -272,3 +272,27 @@ func TestTimeoutOfTheCaller(t *testing.T) {
 		}
 	}
 }
+
+// Where the caller shows each call, the extension logs those that were refused alone.
+func TestQuiet(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		var log bytes.Buffer
+		x := newExtension(t, create(func(context.Context, *hooksv1.BeforeClusterCreateRequest, *hooksv1.BeforeClusterCreateResponse) {}))
+		cfg := extension.FromEnv(func(name string) string {
+			if name == extension.EnvQuiet && quiet {
+				return "true"
+			}
+			return ""
+		})
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		call := func(body string) string {
+			log.Reset()
+			x.HandlerOf(cfg).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", group+"beforeclustercreate/before-create", strings.NewReader(body)))
+			return log.String()
+		}
+		good := call(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest"}`)
+		if bad := call("{"); strings.Contains(good, "msg=answered") == quiet || bad == "" {
+			t.Errorf("quiet %v: %q, and of one that was refused %q", quiet, good, bad)
+		}
+	}
+}

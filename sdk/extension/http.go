@@ -34,19 +34,24 @@ func Log(ctx context.Context) *slog.Logger {
 // Handler serves the hooks, without TLS and health endpoints; log receives a line for every call, nil is slog's
 // default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own,
 // which have to limit the time that a request may take to arrive: [http.Server.ReadTimeout].
-func (x *Extension) Handler(log *slog.Logger) http.Handler { return x.handler(log, nil) }
+func (x *Extension) Handler(log *slog.Logger) http.Handler { return x.handler(Config{Log: log}) }
 
-// handler is [Extension.Handler] with [Config.Propagate].
-func (x *Extension) handler(log *slog.Logger, propagate func(context.Context, http.Header) context.Context) http.Handler {
+// handler is [Extension.Handler] with [Config.Propagate] and [Config.Quiet].
+func (x *Extension) handler(cfg Config) http.Handler {
+	log, propagate := cfg.Log, cfg.Propagate
 	if log == nil {
 		log = slog.Default()
+	}
+	answered := slog.LevelInfo
+	if cfg.Quiet {
+		answered = slog.LevelDebug
 	}
 	x.deprecated.Do(func() { x.warnDeprecated(log) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if propagate != nil {
 			r = r.WithContext(propagate(r.Context(), r.Header))
 		}
-		x.serve(w, r, log)
+		x.serve(w, r, voice{log, answered})
 	})
 }
 
@@ -60,7 +65,13 @@ func (x *Extension) warnDeprecated(log *slog.Logger) {
 	}
 }
 
-func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
+// voice is what is logged with, and the level of the line of a call that was answered.
+type voice struct {
+	log      *slog.Logger
+	answered slog.Level
+}
+
+func (x *Extension) serve(w http.ResponseWriter, r *http.Request, v voice) {
 	rt, ok := x.routes[r.URL.Path]
 	if !ok {
 		http.Error(w, "no handler is served at "+r.URL.Path+"; the Discovery hook names those that are", http.StatusNotFound)
@@ -74,7 +85,7 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logg
 	began := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	trace, traced := traceIn(r.Header)
-	log = log.With(said("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body), "trace_id", trace.TraceID)...)
+	log := v.log.With(said("hook", rt.hook.ID.Hook, "handler", rt.handler.Name, "object", recording.Object(body), "trace_id", trace.TraceID)...)
 	if err != nil {
 		x.refuse(w, refusal{rt, log, fmt.Errorf("reading the request: %w", err)})
 		return
@@ -93,7 +104,7 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, log *slog.Logg
 	result := settle(rt, answer, log)
 	x.metrics.done(rt, result, time.Since(began))
 	log.With(said("result", result, "message", answer.response.GetMessage())...).
-		Info("answered", "duration", time.Since(began).Round(time.Microsecond))
+		Log(ctx, v.answered, "answered", "duration", time.Since(began).Round(time.Microsecond))
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer.response); err != nil {
 		log.Warn("the response was not written", "error", err)

@@ -13,7 +13,7 @@ import (
 // endpoints is what is served at the address of the hooks.
 func (x *Extension) endpoints(cfg Config, stopping *atomic.Bool) (http.Handler, error) {
 	inner := http.NewServeMux()
-	inner.Handle("/", x.handler(cfg.Log, cfg.Propagate))
+	inner.Handle("/", x.handler(cfg))
 	if err := addRoutes(inner, cfg.Routes); err != nil {
 		return nil, err
 	}

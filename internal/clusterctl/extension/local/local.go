@@ -82,6 +82,7 @@ func Start(ctx context.Context, o Options) (*Extension, error) {
 	x.cmd = exec.Command(o.Command[0], o.Command[1:]...)
 	x.cmd.Env = append(Clean(o.Environment),
 		extension.EnvAddress+"="+x.URL.Host, "EXTENSION_PORT="+x.URL.Port(),
+		extension.EnvQuiet+"=true", // each call is shown by who runs it
 		extension.EnvCertFile+"="+filepath.Join(x.dir, "tls.crt"), extension.EnvKeyFile+"="+filepath.Join(x.dir, "tls.key"))
 	x.cmd.Stdout, x.cmd.Stderr = o.Out, o.Out
 	x.cmd.WaitDelay = time.Second // what a grandchild left open must not hold us
