@@ -99,6 +99,9 @@ func (l *live) start(name, address string, days int) backend.ControlPlane {
 			l.Fatal(err)
 		}
 		run, alive, err := l.folder(name).ReadRun()
+		if err == nil && st.Ready && st.Config == cfg.Hash() && run.Config != cfg.Hash() {
+			l.Fatalf("it is ready, and what answers is the process of before: %+v", st)
+		}
 		if err == nil && alive && st.Ready && st.PID == run.PID && run.Config == cfg.Hash() {
 			return st
 		}

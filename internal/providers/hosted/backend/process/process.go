@@ -93,8 +93,10 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	if alive && run.Config == p.hashes[name] { // of the process that lives now, and of no earlier one
 		only = run.Only
 	}
+	// What was seen last may be the process of before. One of an earlier release may not say how it was started.
+	current := p.hashes[name] == "" || alive && st.PID == run.PID && (run.Config == "" || run.Config == p.hashes[name])
 	return backend.ControlPlane{
-		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
+		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready && current, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
 		Restarts: st.Restarts, LastExit: st.LastExit, Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
 	}, nil
 }
