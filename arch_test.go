@@ -70,7 +70,7 @@ func imports(s source) []string {
 
 // layers from the bottom to the top. A package may import packages of its own layer and of those below.
 var layers = [][]string{
-	{"internal/fault", "internal/condition", "internal/version", "internal/naming", "internal/buildinfo", "internal/subnet", "internal/freebind", "internal/jsonpatch", "internal/componentflag", "internal/componentfile", "internal/heap", "internal/pacing", "internal/pause", "internal/redact", "internal/providerset", "internal/plane/datadir", "internal/plane/ownuser", "internal/plane/pki", "sdk", "api"},
+	{"internal/fault", "internal/condition", "internal/version", "internal/naming", "internal/buildinfo", "internal/subnet", "internal/freebind", "internal/jsonpatch", "internal/componentflag", "internal/componentfile", "internal/heap", "internal/pacing", "internal/pause", "internal/redact", "internal/visible", "internal/providerset", "internal/plane/datadir", "internal/plane/ownuser", "internal/plane/pki", "sdk", "api"},
 	{"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/crdschema", "internal/cloudconfig", "internal/nodemeta", "internal/ownership", "internal/policy", "internal/kubeconfig", "internal/snapshots", "internal/recovery"},
 	{"internal/kube", "internal/membership", "internal/relay", "internal/machines", "internal/link", "internal/remote", "internal/drain", "internal/hook", "internal/inplace", "internal/journey", "internal/loop", "internal/whatif", "internal/authority", "internal/etcd"},
 	{"internal/controllers", "internal/providers", "config", "internal/plane", "internal/balancer", "internal/simulated", "internal/nodeimage", "internal/gobuild", "internal/releases", "images", "examples"},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/visible"
 )
 
 // Env is passed to every Command builder.
@@ -40,7 +41,7 @@ type Env struct {
 
 // System is the environment of the running process.
 func System() Env {
-	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
+	return Env{In: os.Stdin, Out: guard(os.Stdout), Err: guard(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
 }
 
 // Confirm asks on standard error whether to do something, and reads one line. Everything but a yes is an error.
@@ -57,9 +58,30 @@ func (e Env) Confirm(what string) error {
 	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
 }
 
+// guarded is a terminal on which text of others is shown and not obeyed.
+type guarded struct {
+	*visible.Writer
+	file *os.File
+}
+
+func guard(f *os.File) io.Writer {
+	if !term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return guarded{visible.NewWriter(f), f}
+}
+
+// Raw is the terminal behind a writer, for what draws on it and cleans the text itself (package visible); else the writer.
+func Raw(w io.Writer) io.Writer {
+	if g, ok := w.(guarded); ok {
+		return g.file
+	}
+	return w
+}
+
 // Terminal tells whether w is a terminal.
 func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

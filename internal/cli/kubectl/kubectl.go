@@ -86,7 +86,7 @@ func run(e env.Env, args []string, path string) error {
 	}
 	// kubectl handles signals itself, or wants to be ended by them.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
-	streams := genericiooptions.IOStreams{In: e.In, Out: e.Out, ErrOut: e.Err}
+	streams := genericiooptions.IOStreams{In: e.In, Out: env.Raw(e.Out), ErrOut: env.Raw(e.Err)}
 	if err := cli.RunNoErrOutput(build(streams, args)); err != nil {
 		cmdutil.CheckErr(err)
 	}

@@ -24,7 +24,7 @@ type Screen struct {
 // Of returns what w can show.
 func Of(e env.Env, w io.Writer) Screen {
 	s := decide(e.Getenv, env.Terminal(w))
-	if f, ok := w.(*os.File); ok && s.Live {
+	if f, ok := env.Raw(w).(*os.File); ok && s.Live {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			s.Width = width
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/slipwayhq/slipway/internal/visible"
 )
 
 // detailInterval is how often Plain says anew what is seen of a step that is not done: what a wait looks like may change with
@@ -40,7 +42,7 @@ func (p *Plain) Show(steps []Step) {
 	now := p.now()
 	at := Elapsed(now.Sub(p.start))
 	for _, s := range steps {
-		s.Detail = cut(s.Detail, detailLength, "…")
+		s.Detail = cut(visible.Text(s.Detail), detailLength, "…")
 		last, known := p.last[s.Name]
 		switch {
 		case !known || last.step.Done != s.Done:
@@ -104,6 +106,7 @@ func (l *Live) Show(steps []Step) {
 		widest = max(widest, utf8.RuneCountInString(s.Name))
 	}
 	for _, s := range steps {
+		s.Name, s.Detail = visible.Text(s.Name), visible.Text(s.Detail)
 		at := elapsed
 		if ended, ok := l.ended[s.Name]; s.Done && ok {
 			at = ended

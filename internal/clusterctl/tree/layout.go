@@ -3,6 +3,8 @@ package tree
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/slipwayhq/slipway/internal/visible"
 )
 
 // narrowest is the width of the message column below which wrapping does more harm than good.
@@ -11,6 +13,11 @@ const narrowest = 30
 // String lays the lines out: every column as wide as its widest cell, two spaces between columns, none at the
 // end of a line. Messages stand in the last column, or below their row where the terminal is too narrow for that.
 func (t *table) String() string {
+	for _, l := range t.lines {
+		for i, c := range l.cells {
+			l.cells[i] = visible.Text(c)
+		}
+	}
 	widths := t.widths()
 	columns := columns{widths: widths, painted: 5} // STATUS
 	if t.style.Deprecated {

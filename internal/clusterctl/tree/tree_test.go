@@ -86,3 +86,13 @@ func TestHeadline(t *testing.T) {
 		})
 	}
 }
+
+// What an object says is no order to the terminal, colours or not.
+func TestTextOfOthers(t *testing.T) {
+	root := &tree.Object{Kind: "Cluster", Name: "c", Missing: "gone\x1b[2J\x1b[Hall is well"}
+	for _, color := range []bool{false, true} {
+		if out := tree.Render(root, tree.Style{Now: now(), Color: color}); !strings.Contains(out, `gone\x1b[2J\x1b[Hall is well`) {
+			t.Errorf("colour %t: %q", color, out)
+		}
+	}
+}

@@ -83,24 +83,23 @@ const templatesFollow = 10 * time.Second
 
 // templateProblem says which template blocks the creation of Machines, empty: none.
 func templateProblem(s Snapshot) string {
-	for _, template := range s.Templates.Unusable() {
-		if templatesAwaited(s) > 0 {
-			return fmt.Sprintf("Waiting for %s %s to be created", template.Ref.Kind, template.Ref.Name)
-		}
-		return template.Blocker()
+	unusable := s.Templates.Unusable()
+	switch {
+	case len(unusable) == 0:
+		return ""
+	case templatesAwaited(s) > 0:
+		return fmt.Sprintf("Waiting for %s %s to be created", unusable[0].Ref.Kind, unusable[0].Ref.Name)
 	}
-	return ""
+	return unusable[0].Blocker()
 }
 
 // templatesAwaited is how much longer a template that does not exist is no problem yet.
 func templatesAwaited(s Snapshot) time.Duration {
-	for _, template := range s.Templates.Unusable() {
-		if template.Object.Problem != "" || s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)) != "" {
-			return 0
-		}
-		return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
+	unusable := s.Templates.Unusable()
+	if len(unusable) == 0 || unusable[0].Object.Problem != "" || s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)) != "" {
+		return 0
 	}
-	return 0
+	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
 }
 
 // decideRollout scales the MachineSets as package rollout plans.

@@ -57,7 +57,7 @@ what it should be and has a message, unless another row says the same.`,
 			return c.Explain(err)
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
-			_, err := io.WriteString(w, tree.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
+			_, err := io.WriteString(env.Raw(w), tree.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
 			return err
 		})
 	}

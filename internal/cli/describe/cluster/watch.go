@@ -65,6 +65,6 @@ func show(e env.Env, root *tree.Object, style tree.Style, shown string) (string,
 	case shown != "":
 		text = "\n" + text
 	}
-	_, err := io.WriteString(e.Out, text)
+	_, err := io.WriteString(env.Raw(e.Out), text)
 	return state, err
 }
