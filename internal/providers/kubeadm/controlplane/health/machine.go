@@ -12,7 +12,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/etcd"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
@@ -251,7 +250,7 @@ func MemberProblem(e workload.Etcd, node string) string {
 		return "The etcd member reports: " + strings.Join(status.Errors, ", ")
 	case status.ClusterID != e.ClusterID():
 		return "The etcd member is of another etcd cluster than the others"
-	case !sameMembers(status.Members, e.Members):
+	case !workload.SameMembers(status.Members, e.Members):
 		return "The etcd member knows other members than the others"
 	}
 	return ""
@@ -264,16 +263,4 @@ func alarmsText(alarms []string) string {
 		text += ": the database has reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"
 	}
 	return text
-}
-
-func sameMembers(a, b []etcd.Member) bool {
-	ids := func(ms []etcd.Member) []uint64 {
-		var out []uint64
-		for _, m := range ms {
-			out = append(out, m.ID)
-		}
-		slices.Sort(out)
-		return out
-	}
-	return slices.Equal(ids(a), ids(b))
 }

@@ -181,10 +181,19 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server
 	return out
 }
 
-// readEtcd asks one of the members for the list, then each of those about itself, all at once. One that is no member any more would be
+// readEtcd asks the members. If one joins or leaves meanwhile, they are asked once more: what they say would speak of different members.
+func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
+	out := r.readEtcdOnce(ctx, s, q)
+	if out.Problem == "" && out.isTorn() {
+		out = r.readEtcdOnce(ctx, s, q)
+	}
+	return out
+}
+
+// readEtcdOnce asks one of the members for the list, then each of those about itself, all at once. One that is no member any more would be
 // silent until the time of the call is over, so that it is not asked. Without a quorum there is no list that is agreed on; then it is the
 // one that a member knows which answers.
-func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
+func (r Reader) readEtcdOnce(ctx context.Context, s State, q Request) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
 	asked := s.answering(slices.Concat(q.Nodes, q.Leaving))
 	for _, node := range slices.Concat(q.Nodes, q.Leaving) {

@@ -34,6 +34,8 @@ type world struct {
 	members []etcd.Member
 	// noQuorum: the members do not agree on anything, though one may still see a leader.
 	noQuorum, seesLeader bool
+	// known is what each member says of the members, joining what they are once the list was read for the first time; nil: nothing happens.
+	known, joining []etcd.Member
 
 	silent map[string]bool // members and API servers by Node that do not answer
 	asked  []string        // Nodes whose members were connected to
@@ -65,7 +67,11 @@ func (a asked) Members(context.Context) ([]etcd.Member, error) {
 	if a.noQuorum {
 		return nil, fault.New(fault.Unreachable, "EtcdNoLeader", "the etcd cluster has no leader")
 	}
-	return a.members, nil
+	members := a.members
+	if a.joining != nil {
+		a.world.members, a.world.known, a.world.joining = a.joining, a.joining, nil
+	}
+	return members, nil
 }
 
 func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
@@ -78,7 +84,7 @@ func (a asked) Status(_ context.Context, node string) (etcd.Status, error) {
 	if a.noQuorum && !a.seesLeader {
 		return etcd.Status{ID: 1, ClusterID: 7, Members: a.members}, nil
 	}
-	return etcd.Status{ID: 1, ClusterID: 7, Leader: 1}, nil
+	return etcd.Status{ID: 1, ClusterID: 7, Leader: 1, Members: a.known}, nil
 }
 
 func (asked) MoveLeader(context.Context, uint64) error   { return errors.New("it is only read") }
@@ -197,6 +203,36 @@ func TestRead(t *testing.T) { // KC-12, KC-13, KC-14, KC-24, KC-33
 				}
 			}
 		})
+	}
+}
+
+// A member that joins while the others are asked makes none of them unhealthy: they are asked again, and once alone where they do not agree.
+func TestMemberThatJoins(t *testing.T) { // KC-13
+	two := []etcd.Member{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}}
+	three := append(slices.Clone(two), etcd.Member{ID: 3, Name: "c"})
+	for name, c := range map[string]struct {
+		w     world
+		asked int
+		want  []etcd.Member
+	}{
+		"joins":          {world{members: two, joining: three}, 5, three},
+		"nothing":        {world{members: two, known: two}, 2, two},
+		"do not agree":   {world{members: two, known: three}, 4, two},
+		"do not say":     {world{members: two}, 2, two},
+		"leaves":         {world{members: three, joining: two}, 5, two},
+		"without quorum": {world{members: two, known: three, noQuorum: true}, 3, two},
+	} {
+		w := &c.w
+		w.client = fake.NewClientBuilder().WithObjects(kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue)).Build()
+		got, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
+			Nodes: []string{"a", "b", "c"}, Managed: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got.Etcd.Members); diff != "" || len(w.statuses) != c.asked {
+			t.Errorf("%s: asked %v (-want +got)\n%s", name, w.statuses, diff)
+		}
 	}
 }
 

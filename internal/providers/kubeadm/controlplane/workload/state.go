@@ -106,6 +106,30 @@ func (e Etcd) Silent(node string) string {
 	return e.Statuses[node].Problem
 }
 
+// isTorn reports whether a member that answers knows other members than the list has: one joined or left while they were asked, or they
+// do not agree.
+func (e Etcd) isTorn() bool {
+	for _, s := range e.Statuses {
+		if len(s.Members) > 0 && !SameMembers(s.Members, e.Members) {
+			return true
+		}
+	}
+	return false
+}
+
+// SameMembers reports whether two lists have the same members.
+func SameMembers(a, b []etcd.Member) bool {
+	ids := func(ms []etcd.Member) []uint64 {
+		var out []uint64
+		for _, m := range ms {
+			out = append(out, m.ID)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(ids(a), ids(b))
+}
+
 // Leader is the Node of the leader, as the members see it; empty: not known.
 func (e Etcd) Leader() string {
 	for _, s := range e.Statuses {
