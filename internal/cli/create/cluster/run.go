@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/hostversion"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
@@ -100,8 +101,8 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 		return nil, nil, err
 	}
 	if c != nil {
-		if err := checkHost(datadir.Dir(c.DataDir), chosen, f.version); err != nil {
-			return nil, nil, err
+		if lacks := hostversion.Lacks(datadir.Dir(c.DataDir), chosen, f.version); lacks != "" {
+			return nil, nil, usage("--kubernetes-version: %s", lacks)
 		}
 	}
 	want := manifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}

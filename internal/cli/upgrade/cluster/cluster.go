@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/hostversion"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
@@ -23,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/clusterctl/upgrade"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // Command builds the verb.
@@ -88,9 +90,18 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	if err != nil {
 		return err
 	}
-	plan, err := f.plan(ctx, c, found)
+	used, err := classOf(ctx, c, found)
 	if err != nil {
 		return err
+	}
+	plan, err := upgrade.Of(found, used.ClusterClass, f.to)
+	if err != nil {
+		return err
+	}
+	for _, step := range plan.Steps {
+		if lacks := hostversion.Lacks(datadir.Dir(c.DataDir), used, step.Version); lacks != "" && step.ControlPlane {
+			return fault.New(fault.Invalid, "VersionMissing", "the control plane of cluster %q cannot be upgraded to %s: %s", name, step.Version, lacks)
+		}
 	}
 	images := lacks(ctx, c, found, plan)
 	if f.dryRun {
@@ -121,15 +132,12 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	return f.wait(ctx, e, c, plan)
 }
 
-func (f *flags) plan(ctx context.Context, c *management.Connection, s tree.Snapshot) (upgrade.Plan, error) {
-	used := class.Class{ClusterClass: &clusterv1.ClusterClass{}}
+// classOf is the class of the Cluster; an empty one where it has none.
+func classOf(ctx context.Context, c *management.Connection, s tree.Snapshot) (class.Class, error) {
 	if topology := s.Cluster.Spec.Topology; topology.IsDefined() {
-		var err error
-		if used, err = class.Find(ctx, c.Client, s.Cluster.Namespace, topology.ClassRef); err != nil {
-			return upgrade.Plan{}, err
-		}
+		return class.Find(ctx, c.Client, s.Cluster.Namespace, topology.ClassRef)
 	}
-	return upgrade.Of(s, used.ClusterClass, f.to)
+	return class.Class{ClusterClass: &clusterv1.ClusterClass{}}, nil
 }
 
 func show(w io.Writer, plan upgrade.Plan) error {

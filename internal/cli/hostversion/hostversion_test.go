@@ -1,18 +1,18 @@
-package cluster
+package hostversion_test
 
 import (
-	"strings"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/hostversion"
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // What the host cannot run is refused before anything is written, where it is known what the host has.
-func TestCheckHost(t *testing.T) {
+func TestLacks(t *testing.T) {
 	find := func(name string) class.Class {
 		c, err := class.Find(t.Context(), nil, "default", clusterv1.ClusterClassRef{Name: name})
 		if err != nil {
@@ -31,9 +31,8 @@ func TestCheckHost(t *testing.T) {
 		"nothing behind it":      {t.TempDir(), "simulated", "v1.99.0", ""},
 		"it runs in node images": {t.TempDir(), "kubeadm", "v1.99.0", ""},
 	} {
-		err := checkHost(datadir.Dir(tc.dir), find(tc.class), tc.version)
-		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", name, err)
+		if got := hostversion.Lacks(datadir.Dir(tc.dir), find(tc.class), tc.version); got != tc.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

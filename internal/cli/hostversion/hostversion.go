@@ -1,0 +1,32 @@
+// Package hostversion says which Kubernetes versions the host of a management cluster cannot run.
+//
+// Does: compares what a Cluster of a class is to have with the versions in the data directory ([Lacks]), so that verbs can refuse before
+// anything is written.
+//
+// Never: asks the management cluster. Of one on another host nothing is known: there the control plane says it.
+//
+// Read first: [Lacks].
+package hostversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/class"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/releases"
+)
+
+// Lacks says what the host lacks for control planes of a class, and what adds it; empty: nothing, as far as is known. An empty folder is
+// that of another host.
+func Lacks(dir datadir.Dir, of class.Class, version string) string {
+	if dir == "" || !of.RunsOnHost() {
+		return ""
+	}
+	have := releases.Local(dir.Kubernetes()).Versions()
+	if slices.Contains(have, version) {
+		return ""
+	}
+	return fmt.Sprintf("this host has Kubernetes %s and not %s; `slipway versions add %s` adds it", strings.Join(have, ", "), version, version)
+}
