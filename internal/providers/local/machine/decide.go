@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -222,7 +223,12 @@ func decideStart(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(Create{Name: s.Name, Image: s.Terms.Image, Why: "it exists and does not run"})
-	waitForRunning(s, p, reasonRestarting, "The machine "+s.Name+" is being started")
+	text := "The machine " + s.Name + " is being started"
+	if s.Host.Detail != "" {
+		text = fmt.Sprintf("The machine %s does not keep running (%s), and is started again; where it ends each time, its image %s is no node image: see slipway image list",
+			s.Name, s.Host.Detail, s.Terms.Image)
+	}
+	waitForRunning(s, p, reasonRestarting, text)
 }
 
 // startup is how long the machine takes to start; one that was lost is there at once.

@@ -681,3 +681,17 @@ func TestVersionMatches(t *testing.T) { // IM-05
 		}
 	}
 }
+
+// A machine that ends as soon as it is started says how, and what its image probably is.
+func TestMachineThatDoesNotKeepRunning(t *testing.T) {
+	for name, c := range map[string]struct{ detail, want string }{
+		"ends each time": {"it ended with exit code 0", "does not keep running (it ended with exit code 0), and is started again; where it ends each time, " +
+			"its image slipway.dev/node:v1.36.3 is no node image: see slipway image list"},
+		"has not begun": {"", "is being started"},
+	} {
+		s := snapshot(func(s *Snapshot) { s.Host = host(backend.Stopped); s.Host.Detail = c.detail })
+		if p := Decide(s); len(p.Wait) != 1 || !strings.HasSuffix(p.Wait[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, p.Wait)
+		}
+	}
+}
