@@ -211,18 +211,18 @@ func TestMemberThatJoins(t *testing.T) { // KC-13
 	two := []etcd.Member{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}}
 	three := append(slices.Clone(two), etcd.Member{ID: 3, Name: "c"})
 	for name, c := range map[string]struct {
-		w     world
+		w     *world
 		asked int
 		want  []etcd.Member
 	}{
-		"joins":          {world{members: two, joining: three}, 5, three},
-		"nothing":        {world{members: two, known: two}, 2, two},
-		"do not agree":   {world{members: two, known: three}, 4, two},
-		"do not say":     {world{members: two}, 2, two},
-		"leaves":         {world{members: three, joining: two}, 5, two},
-		"without quorum": {world{members: two, known: three, noQuorum: true}, 3, two},
+		"joins":          {&world{members: two, joining: three}, 5, three},
+		"nothing":        {&world{members: two, known: two}, 2, two},
+		"do not agree":   {&world{members: two, known: three}, 4, two},
+		"do not say":     {&world{members: two}, 2, two},
+		"leaves":         {&world{members: three, joining: two}, 5, two},
+		"without quorum": {&world{members: two, known: three, noQuorum: true}, 3, two},
 	} {
-		w := &c.w
+		w := c.w
 		w.client = fake.NewClientBuilder().WithObjects(kubeadmConfig(), node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue)).Build()
 		got, err := workload.Reader{Clusters: w, Members: w, Certificates: w, Now: func() time.Time { return now }}.Read(t.Context(), workload.Request{
 			Nodes: []string{"a", "b", "c"}, Managed: true,
