@@ -12,6 +12,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +72,11 @@ func Run(ctx context.Context, args []string, e env.Env) int {
 		return report(e.Err, err)
 	}
 	root.SetArgs(args)
-	return report(e.Err, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err != nil && e.Program != clusterctlName && strings.HasPrefix(err.Error(), "unknown command ") {
+		err = usageError(root, err)
+	}
+	return report(e.Err, err)
 }
 
 // Root builds the whole command tree.

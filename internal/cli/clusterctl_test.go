@@ -153,6 +153,7 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 	}{
 		"a verb":                    {link, "generate yaml --help", 0, "clusterctl generate yaml [flags]"},
 		"none of slipway's":         {link, "up", cli.ExitError, `unknown command "up" for "clusterctl"`},
+		"no verb":                   {binary, "frobnicate", cli.ExitInvalid, `unknown command "frobnicate" for "slipway"; see "slipway --help"`},
 		"none of slipway's, below":  {link, "get clusters", cli.ExitInvalid, `"clusterctl get" knows: kubeconfig`},
 		"flags before the verb":     {link, "-v 5 --config /nonexistent generate yaml --help", 0, "clusterctl generate yaml"},
 		"completion":                {link, "completion bash", 0, "__start_clusterctl"},

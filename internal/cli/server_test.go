@@ -371,10 +371,12 @@ func (u user) delete(t *testing.T) {
 	(<-done).wants(t, cli.ExitOK, "is gone after")
 	u.run(t.Context(), "delete", "cluster", "demo").wants(t, cli.ExitNotFound, "there are: first, late")
 	u.run(t.Context(), "delete", "cluster", "--all", "first").wants(t, cli.ExitInvalid, "leave out first, or --all")
+	u.run(t.Context(), "delete", "cluster", "first", "nosuch").wants(t, cli.ExitNotFound, "there are: first, late")
 	u.run(t.Context(), "delete", "cluster", "--all").wants(t, cli.ExitInvalid, "in namespace default: first, late", "Delete? [y/N]", "nothing was changed")
 	if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &clusterv1.Cluster{}); err != nil {
 		t.Errorf("deleted without a yes: %v", err)
 	}
+	u.run(t.Context(), "delete", "cluster", "late", "first", "--wait-timeout", "0").wants(t, cli.ExitOK, `Cluster "first" is being deleted.`, `Cluster "late" is being deleted.`)
 	u.run(t.Context(), "delete", "cluster", "--all", "--yes", "--wait-timeout", "0").wants(t, cli.ExitOK, `Cluster "late" is being deleted.`)
 	for _, name := range []string{"first", "late"} {
 		cluster := &clusterv1.Cluster{}

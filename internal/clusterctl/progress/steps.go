@@ -95,10 +95,10 @@ func hopeless(s tree.Snapshot) error {
 	return denied(s)
 }
 
-// reasonDenied is that of conditions about what the operator does not allow.
-const reasonDenied = "DeniedByPolicy"
+// refusals are the reasons of conditions about what a person has to change: the operator does not allow it, or the host does not have it.
+var refusals = []string{"DeniedByPolicy", "SubnetTaken", "NotANodeImage"}
 
-// denied names the first object that the operator's policy refuses.
+// denied names the first object that is refused.
 func denied(s tree.Snapshot) error {
 	refs := slices.SortedFunc(maps.Keys(s.Objects), func(a, b tree.Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -108,7 +108,7 @@ func denied(s tree.Snapshot) error {
 			continue
 		}
 		for _, c := range tree.ConditionsOf(s.Objects[ref]) {
-			if c.Reason == reasonDenied && c.Status == metav1.ConditionFalse {
+			if slices.Contains(refusals, c.Reason) && c.Status == metav1.ConditionFalse {
 				return fault.New(fault.Invalid, ReasonRefused, "%s %s of cluster %q is refused: %s", ref.Kind, ref.Name, s.Cluster.Name, flat(c.Message))
 			}
 		}

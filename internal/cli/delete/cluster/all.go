@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -22,7 +23,7 @@ import (
 // selection is which clusters are deleted: those that are named, or all of the namespace.
 type selection struct{ all, yes bool }
 
-// args demands one name, or with --all none.
+// args demands names, or with --all none.
 func (s *selection) args(cmd *cobra.Command, args []string) error {
 	switch {
 	case s.all && len(args) > 0:
@@ -30,18 +31,35 @@ func (s *selection) args(cmd *cobra.Command, args []string) error {
 	case s.all:
 		return nil
 	}
+	if len(args) > 1 {
+		return nil
+	}
 	return argument.One("CLUSTER")(cmd, args)
 }
 
-// runAll deletes the clusters that there are in a namespace now: asked for are all at once, waited for is one after the other.
+// runNamed deletes clusters by name, and none of them where one does not exist.
+func runNamed(ctx context.Context, e env.Env, c *management.Connection, names []string, timeout time.Duration) error {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	for _, name := range names {
+		if _, err := cluster.Get(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}); err != nil {
+			return err
+		}
+	}
+	if len(names) == 1 {
+		return run(ctx, e, c, deletion{client.ObjectKey{Namespace: c.Namespace, Name: names[0]}, timeout})
+	}
+	return runEach(ctx, e, c, names, timeout)
+}
+
+// runAll deletes the clusters that there are in a namespace now.
 func (s *selection) runAll(ctx context.Context, e env.Env, c *management.Connection, timeout time.Duration) error {
 	var list clusterv1.ClusterList
 	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
 	var names []string
-	for _, cluster := range list.Items {
-		names = append(names, cluster.Name)
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
@@ -54,6 +72,11 @@ func (s *selection) runAll(ctx context.Context, e env.Env, c *management.Connect
 			return err
 		}
 	}
+	return runEach(ctx, e, c, names, timeout)
+}
+
+// runEach deletes clusters: asked for are all at once, waited for is one after the other.
+func runEach(ctx context.Context, e env.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	start := e.Now()
 	before := map[string]tree.Snapshot{}
 	for _, name := range names {

@@ -13,7 +13,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
-	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
@@ -23,12 +22,13 @@ import (
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cluster {CLUSTER | --all}",
+		Use:   "cluster {CLUSTER... | --all}",
 		Short: "Delete a cluster with everything in it, and wait until it is gone",
 		Long: `Delete a cluster: its nodes, its control plane with all data, its network. The command asks for the
 deletion and waits until everything is gone. Interrupting the wait does not stop the deletion. With --all it
 names the clusters of the namespace and asks first.`,
 		Example: `  slipway delete cluster demo
+  slipway delete cluster f1 f2 f3
   slipway delete cluster --all -n team-a`,
 	}
 	chosen := &selection{}
@@ -49,8 +49,7 @@ names the clusters of the namespace and asks first.`,
 		if chosen.all {
 			return c.Explain(chosen.runAll(cmd.Context(), e, c, *timeout))
 		}
-		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
-		return c.Explain(run(cmd.Context(), e, c, deletion{key, *timeout}))
+		return c.Explain(runNamed(cmd.Context(), e, c, args, *timeout))
 	}
 	return cmd
 }
@@ -61,9 +60,6 @@ type deletion struct {
 }
 
 func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) error {
-	if _, err := cluster.Get(ctx, c.Client, d.key); err != nil {
-		return err
-	}
 	start := e.Now()
 	first, err := tree.Read(ctx, c.Client, d.key, tree.Options{})
 	if apierrors.IsNotFound(err) {
