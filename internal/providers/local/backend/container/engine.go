@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type Engine struct {
 	custody  *custody.Book
 	host     kernel.Host
 	paths    hostpath.Guard
+	// pod: this program runs in a Pod.
+	pod bool
 
 	// place is held while an address or a subnet is chosen and taken.
 	place sync.Mutex
@@ -72,8 +75,11 @@ func New(cfg Config) (*Engine, error) {
 	if book == nil {
 		book = custody.Labels(cfg.Instance)
 	}
-	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.ThisHost(), paths: hostpath.Guard{Reserved: cfg.Reserved}}, nil
+	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.ThisHost(), paths: hostpath.Guard{Reserved: cfg.Reserved}, pod: os.Getenv(inPod) != ""}, nil
 }
+
+// inPod is a variable that the kubelet sets in each container.
+const inPod = "KUBERNETES_SERVICE_HOST"
 
 // Close closes the connections to the engine.
 func (e *Engine) Close() error { return e.api.Close() }

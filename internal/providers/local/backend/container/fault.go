@@ -55,9 +55,7 @@ func (e *Engine) fault(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return wrapped
 	case e.unreachable(err):
-		return fault.New(fault.Unreachable, ReasonUnreachable,
-			"Docker does not answer at %s: install it or start it (systemctl start docker), and see that this user may use it; "+
-				"work continues by itself once it answers", e.api.DaemonHost()).From(wrapped)
+		return e.absent().From(wrapped)
 	case cerrdefs.IsNotFound(err):
 		return fault.New(fault.Gone, "NotFound", "Docker does not have it any more").From(wrapped)
 	case cerrdefs.IsConflict(err):
@@ -66,6 +64,18 @@ func (e *Engine) fault(doing string, err error) error {
 		return fault.New(fault.Invalid, ReasonRefused, "Docker refuses: %s", err.Error()).From(wrapped)
 	}
 	return fault.New(fault.Transient, ReasonError, "%s: %s; retrying", doing, err.Error()).From(err)
+}
+
+// absent says that Docker does not answer, and what to do where this program runs.
+func (e *Engine) absent() *fault.Fault {
+	if e.pod {
+		return fault.New(fault.Unreachable, ReasonUnreachable,
+			"Docker does not answer at %s: this manager runs in a Pod, where there is none; choose another infrastructure provider or the simulated backend, "+
+				"or make clusters with nodes in containers with slipway up on a host with Docker", e.api.DaemonHost())
+	}
+	return fault.New(fault.Unreachable, ReasonUnreachable,
+		"Docker does not answer at %s: install it or start it (systemctl start docker), and see that this user may use it; "+
+			"work continues by itself once it answers", e.api.DaemonHost())
 }
 
 // unreachable reports whether Docker did not answer. A daemon that is stopped in the middle of an answer ends the
