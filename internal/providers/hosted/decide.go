@@ -193,6 +193,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	if s.Process.Pending != "" {
 		p.Do(ChangeProcess{What: s.Process.Pending})
+		p.RecheckIn(soon) // what it leads to is seen then
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)

@@ -114,6 +114,13 @@ func TestDecideSimulated(t *testing.T) {
 	}
 }
 
+// What was made wrong with a control plane is seen at once: no event tells of an API server that answers with errors.
+func TestChangeIsSeen(t *testing.T) {
+	if p := Decide(simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "answer with errors" })); p.Recheck == 0 || p.Recheck > time.Second {
+		t.Errorf("looked at again after %s", p.Recheck)
+	}
+}
+
 func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
 	s := simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} })
 	p := Decide(s)
