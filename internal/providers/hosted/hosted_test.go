@@ -306,11 +306,17 @@ func TestConditions(t *testing.T) { // CP-12
 		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
 			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
 			"Available":      "True Available"}},
-		"not carried, with a class": {s: running(t, func(s *Snapshot) {
+		"not carried, with a class, new": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.99.0"
 			s.Plane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterNameLabel: "c"}
 		}), want: wants{
 			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.topology.version of Cluster c to one of these",
+			"Available":      "True Available"}},
+		"not carried, with a class": {s: running(t, func(s *Snapshot) { // which does not let it go back
+			s.Plane.Spec.Version, s.Plane.Status.Version = "v1.99.0", "v1.36.3"
+			s.Plane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterNameLabel: "c"}
+		}), want: wants{
+			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`",
 			"Available":      "True Available"}},
 		"rolling out": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"

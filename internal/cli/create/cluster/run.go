@@ -197,6 +197,9 @@ func (f *flags) onward(e env.Env, err error, name string) error {
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
 		_, _ = fmt.Fprintf(e.Err, "The creation of cluster %q continues; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.again())
 	}
+	if known != nil && known.Reason == progress.ReasonRefused {
+		_, _ = fmt.Fprintf(e.Err, "Cluster %q stays as it was made: correct it, or remove it with \"slipway delete cluster %s%s\".\n", name, name, f.again())
+	}
 	return err
 }
 

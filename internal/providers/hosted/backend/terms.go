@@ -103,7 +103,11 @@ func (t Terms) NotCarried(plane *hostedv1.HostedControlPlane) string {
 	if t.InPods {
 		return fmt.Sprintf("Kubernetes %s is not in the image of the manager, which has %s; set %s to it, or ask the operator to install a release of slipway with %s", want, have, field, want)
 	}
-	return fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`, or set %s to one of these", want, have, want, field)
+	text := fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`", want, have, want)
+	if at != "" && field != specVersion {
+		return text // the version of a Cluster with a class does not go back
+	}
+	return text + fmt.Sprintf(", or set %s to one of these", field)
 }
 
 // LogText says what shows the log of a control plane; empty: nothing of slipway does.
@@ -119,8 +123,10 @@ func versionField(plane *hostedv1.HostedControlPlane) string {
 	if _, owned := plane.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
 		return "spec.topology.version of Cluster " + plane.Labels[clusterv1.ClusterNameLabel]
 	}
-	return "spec.version"
+	return specVersion
 }
+
+const specVersion = "spec.version"
 
 // DeniedEndpoint returns why a control plane that chooses where it listens may not have the endpoint, empty if it may: it has one of its own,
 // or one of the ports that are kept for such control planes.

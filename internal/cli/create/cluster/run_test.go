@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// A person who does not wait any more is told what becomes of the Cluster.
+func TestOnward(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"interrupted": {context.Canceled, `The creation of cluster "demo" continues; "slipway describe cluster demo" shows how far it is.`},
+		"time is over": {fault.New(fault.Transient, progress.ReasonTimeout, "still to come"),
+			`The creation of cluster "demo" continues; "slipway describe cluster demo" shows how far it is.`},
+		"refused": {fault.New(fault.Invalid, progress.ReasonRefused, "the range is not allowed"),
+			`Cluster "demo" stays as it was made: correct it, or remove it with "slipway delete cluster demo".`},
+		"another": {errors.New("it broke"), ""},
+	} {
+		var out strings.Builder
+		f := &flags{connection: &management.Flags{}}
+		if got := f.onward(env.Env{Err: &out}, c.err, "demo"); !errors.Is(got, c.err) || strings.TrimSpace(out.String()) != c.want {
+			t.Errorf("%s: %v, %q, want %q", name, got, out.String(), c.want)
+		}
+	}
+}
