@@ -125,6 +125,15 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 		}
 	}
 	until(addons.State{NoNodes: true})
+	changes := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ctl.addons.Begin("ns.p") < want && time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+		}
+		if got := ctl.addons.Begin("ns.p"); got != want {
+			t.Fatalf("%d changes, want %d: each of the two add-ons, and nothing else concerns the control plane", got, want)
+		}
+	}
+	changes(2) // both were seen as they are; else the watches would begin with what they become
 	proxy.Status.DesiredNumberScheduled, proxy.Status.NumberAvailable, proxy.Status.ObservedGeneration = 1, 1, proxy.Generation
 	_, err = apps.DaemonSets("kube-system").UpdateStatus(t.Context(), proxy, metav1.UpdateOptions{})
 	must(t, err)
@@ -133,12 +142,7 @@ func TestAddonsFollowTheWorkloadCluster(t *testing.T) {
 	_, err = apps.Deployments("kube-system").UpdateStatus(t.Context(), dns, metav1.UpdateOptions{})
 	must(t, err)
 	until(addons.State{})
-
-	for deadline := time.Now().Add(time.Minute); ctl.addons.Begin("ns.p") < 4 && time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
-	}
-	if got := ctl.addons.Begin("ns.p"); got != 4 {
-		t.Errorf("%d changes, want that each of the two add-ons was seen and changed: nothing else concerns the control plane", got)
-	}
+	changes(4)
 }
 
 // What changes while the add-ons are read is read again, after a moment.
