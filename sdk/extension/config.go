@@ -82,7 +82,7 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	// Log receives a line for every call; nil: slog's default.
 	Log *slog.Logger
-	// Quiet logs calls that were answered at debug: whoever made them shows them, as "slipway extension run" does.
+	// Quiet logs calls that were answered at debug: the program that made them shows them, as "slipway extension run" does.
 	Quiet bool
 	// Listening and MetricsListening, where set, are called with the address once it is listened at.
 	Listening, MetricsListening func(net.Addr)

@@ -193,7 +193,7 @@ func (w *world) plane() {
 
 // join bootstraps the node of a Machine: the API server signs its certificate, with the authority that it runs with, and says what to trust.
 func (w *world) join(machine string) {
-	leaf := w.api.shows // whoever signed that signs everything
+	leaf := w.api.shows // what signed that signs everything
 	w.nodes[machine] = party{trusts: w.api.trusts, shows: leaf}
 }
 

@@ -45,9 +45,6 @@ func runNamed(ctx context.Context, e env.Env, c *management.Connection, names []
 			return err
 		}
 	}
-	if len(names) == 1 {
-		return run(ctx, e, c, deletion{client.ObjectKey{Namespace: c.Namespace, Name: names[0]}, timeout})
-	}
 	return runEach(ctx, e, c, names, timeout)
 }
 

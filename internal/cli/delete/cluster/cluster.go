@@ -13,7 +13,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
-	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -57,21 +56,6 @@ names the clusters of the namespace and asks first.`,
 type deletion struct {
 	key     client.ObjectKey
 	timeout time.Duration
-}
-
-func run(ctx context.Context, e env.Env, c *management.Connection, d deletion) error {
-	start := e.Now()
-	first, err := tree.Read(ctx, c.Client, d.key, tree.Options{})
-	if apierrors.IsNotFound(err) {
-		return gone(e, d, start) // just now
-	}
-	if err != nil {
-		return err
-	}
-	if err := creation.Delete(ctx, c.Client, d.key); err != nil {
-		return err
-	}
-	return await(ctx, e, c, d, awaited{first, true, start})
 }
 
 // awaited is a cluster whose deletion has been asked for: as it was before, whether it was there, and when.

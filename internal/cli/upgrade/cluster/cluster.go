@@ -98,13 +98,11 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	if err != nil {
 		return err
 	}
-	for _, step := range plan.Steps {
-		if lacks := hostversion.Lacks(datadir.Dir(c.DataDir), used, step.Version); lacks != "" && step.ControlPlane {
-			return fault.New(fault.Invalid, "VersionMissing", "the control plane of cluster %q cannot be upgraded to %s: %s", name, step.Version, lacks)
-		}
-	}
-	images := lacks(ctx, c, found, plan)
+	version, images := lacksVersion(datadir.Dir(c.DataDir), used, plan), lacks(ctx, c, found, plan)
 	if f.dryRun {
+		if version != "" {
+			_, _ = fmt.Fprintln(e.Err, "Warning: "+version)
+		}
 		if images != "" {
 			_, _ = fmt.Fprintln(e.Err, "Warning: "+withoutImages(images))
 		}
@@ -114,6 +112,9 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		return err
 	}
 	if found.Cluster.Spec.Topology.Version != f.to {
+		if version != "" {
+			return fault.New(fault.Invalid, "VersionMissing", "%s", version)
+		}
 		if images != "" {
 			return fault.New(fault.Invalid, "NodeImageMissing", "%s", withoutImages(images))
 		}
@@ -130,6 +131,19 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		return nil
 	}
 	return f.wait(ctx, e, c, plan)
+}
+
+// lacksVersion says which version of the control plane this host does not have; empty: it has all, as far as is known.
+func lacksVersion(dir datadir.Dir, used class.Class, plan upgrade.Plan) string {
+	for _, step := range plan.Steps {
+		if !step.ControlPlane {
+			continue
+		}
+		if lacks := hostversion.Lacks(dir, used, step.Version); lacks != "" {
+			return fmt.Sprintf("the control plane of cluster %q cannot be upgraded to %s: %s", plan.Cluster, step.Version, lacks)
+		}
+	}
+	return ""
 }
 
 // classOf is the class of the Cluster; an empty one where it has none.
