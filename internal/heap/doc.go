@@ -2,7 +2,7 @@
 // the kernel is to kill first.
 //
 // Does: lets a control plane start without collecting garbage, keeps the heap small afterwards, and lets it grow for as
-// long as the process is busy.
+// long as the process is busy. What is not needed at rest, unused parts of the heap and pages of the program, it gives back.
 //
 // Owns: the percent and the limit that package debug sets for the whole process. A GOGC or GOMEMLIMIT in the environment
 // takes precedence.

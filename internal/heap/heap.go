@@ -40,7 +40,7 @@ func Starting(memory int64) (started func()) {
 	return func() {
 		debug.SetGCPercent(gcWhileRunning)
 		debug.SetMemoryLimit(limit)
-		go debug.FreeOSMemory()
+		go giveBack()
 	}
 }
 
@@ -86,7 +86,7 @@ const (
 )
 
 // Collect keeps the heap small for as long as the process runs, and watches the collector: while the process is busy, the heap
-// may grow by the headroom between two collections; afterwards memory is returned to the system. Otherwise a third of the
+// may grow by the headroom between two collections; afterwards, and after a start, memory is returned to the system. Otherwise a third of the
 // processor time of a busy API server is the collector's. Where GOGC is set, it does nothing.
 func Collect(headroom Headroom) {
 	if userConfigured() {
@@ -95,8 +95,13 @@ func Collect(headroom Headroom) {
 	debug.SetGCPercent(headroom.rest)
 	c := &collector{headroom: headroom, last: readSample(), percent: headroom.rest}
 	c.idle = time.AfterFunc(idleCheck, func() { c.checkIdle(readSample()) })
-	c.idle.Stop()
 	c.watch()
+}
+
+// giveBack gives the system what this process has in memory and does not need at rest.
+func giveBack() {
+	debug.FreeOSMemory()
+	dropProgram()
 }
 
 // userConfigured reports whether the user has configured the collector.
@@ -148,7 +153,7 @@ func (c *collector) collected(now sample) {
 // checkIdle is called when there was no collection for a while.
 func (c *collector) checkIdle(now sample) {
 	if c.shrinks(now) {
-		debug.FreeOSMemory()
+		giveBack()
 	}
 }
 
