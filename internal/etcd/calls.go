@@ -69,7 +69,7 @@ func (c *cluster) Status(ctx context.Context, node string) (Status, error) {
 		if err != nil {
 			return err
 		}
-		got, err := client.Status(ctx, client.Endpoints()[0])
+		got, err := statusOf(ctx, client)
 		if err != nil {
 			return err
 		}
@@ -81,6 +81,12 @@ func (c *cluster) Status(ctx context.Context, node string) (Status, error) {
 		return nil
 	})
 	return out, err
+}
+
+// statusOf asks a member for its status over the connection that the client has. The client's own method would make another one each time.
+func statusOf(ctx context.Context, client *clientv3.Client) (*clientv3.StatusResponse, error) {
+	over := pb.NewMaintenanceClient(client.ActiveConnection())
+	return clientv3.NewMaintenanceFromMaintenanceClient(over, client).Status(ctx, client.Endpoints()[0])
 }
 
 // MoveLeader implements Cluster. Only the leader can hand over, so it is looked for first.

@@ -86,7 +86,7 @@ func (c *Connection) Close() error { return c.close() }
 
 // State returns the revision and the version of etcd.
 func (c *Connection) State(ctx context.Context) (revision int64, version string, err error) {
-	got, err := c.client.Status(ctx, c.client.Endpoints()[0])
+	got, err := statusOf(ctx, c.client)
 	if err != nil {
 		return 0, "", asFault(c.node, err)
 	}
