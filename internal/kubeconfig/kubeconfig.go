@@ -159,7 +159,7 @@ func checkTLS(c rest.TLSClientConfig) error {
 // proxyOf returns the proxy if the operator lists it.
 func proxyOf(text string, allowed policy.Configuration) (*url.URL, error) {
 	if !slices.Contains(allowed.Workloads.Proxies, text) {
-		return nil, refused("the kubeconfig uses a proxy (proxy-url): remove it, or ask the operator to allow it in workloads.proxies in the configuration file (slipway up --config)")
+		return nil, refused("the kubeconfig uses a proxy (proxy-url): remove it, or ask the operator to allow it in workloads.proxies in the configuration file (--config of slipway up or slipway manager)")
 	}
 	proxy, err := url.Parse(text)
 	if err == nil && proxy.Host == "" {

@@ -37,6 +37,8 @@ type ManagementConfig struct {
 	Now    func() time.Time `json:"-"` // the clock of certificates; default time.Now
 	// Providers by name get an identity each, ManagerUser and the name behind a colon, beside that of the manager.
 	Providers []string
+	// Progress is how often watches that have nothing to tell send bookmarks; 0: every minute.
+	Progress time.Duration
 	// Profiling lets administrators read profiles of the process from the API server.
 	Profiling bool
 	// EncryptSecrets encrypts Secrets in etcd; those of a cluster that did so before are plain text again without it.
@@ -145,7 +147,7 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 // start returns the loopback configuration of a server that serves.
 func (m *management) start(g *group.Group) (*rest.Config, error) {
 	defer func() { g.OnStop(func() { _ = m.listener.Close() }) }()
-	db, err := etcd.Start(g.Context(), etcd.Config{Dir: m.cfg.Dir.Etcd()})
+	db, err := etcd.Start(g.Context(), etcd.Config{Dir: m.cfg.Dir.Etcd(), Progress: m.cfg.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // where says which file a setting belongs to.
-const where = "in the configuration file (slipway up --config)"
+const where = "in the configuration file (--config of slipway up or slipway manager)"
 
 // DeniedMount returns why a node in the namespace may not mount the folder, empty if it may. The path is one without
 // symbolic links.

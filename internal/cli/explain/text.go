@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/plans"
@@ -21,7 +22,7 @@ func text(w io.Writer, r plans.Record, now time.Time) error {
 	}
 	fmt.Fprintf(&b, "%s %s, reconciled %s ago\n", r.Kind, name, duration.HumanDuration(now.Sub(r.Time)))
 	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
-		b.WriteString("\nThere was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)\n")
+		b.WriteString("\n" + idle(r) + "\n")
 	}
 	section(&b, "Actions of that reconciliation", r.Actions)
 	section(&b, "It did not succeed", r.Errors)
@@ -36,6 +37,14 @@ func text(w io.Writer, r plans.Record, now time.Time) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// idle says what there is to know of an object with which nothing is done. A Cluster is what the objects beneath it are.
+func idle(r plans.Record) string {
+	if r.Kind == clusterv1.ClusterKind {
+		return fmt.Sprintf("The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster %s -n %s", r.Name, r.Namespace)
+	}
+	return "There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)"
 }
 
 // nextReconciliation says when the object is reconciled again. What no one waits for is not told to the second.

@@ -34,6 +34,10 @@ func TestText(t *testing.T) {
 
 There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)
 `},
+		"idle Cluster": {plans.Record{Kind: "Cluster", Namespace: "team", Name: "demo", Time: at}, `Cluster team/demo, reconciled 12s ago
+
+The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster demo -n team
+`},
 		"full": {full, `Machine ns/m, reconciled 12s ago
 
 Actions of that reconciliation

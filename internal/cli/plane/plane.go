@@ -14,6 +14,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,8 @@ type flags struct {
 	dataDir string
 	listen  string
 	stdin   bool
+
+	progress time.Duration
 }
 
 // Command builds the verb.
@@ -47,6 +50,7 @@ func Command(e env.Env) *cobra.Command {
 	}
 	run.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory")
 	run.Flags().StringVar(&f.listen, "listen", controlplane.DefaultListen, "loopback ADDRESS:PORT of the API server; port 0 chooses one")
+	run.Flags().DurationVar(&f.progress, "progress", 0, "how often watches that have nothing to tell send bookmarks; 0: every minute")
 	run.Flags().BoolVar(&f.stdin, "until-stdin-closes", false, "stop when standard input closes")
 	cmd := &cobra.Command{Use: "plane", Short: "Parts of slipway for its own tests", Hidden: true}
 	cmd.AddCommand(run)
@@ -73,7 +77,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 		}()
 	}
 	started := heap.Starting(heap.StartManagementMemory)
-	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now, Profiling: true})
+	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now, Profiling: true, Progress: f.progress})
 	if err != nil {
 		return err
 	}

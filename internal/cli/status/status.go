@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -30,14 +31,23 @@ import (
 
 // Status is what the verb prints as JSON or YAML.
 type Status struct {
-	DataDir    string           `json:"dataDir"`
-	State      State            `json:"state"`
-	Management *Management      `json:"management,omitempty"` // nil where it does not run
-	Planes     []process.Status `json:"hostedControlPlanes"`
+	DataDir    string      `json:"dataDir"`
+	State      State       `json:"state"`
+	Management *Management `json:"management,omitempty"` // nil where it does not run
+	// Killed is the last process, where it ended without being stopped.
+	Killed *Killed          `json:"killed,omitempty"`
+	Planes []process.Status `json:"hostedControlPlanes"`
 	// Simulated is how many simulated clusters there are; nil: the API does not say.
 	Simulated *int `json:"simulatedClusters,omitempty"`
 	// Encryption is how Secrets of the management cluster are stored.
 	Encryption Encryption `json:"encryption"`
+}
+
+// Killed is a process of the management cluster that ended without being stopped.
+type Killed struct {
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"` // when it began
+	Log   string    `json:"log,omitempty"`
 }
 
 // Encryption is how Secrets of the management cluster are stored.
@@ -123,7 +133,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	case state.Held:
 		s.State = Starting
 	case state.Exists:
-		s.State = Stopped
+		s.State, s.Killed = Stopped, killed(dir, state.Killed)
 	}
 	if state.Held {
 		s.Management = &Management{
@@ -149,6 +159,18 @@ func Collect(dir datadir.Dir) (Status, error) {
 	return s, err
 }
 
+// killed is what is known of a process that ended without being stopped; nil: the last one was stopped.
+func killed(dir datadir.Dir, last *datadir.Run) *Killed {
+	if last == nil {
+		return nil
+	}
+	k := Killed{PID: last.PID, Since: last.Since}
+	if _, err := os.Stat(dir.Log()); err == nil {
+		k.Log = dir.Log()
+	}
+	return &k
+}
+
 // text writes the status for people; start is the command that starts the management cluster.
 func text(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
@@ -164,6 +186,10 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Secrets", s.Encryption.text())
 		m.Manager.rows(row, now)
 		nodeRows(row, m.Node)
+	}
+	if k := s.Killed; k != nil {
+		row("  Last process", fmt.Sprintf("%d, begun %s, was killed, or its machine went down; \"slipway up\" continues with its data", k.PID, k.Since.Local().Format(time.DateTime)))
+		row("  Log", orDash(k.Log))
 	}
 	if err := t.Flush(); err != nil {
 		return err

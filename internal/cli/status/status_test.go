@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,35 @@ func TestText(t *testing.T) {
 	}
 	if len(s.Planes) != 1 || s.Planes[0].PID != os.Getpid() || s.Planes[0].Memory == 0 || s.Management.Memory == 0 {
 		t.Errorf("as JSON: %+v", s)
+	}
+}
+
+// One that was killed leaves its record, one that was stopped does not.
+func TestKilled(t *testing.T) {
+	h := used(t)
+	if err := h.WriteRun(datadir.Run{PID: 4711, Since: now.Add(-time.Hour), Ready: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(h.Log()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.Log(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := run(t, h.Dir)
+	for _, want := range []string{"Stopped", "4711, begun", "was killed", "\"slipway up\" continues", h.Log()} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if err := h.ClearRun(); err != nil {
+		t.Fatal(err)
+	}
+	if text := run(t, h.Dir); strings.Contains(text, "killed") {
+		t.Errorf("it was stopped:\n%s", text)
 	}
 }
 

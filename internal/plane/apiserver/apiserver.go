@@ -81,6 +81,9 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !s.options.Etcd.EnableWatchCache {
+		bookmark(config)
+	}
 	if s.tune != nil {
 		s.tune(config.KubeAPIs.ControlPlane.Generic)
 		s.tune(&config.ApiExtensions.GenericConfig.Config)

@@ -73,6 +73,7 @@ type State struct {
 	Held   bool   // a living process holds it
 	Holder Holder // of the lock, where Held
 	Run    *Run   // of that process; nil until it has written one
+	Killed *Run   // of the last process, which ended without being stopped; nil: it was stopped, or one holds the directory
 }
 
 // Inspect reads the state of a directory without taking its lock.
@@ -86,22 +87,31 @@ func Inspect(dir Dir) (State, error) {
 		return s, unusable(dir, err)
 	}
 	s.Holder, s.Held = holder, held
-	if !held {
-		return s, nil
+	r, err := dir.readRun()
+	switch {
+	case !held && err == nil:
+		s.Killed = r // one that was stopped removes its record
+	case !held: // a record that was cut off is that of no process
+	case err != nil:
+		return s, err
+	case r != nil && r.PID == holder.PID:
+		s.Run = r
 	}
-	data, err := os.ReadFile(dir.run())
+	return s, nil
+}
+
+// readRun reads the record of the process that holds the directory, or held it last; nil: there is none.
+func (d Dir) readRun() (*Run, error) {
+	data, err := os.ReadFile(d.run())
 	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
+		return nil, nil
 	}
 	if err != nil {
-		return s, unusable(dir, err)
+		return nil, unusable(d, err)
 	}
 	var r Run
 	if err := json.Unmarshal(data, &r); err != nil {
-		return s, fmt.Errorf("read %s: %w", dir.run(), err)
+		return nil, fmt.Errorf("read %s: %w", d.run(), err)
 	}
-	if r.PID == holder.PID {
-		s.Run = &r
-	}
-	return s, nil
+	return &r, nil
 }

@@ -73,7 +73,7 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 		"audit":          {"", running(t, func(s *Snapshot) { s.Plane.Spec.Audit = &hostedv1.Audit{} }), []string{restart, starting}},
 		"allowed issuer": {"", running(t, trusts("https://issuer.example"), func(s *Snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }), []string{restart, starting}},
 		"issuer": {"the API server would connect from the host", running(t, trusts("https://other.example"), func(s *Snapshot) { s.Policy.ControlPlanes.Issuers = []string{"https://issuer.example"} }),
-			[]string{"wait: spec.authentication.jwt: Issuer https://other.example may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers in the configuration file (slipway up --config)"}},
+			[]string{"wait: spec.authentication.jwt: Issuer https://other.example may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers in the configuration file (--config of slipway up or slipway manager)"}},
 		"not an issuer": {"an object from before the rules of admission", running(t, trusts("http://169.254.169.254")),
 			[]string{`wait: spec.authentication.jwt[0].issuer.url: Invalid value: "http://169.254.169.254": URL scheme must be https`}},
 		"simulated": {"nothing is behind it", running(t, encrypted, trusts("https://other.example"), func(s *Snapshot) {

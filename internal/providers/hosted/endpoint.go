@@ -128,7 +128,7 @@ func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	case s.Gateway.Address.IsValid() && address == s.Gateway.Address && !address.IsLoopback():
 		return ""
 	case s.Gateway.Address.IsValid():
-		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be the host's address in the cluster's network, %s, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)", at, s.Gateway.Address)
+		return fmt.Sprintf("Control plane endpoint %s is not allowed: it must be the host's address in the cluster's network, %s, or the operator allows it in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)", at, s.Gateway.Address)
 	}
-	return fmt.Sprintf("Control plane endpoint %s is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (slipway up --config)", at)
+	return fmt.Sprintf("Control plane endpoint %s is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)", at)
 }

@@ -236,19 +236,19 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Kubernetes v1.36.1 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.36.1`, or set spec.version to one of these"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
 			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.Room{Known: true, Own: 3, All: 3}
-		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)"}},
+		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
 		"loopback": {"the management cluster is there", running(t, elsewhere("127.0.0.1", 7443)),
-			[]string{"wait: Control plane endpoint 127.0.0.1:7443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+			[]string{"wait: Control plane endpoint 127.0.0.1:7443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
 		"another network": {"another cluster's address", running(t, elsewhere("172.16.128.1", 6443)),
-			[]string{"wait: Control plane endpoint 172.16.128.1:6443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+			[]string{"wait: Control plane endpoint 172.16.128.1:6443 is not allowed: it must be the host's address in the cluster's network, 172.31.0.1, or the operator allows it in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
 		"port of a service": {"a service of the host could not start", running(t, elsewhere("172.31.0.1", 22)),
 			[]string{"wait: Control plane endpoint 172.31.0.1:22 is not allowed: port 22 is reserved; use another, for example 6443"}},
 		"port of the management cluster": {"it could not start again", running(t, elsewhere("172.31.0.1", 6440)),
 			[]string{"wait: Control plane endpoint 172.31.0.1:6440 is not allowed: port 6440 is one of the management cluster's own; use another"}},
 		"no network": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *Snapshot) { s.Gateway.Address = netip.Addr{} }),
-			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (slipway up --config)"}},
+			[]string{"wait: Control plane endpoint 172.31.0.1:7443 is not allowed: the cluster has no network on this host, and the operator does not allow the address in controlPlanes.addresses in the configuration file (--config of slipway up or slipway manager)"}},
 		"network not known": {"", running(t, elsewhere("172.31.0.1", 7443), func(s *Snapshot) { s.Gateway = Gateway{Known: true, Problem: "Docker does not answer"} }),
 			[]string{"wait: Docker does not answer"}},
 		"address of the operator": {"", running(t, elsewhere("192.0.2.1", 6443), func(s *Snapshot) {

@@ -59,7 +59,7 @@ func TestDecideInPods(t *testing.T) {
 	}{
 		"settled":       {"nothing to do", inPod(t), nil},
 		"first":         {"the endpoint comes first", inPod(t, fresh, room), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane", untilInfrastructure}},
-		"too many":      {"a load balancer costs something", inPod(t, many), []string{"wait: Namespace ns may have 30 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (slipway up --config)", untilInfrastructure}},
+		"too many":      {"a load balancer costs something", inPod(t, many), []string{"wait: Namespace ns may have 30 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)", untilInfrastructure}},
 		"load balancer": {"an event tells", inPod(t, fresh, func(s *Snapshot) { s.Process.Reserved, s.Process.EndpointProblem = true, "Waiting for a load balancer" }), []string{"wait: Waiting for a load balancer", untilInfrastructure}},
 		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
 		"endpoint of a user": {"it leads elsewhere", inPod(t, reserved, func(s *Snapshot) { s.Process.Endpoint.Port++ }),

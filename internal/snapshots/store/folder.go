@@ -98,7 +98,7 @@ func (q *quota) Read(p []byte) (int, error) {
 	q.left -= int64(n)
 	if q.most > 0 && q.left < 0 {
 		return 0, fault.New(fault.Invalid, ReasonFull,
-			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (slipway up --config)", q.most>>20)
+			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
 	}
 	return n, err
 }

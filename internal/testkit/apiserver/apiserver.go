@@ -32,6 +32,8 @@ type Options struct {
 	CRDPaths []string
 	// Objects are created; CustomResourceDefinitions among them first. What exists is left as it is.
 	Objects []client.Object
+	// Args are further arguments of "slipway plane run".
+	Args []string
 }
 
 // Server is a running API server.
@@ -53,7 +55,7 @@ type Server struct {
 // Start runs a server for one test. It ends with the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	s, err := run()
+	s, err := run(o.Args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func Start(t testing.TB, o Options) *Server {
 //		os.Exit(apiserver.Main(m, apiserver.Options{}, func(s *apiserver.Server) { server = s }))
 //	}
 func Main(m *testing.M, o Options, ready func(*Server)) int {
-	s, err := run()
+	s, err := run(o.Args...)
 	if err == nil {
 		err = s.Install(context.Background(), o)
 	}
@@ -116,22 +118,22 @@ func (s *Server) Stop() error {
 	return err
 }
 
-func run() (*Server, error) {
+func run(args ...string) (*Server, error) {
 	binary, err := Binary()
 	if err != nil {
 		return nil, err
 	}
-	return Run(binary)
+	return Run(binary, args...)
 }
 
 // Run runs a server of that binary until Stop is called, for programs that are no tests.
-func Run(binary string) (*Server, error) {
+func Run(binary string, args ...string) (*Server, error) {
 	temp, err := os.MkdirTemp("", "slipway-test-")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Dir: filepath.Join(temp, "data"), log: filepath.Join(temp, "log"), temp: temp}
-	if err := s.start(binary); err != nil {
+	if err := s.start(binary, args...); err != nil {
 		_ = os.RemoveAll(temp)
 		return nil, err
 	}
@@ -140,13 +142,13 @@ func Run(binary string) (*Server, error) {
 
 // start gives the child a pipe as standard input: when this process ends, in
 // whatever way, the pipe closes and the child stops.
-func (s *Server) start(binary string) error {
+func (s *Server) start(binary string, args ...string) error {
 	log, err := os.Create(s.log)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	s.cmd = exec.Command(binary, "plane", "run", "--data-dir", s.Dir, "--listen", "127.0.0.1:0", "--until-stdin-closes")
+	s.cmd = exec.Command(binary, append([]string{"plane", "run", "--data-dir", s.Dir, "--listen", "127.0.0.1:0", "--until-stdin-closes"}, args...)...)
 	s.cmd.Stderr = log
 	// Caches are watched for changes in the tests' own process; in Kubernetes' it would only cost time.
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBE_CACHE_MUTATION_DETECTOR=") })

@@ -39,6 +39,8 @@ func (j judged) networkReady() condition.Verdict {
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
 	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Wait[0])):
 		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case j.Network == nil && j.Object.Status.Network.Name == "":
+		return condition.False("NetworkAbsent", "There is no network")
 	case j.Network == nil:
 		return condition.False("NetworkAbsent", "The network is gone")
 	}
