@@ -32,6 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/hooks"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
@@ -104,7 +105,7 @@ func play(t *testing.T, c client.WithWatch) *played {
 // restart is what a crash leaves of the controller: nothing but the API.
 func (p *played) restart() {
 	p.ctl = &Controller{client: p.c, live: p.c, secrets: p.c, workloads: p, members: p, certificates: p, writer: kube.NewWriter(p.c, Name), now: func() time.Time { return p.now },
-		templates: kube.NewReferences(p.c, nil), clones: kube.NewReferences(p.c, nil), settings: Settings{ConnectionGrace: 5 * time.Minute, InPlaceUpdates: p.extensions != nil}, extensions: p.extensions}
+		templates: kube.NewReferences(p.c, nil), clones: kube.NewReferences(p.c, nil), workers: machines.NewWorkers(p.c, p.c), settings: Settings{ConnectionGrace: 5 * time.Minute, InPlaceUpdates: p.extensions != nil}, extensions: p.extensions}
 	next := 0
 	p.ctl.intn = func(n int) int { next++; return (next*7 + next/5*2) % n } // as many names as there are
 	p.r = &loop.Reconciler[*controlplanev1.KubeadmControlPlane, Snapshot]{Controller: p.ctl.definition(), Client: p.c, Writer: p.ctl.writer, Now: p.ctl.now}

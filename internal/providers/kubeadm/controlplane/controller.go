@@ -58,6 +58,7 @@ type Controller struct {
 	live, secrets client.Reader
 	// Changes of templates enqueue the control planes that refer to them; those of clones enqueue none.
 	templates, clones *kube.References
+	workers           *machines.Workers
 	workloads         Workloads
 	members           workload.Members
 	certificates      workload.Certificates
@@ -90,7 +91,7 @@ type Connections interface {
 func Add(s loop.Setup, clusters Connections, extensions hook.Client, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
-		extensions: extensions, scope: s.Scope(), now: s.Clock(), intn: s.Random(),
+		workers: machines.NewWorkers(s.Manager.GetClient(), s.Manager.GetAPIReader()), extensions: extensions, scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	c.members = &members.Connections{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}, Now: c.now, Timeouts: settings.Etcd}
 	c.certificates = expiry.Reader{Forwarder: clusters, Secrets: []client.Reader{c.secrets, c.live}}

@@ -220,11 +220,10 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 
 // readWorkers counts the Machines and MachinePools beside the control plane, for one that is deleted after them. That there are some is
 // said by the cache; that there are none is read past it, until the first Machine of the control plane is being deleted.
-func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
+func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) (err error) {
 	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
 		return nil
 	}
-	var err error
-	s.Workers, err = machines.Workers(ctx, client.ObjectKeyFromObject(s.Cluster), c.client, c.live)
+	s.Workers, err = c.workers.Of(ctx, client.ObjectKeyFromObject(s.Cluster))
 	return err
 }
