@@ -150,7 +150,7 @@ func TestCachesAreGuarded(t *testing.T) {
 }
 
 // TestFuzzTargetsHaveACorpus: a fuzz target of either module without inputs that are committed tries what it begins with, and
-// nothing else, wherever nobody fuzzes.
+// nothing else, wherever no one fuzzes.
 func TestFuzzTargetsHaveACorpus(t *testing.T) {
 	target, found := regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`), 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -118,7 +118,7 @@ func TestEveryProviderHasItsKinds(t *testing.T) {
 	}
 }
 
-// Only the core has what foreign providers bring, and nobody but the process has CRDs and webhook configurations.
+// Only the core has what foreign providers bring, and no one but the process has CRDs and webhook configurations.
 func TestProvidersAreSeparated(t *testing.T) {
 	for user, granted := range grants(t, rbac.Rights{Separate: true}) {
 		if user == rbac.User {

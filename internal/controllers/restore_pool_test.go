@@ -182,7 +182,7 @@ func (w *restored) localPoolPass(lp *infrav1.LocalMachinePool) {
 	lp.Status = localpool.Report(s, p, loop.Outcome{Done: p.Actions}).Status.(infrav1.LocalMachinePoolStatus)
 }
 
-// localPass looks at a machine that has run all the time, as soon as somebody owns it.
+// localPass looks at a machine that has run all the time, as soon as someone owns it.
 func (w *restored) localPass(l *infrav1.LocalMachine) {
 	if len(l.OwnerReferences) == 0 || enter(l, infrav1.LocalMachineFinalizer) {
 		return

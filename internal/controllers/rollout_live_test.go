@@ -288,7 +288,7 @@ func TestRolloutOverAnAPIServer(t *testing.T) { // DP-02, DP-04, DP-06, DP-07, D
 	}
 }
 
-// TestRemediationIsWithdrawn: what a MachineSet said of a Machine that nobody may replace yet goes when the Machine is well
+// TestRemediationIsWithdrawn: what a MachineSet said of a Machine that no one may replace yet goes when the Machine is well
 // again, and nothing else with it.
 func TestRemediationIsWithdrawn(t *testing.T) { // MS-18, DP-15
 	u := startUpgrades(t)

@@ -42,7 +42,7 @@ type rolled struct {
 	made     int
 	log      []string
 	// ceiling is the most Machines there may be, floor how many stay available: those of the numbers of replicas that
-	// somebody may still be acting on.
+	// someone may still be acting on.
 	ceiling, floor int32
 	// frail worlds give up an available Machine where it cannot be told from others.
 	frail bool

@@ -11,8 +11,8 @@ import (
 )
 
 // dropProgram lets go of the pages of the program's file that this process has in memory. What it still needs comes back from the
-// kernel's cache at the next use, some ten microseconds for each 64 KiB; what only its start or much work needed does not. It is done
-// for the sake of those that read how much memory a process has, and of the kernel, which rather drops a page that no process has.
+// kernel's cache at the next use; what only its start or much work needed does not. Then the memory of a process tells what it needs,
+// and the kernel, which rather drops a page that no process has, has more to choose from.
 func dropProgram() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {

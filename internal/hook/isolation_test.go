@@ -180,7 +180,7 @@ func TestSlowExtensionIsBounded(t *testing.T) {
 			results <- reasonOf(w.Call(context.Background(), cluster("ns"), "hang.slow", call))
 		})
 	}
-	for range 20 - callsAtOnce { // those that found no slot come back although nobody was let go
+	for range 20 - callsAtOnce { // those that found no slot come back although no one was let go
 		if got := <-results; got != ReasonBusy {
 			t.Errorf("got %q, want %s: a limit of ours is no failure of the extension, so that Ignore does not hide it", got, ReasonBusy)
 		}

@@ -70,7 +70,7 @@ func TestOwnsMore(t *testing.T) {
 	}
 }
 
-// What was parsed once is not parsed again, and nobody changes it.
+// What was parsed once is not parsed again, and no one changes it.
 func TestFieldSets(t *testing.T) {
 	entry := metav1.ManagedFieldsEntry{Manager: "slipway-x", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{},"f:status":{"f:of":{}}}`)}
 	for range 2 {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// formerStatus is what the reference implementation leaves of a status, with a condition of somebody else.
+// formerStatus is what the reference implementation leaves of a status, with a condition of someone else.
 const formerStatus = `{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:reason":{}},"k:{\"type\":\"Other\"}":{".":{},"f:reason":{}}},"f:phase":{},"f:versions":{}}}`
 
 func statusEntry(manager, operation, fields string) metav1.ManagedFieldsEntry {

@@ -42,7 +42,7 @@ func TestReconcileIsDebounced(t *testing.T) { // FG-03
 	p.pass("the pass that was put off", 70*time.Millisecond, 2, 0)
 }
 
-// A reconciliation that follows a failure is not deferred: that would count as a success, and the backoff would begin anew
+// A reconciliation that follows a failure is not deferred: that would count as a success, and the backoff would begin again
 // instead of growing.
 func TestFailuresAreNotDebounced(t *testing.T) { // FG-03
 	for name, act := range map[string]func() error{

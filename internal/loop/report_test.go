@@ -212,7 +212,7 @@ func (p *paced) writesTook(each, after time.Duration) {
 func TestPaceOfABusyServer(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.takes = 160 * time.Millisecond
-	p.status.NodeRef.Name = "n" // somebody waits for it
+	p.status.NodeRef.Name = "n" // someone waits for it
 	p.once(time.Minute)
 	if p.r.writes.Latency(p.now) != 10*time.Millisecond {
 		t.Errorf("a write is a sixteenth of what is usual: %s", p.r.writes.Latency(p.now))

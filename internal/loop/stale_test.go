@@ -30,7 +30,7 @@ const (
 )
 
 // late is a controller whose cache shows what was written late, several writes as one event, at any moment of a pass,
-// while somebody else writes too.
+// while someone else writes too.
 type late struct {
 	t     *testing.T
 	dice  *rand.Rand
@@ -151,7 +151,7 @@ func (l *late) deliver() {
 	}
 }
 
-// disturb is a write of somebody else.
+// disturb is a write of someone else.
 func (l *late) disturb() {
 	m := l.read()
 	if m == nil {

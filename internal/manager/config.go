@@ -129,7 +129,7 @@ type Webhook struct {
 	Local bool
 	// Service in front of the managers that run the same providers. Default: slipway-webhook.
 	Service string
-	// CertDir, where set, holds tls.crt and tls.key made by somebody else; by default the manager makes and
+	// CertDir, where set, holds tls.crt and tls.key made by someone else; by default the manager makes and
 	// rotates its own certificate.
 	CertDir, CertName, KeyName string
 }

@@ -141,7 +141,7 @@ func machinesOf(t *testing.T, c client.Client, cluster string) []string {
 	return out
 }
 
-// lonely is a Machine that nobody has made.
+// lonely is a Machine that no one has made.
 func lonely(name, cluster, filter string, labels map[string]string) *clusterv1.Machine {
 	data := name
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}}

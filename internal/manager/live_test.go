@@ -136,7 +136,7 @@ func newClient(t *testing.T, server *apiserver.Server) client.Client {
 	return c
 }
 
-// tokens returns the token of somebody who may read diagnostics, as docs/metrics.md says, and of somebody who may not.
+// tokens returns the token of someone who may read diagnostics, as docs/metrics.md says, and of someone who may not.
 func tokens(t *testing.T, c client.Client) (reader, stranger string) {
 	t.Helper()
 	for _, o := range []client.Object{
@@ -228,7 +228,7 @@ func TestDiagnosticsOverAPIServer(t *testing.T) { // ME-01, ME-03
 	})
 }
 
-// plans checks that the plan of an object is served to who may get the object, and to nobody else.
+// plans checks that the plan of an object is served to who may get the object, and to no one else.
 func (p *process) plans(reader, stranger string) {
 	p.t.Helper()
 	const fleet, nothing = "/debug/plans/cluster.x-k8s.io/Cluster/default/fleet", "/debug/plans/cluster.x-k8s.io/Cluster/default/nothing"

@@ -183,7 +183,7 @@ func limited() []client.Object {
 
 // clientOptions read provider objects from the cache too, and Secrets and ConfigMaps from the API server: the
 // cache has only some of them. The API server need not look for unknown fields in what is written: it would warn
-// of them, and nobody reads the warnings. An apply with one fails anyway.
+// of them, and no one reads the warnings. An apply with one fails anyway.
 func clientOptions() client.Options {
 	return client.Options{
 		FieldValidation: metav1.FieldValidationIgnore,

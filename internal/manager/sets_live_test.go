@@ -132,7 +132,7 @@ func TestEachProviderAlone(t *testing.T) {
 			w := newWitness(t, server, rbac.RoleOf(name))
 			startProcessOver(t, server, w.kubeconfig, rights, "--providers", string(name))
 			eventually(t, "its CRDs are installed before those of the core", func() error { return exactly(t, c, providerset.CRDs(rights.Sets)) })
-			must(t, crds.Install(t.Context(), c, crds.Options{Sets: only(providerset.Core)})) // of somebody else
+			must(t, crds.Install(t.Context(), c, crds.Options{Sets: only(providerset.Core)})) // of someone else
 			eventually(t, "its controllers watch", func() error {
 				if diff := cmp.Diff(tc.watched, w.lines("watch")); diff != "" {
 					return fmt.Errorf("watched (-want +got):\n%s", diff)
@@ -178,7 +178,7 @@ func exactly(t *testing.T, c client.Client, want []string) error {
 	return nil
 }
 
-// The core alone brings a Cluster up whose infrastructure and control plane are somebody else's, which the test plays: Machines
+// The core alone brings a Cluster up whose infrastructure and control plane are someone else's, which the test plays: Machines
 // of a MachineDeployment are cloned from a foreign template, and follow what the provider reports.
 func TestCoreAlone(t *testing.T) {
 	objects := []client.Object{anyKindOfInfra("FooCluster"), anyKindOfInfra("FooMachine"), anyKindOfInfra("FooMachineTemplate"), anyKindOfInfra("FooControlPlane")}

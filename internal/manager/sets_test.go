@@ -19,7 +19,7 @@ import (
 )
 
 // Every controller of the program and every CRD of the build belongs to a provider: one that is added without would not be
-// started, or started with nobody's identity.
+// started, or started with no one's identity.
 func TestEverythingBelongsToAProvider(t *testing.T) {
 	var listed []string
 	for _, set := range providerset.All() {

@@ -35,7 +35,7 @@ func anyKindOfInfra(kind string) client.Object {
 }
 
 // TestStandaloneControlPlane: a Cluster without a control plane object is initialized by the Node of its first control plane
-// Machine, which nobody has initialized the Cluster for.
+// Machine, which no one has initialized the Cluster for.
 func TestStandaloneControlPlane(t *testing.T) { // CL-10, MA-08, MA-09
 	server := apiserver.Start(t, apiserver.Options{Objects: []client.Object{anyKindOfInfra("FooCluster"), anyKindOfInfra("FooMachine")}})
 	c := newClient(t, server)

@@ -41,7 +41,7 @@ func (c Config) webhookAddress() webhook.Address {
 }
 
 // prepareWebhooks makes the certificate, installs CRDs and webhook configurations, and returns what serves with the
-// certificate. Where somebody else supplies the certificate, they install the configurations too.
+// certificate. Where someone else supplies the certificate, they install the configurations too.
 func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, error) {
 	if cfg.Webhook.CertDir != "" {
 		return nil, nil

@@ -350,7 +350,7 @@ func TestBudgetWithOthers(t *testing.T) { // RC-06
 			for range tc.slow {
 				slow = append(slow, joined(l))
 			}
-			for range 200 { // calls to each, while nobody calls the others
+			for range 200 { // calls to each, while no one calls the others
 				for _, g := range slow {
 					l.latencies.Observe(g, min(second, l.budget()))
 				}
@@ -362,7 +362,7 @@ func TestBudgetWithOthers(t *testing.T) { // RC-06
 	}
 }
 
-// TestBudgetWithErrors: a call that nobody answered tells how long calls take only if it took long. Otherwise, with many
+// TestBudgetWithErrors: a call that no one answered tells how long calls take only if it took long. Otherwise, with many
 // clusters down on a busy machine, the others would be slow ones.
 func TestBudgetWithErrors(t *testing.T) { // RC-06
 	const busyMachine, bySuch = 100 * time.Millisecond, time.Second

@@ -55,7 +55,7 @@ type world struct {
 	awake    bool
 	log      []string
 	// ceiling is the most Machines there may be, floor how many stay available: those of the numbers of replicas that
-	// somebody may still be acting on.
+	// someone may still be acting on.
 	ceiling, floor int32
 	// least is the smallest number of replicas that the deployment had since it was settled.
 	least int32

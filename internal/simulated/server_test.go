@@ -305,7 +305,7 @@ func TestBehaviour(t *testing.T) {
 	}
 }
 
-// Nobody ends a pod on a node whose kubelet is not well.
+// No one ends a pod on a node whose kubelet is not well.
 func TestKubeletNotWell(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, t.TempDir())
@@ -494,7 +494,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Services have addresses, though nobody listens there.
+// Services have addresses, though no one listens there.
 func TestServices(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, t.TempDir())

@@ -38,7 +38,7 @@ func Kinds(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
 	})
 }
 
-// Change is what somebody wants to do: apply objects in their order, then delete others.
+// Change is what someone wants to do: apply objects in their order, then delete others.
 type Change struct {
 	Apply, Delete []*unstructured.Unstructured
 }

@@ -58,7 +58,7 @@ func (in *installation) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// up starts it and says how long that took, as somebody at a terminal sees it.
+// up starts it and says how long that took, as someone at a terminal sees it.
 func (in *installation) up(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	_, err := in.run(ctx, "up", "-d", "--data-dir", in.dataDir(), "--listen", "127.0.0.1:0")

@@ -380,7 +380,7 @@ func address(t *testing.T, hex string) string {
 	return net.JoinHostPort(ip.String(), strconv.FormatUint(n, 10))
 }
 
-// lives tells whether a process has not ended; one that nobody has waited for yet has.
+// lives tells whether a process has not ended; one that no one has waited for yet has.
 func lives(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")

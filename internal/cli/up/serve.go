@@ -66,6 +66,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	run := datadir.Run{
 		PID: os.Getpid(), Since: e.Now().UTC(), Version: buildinfo.Version(), KubernetesVersion: buildinfo.Kubernetes(),
 		Server: m.Server, Instance: h.Instance,
+		Networks: &datadir.Networks{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix},
 	}
 	if err := h.WriteRun(run); err != nil {
 		return errors.Join(err, m.Stop())

@@ -21,6 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
@@ -33,18 +34,28 @@ const (
 	ReasonExists = "ClusterExists"
 	// ReasonNoNetwork says that no range of addresses is free; the kind is Invalid.
 	ReasonNoNetwork = "NoFreeNetwork"
+	// ReasonNetworkDenied says that the operator does not allow the range that was named; the kind is Invalid.
+	ReasonNetworkDenied = "NetworkDenied"
 	// ReasonNetworkTaken says that the range that was named is in use; the kind is Invalid.
 	ReasonNetworkTaken = "NetworkTaken"
 )
 
-// Network returns a range for a new cluster that no cluster of the management cluster and none of the routes (those of this host)
-// use. A reader of nil asks no management cluster.
-func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip.Prefix, error) {
+// Host is what is known of the host that a cluster's network is to be on.
+type Host struct {
+	// Routes lead to what it reaches.
+	Routes []netip.Prefix
+	// Networks that its operator allows; nil: not known.
+	Networks *policy.Networks
+}
+
+// Network returns a range for a new cluster that no cluster of the management cluster and none of the host's routes use, and that the
+// operator allows. A reader of nil asks no management cluster.
+func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	free, ok := choose(used, routes)
+	free, ok := host.choose(used)
 	if !ok {
 		return netip.Prefix{}, fault.New(fault.Invalid, ReasonNoNetwork,
 			"no network is free for another cluster: delete one that is not needed any more, or name a range with --subnet")
@@ -53,8 +64,11 @@ func Network(ctx context.Context, r client.Reader, routes []netip.Prefix) (netip
 }
 
 // CheckNetwork tells whether a new cluster can have the range: the error, a fault of kind Invalid, names who uses it and a range
-// that is free. What the cluster of that name uses itself does not count: that it exists is another matter.
-func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, routes []netip.Prefix) error {
+// that is free, or what the operator allows. What the cluster of that name uses itself does not count: that it exists is another matter.
+func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
+	if denied := host.denies(want); denied != "" {
+		return fault.New(fault.Invalid, ReasonNetworkDenied, "--subnet: %s", denied)
+	}
 	used, err := networks(ctx, r)
 	if err != nil {
 		return err
@@ -69,14 +83,14 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 			owner = "cluster " + u.name
 		}
 	}
-	if i := slices.IndexFunc(routes, want.Overlaps); owner == "" && i >= 0 {
-		owner = "a network of this host, " + routes[i].Masked().String()
+	if i := slices.IndexFunc(host.Routes, want.Overlaps); owner == "" && i >= 0 {
+		owner = "a network of this host, " + host.Routes[i].Masked().String()
 	}
 	if owner == "" {
 		return nil
 	}
 	hint := "delete a cluster that is not needed any more"
-	if free, ok := choose(used, routes); ok {
+	if free, ok := host.choose(used); ok {
 		hint = "free is " + free.String()
 	}
 	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
@@ -112,12 +126,24 @@ func networks(ctx context.Context, r client.Reader) ([]use, error) {
 	return used, nil
 }
 
-func choose(used []use, routes []netip.Prefix) (netip.Prefix, bool) {
-	taken := slices.Clone(routes)
+// denies says why the operator does not allow the range; empty: it is allowed, or not known.
+func (h Host) denies(want netip.Prefix) string {
+	if h.Networks == nil {
+		return ""
+	}
+	return policy.Configuration{Networks: *h.Networks}.DeniedRange(want)
+}
+
+func (h Host) choose(used []use) (netip.Prefix, bool) {
+	taken := slices.Clone(h.Routes)
 	for _, u := range used {
 		taken = append(taken, u.ranges...)
 	}
-	return subnet.Choose(subnet.Usual(taken))
+	allowed := policy.Default().Networks
+	if h.Networks != nil {
+		allowed = *h.Networks
+	}
+	return subnet.Choose(subnet.Request{Taken: taken, Allowed: allowed.Ranges, Widest: allowed.WidestPrefix})
 }
 
 // Install creates those of the objects that do not exist, in their order: a class that people have is theirs.

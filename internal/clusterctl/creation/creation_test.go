@@ -20,6 +20,7 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -38,18 +39,28 @@ func local(name, asked string) *localv1.LocalCluster {
 		Spec: localv1.LocalClusterSpec{Backend: localv1.LocalClusterBackend{Container: &localv1.ContainerCluster{Network: localv1.ContainerNetwork{Subnet: asked}}}}}
 }
 
+// allowed is what an operator allows; nil where it is not known.
+func allowed(r string) *policy.Networks {
+	if r == "" {
+		return nil
+	}
+	return &policy.Networks{Ranges: []netip.Prefix{netip.MustParsePrefix(r)}, WidestPrefix: 12}
+}
+
 func TestNetwork(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		exist  []client.Object
-		routes []string
-		want   string
-		err    string
+		reason  string
+		exist   []client.Object
+		routes  []string
+		allowed string
+		want    string
+		err     string
 	}{
-		"first":    {"nothing is taken", nil, nil, "172.16.0.0/18", ""},
-		"clusters": {"other namespaces share the host", []client.Object{local("a", "172.16.0.0/18")}, nil, "172.16.64.0/18", ""},
-		"routes":   {"what the host reaches otherwise is left alone", []client.Object{local("a", "172.16.0.0/18")}, []string{"172.16.64.0/20"}, "172.16.128.0/18", ""},
-		"full":     {"the message says what can be done", []client.Object{local("a", "172.16.0.0/12")}, nil, "", "--subnet"},
+		"first":    {"nothing is taken", nil, nil, "", "172.16.0.0/18", ""},
+		"clusters": {"other namespaces share the host", []client.Object{local("a", "172.16.0.0/18")}, nil, "", "172.16.64.0/18", ""},
+		"routes":   {"what the host reaches otherwise is left alone", []client.Object{local("a", "172.16.0.0/18")}, []string{"172.16.64.0/20"}, "", "172.16.128.0/18", ""},
+		"full":     {"the message says what can be done", []client.Object{local("a", "172.16.0.0/12")}, nil, "", "", "--subnet"},
+		"operator": {"a range that is not allowed would be refused later", []client.Object{local("a", "10.20.0.0/18")}, nil, "10.20.0.0/16", "10.20.64.0/18", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +69,7 @@ func TestNetwork(t *testing.T) {
 				routes = append(routes, netip.MustParsePrefix(r))
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
-			got, err := creation.Network(t.Context(), c, routes)
+			got, err := creation.Network(t.Context(), c, creation.Host{Routes: routes, Networks: allowed(tc.allowed)})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.err)
@@ -70,7 +81,7 @@ func TestNetwork(t *testing.T) {
 			}
 		})
 	}
-	if got, err := creation.Network(t.Context(), nil, nil); err != nil || got.String() != "172.16.0.0/18" {
+	if got, err := creation.Network(t.Context(), nil, creation.Host{}); err != nil || got.String() != "172.16.0.0/18" {
 		t.Errorf("without a management cluster the routes decide: got %s, %v", got, err)
 	}
 }
@@ -89,12 +100,16 @@ func TestCheckNetwork(t *testing.T) {
 		exist        []client.Object
 		routes       []string
 		err          string
+		allowed      string
 	}{
-		"free":     {"another range is another range", "172.20.0.0/16", []client.Object{local("a", "172.21.0.0/16")}, []string{"10.0.0.0/8"}, ""},
-		"taken":    {"the cluster is named", "172.20.0.0/16", []client.Object{labelled}, []string{"172.20.0.0/16"}, "--subnet 172.20.0.0/16 is taken by cluster team/owner; free is 172.16.0.0/18"},
-		"inside":   {"part of a range is enough", "172.16.0.0/18", []client.Object{local("a", "172.16.0.0/12")}, nil, "; delete a cluster that is not needed any more"},
-		"host":     {"the host would lose what it reaches there", "192.0.0.0/16", nil, []string{"192.0.2.0/24"}, "--subnet 192.0.0.0/16 is taken by a network of this host, 192.0.2.0/24; free is"},
-		"the same": {"that it exists is said by Apply", "172.20.0.0/16", []client.Object{own}, []string{"172.20.0.0/16"}, ""},
+		"free":   {"another range is another range", "172.20.0.0/16", []client.Object{local("a", "172.21.0.0/16")}, []string{"10.0.0.0/8"}, "", ""},
+		"taken":  {"the cluster is named", "172.20.0.0/16", []client.Object{labelled}, []string{"172.20.0.0/16"}, "--subnet 172.20.0.0/16 is taken by cluster team/owner; free is 172.16.0.0/18", ""},
+		"inside": {"part of a range is enough", "172.16.0.0/18", []client.Object{local("a", "172.16.0.0/12")}, nil, "; delete a cluster that is not needed any more", ""},
+		"host":   {"the host would lose what it reaches there", "192.0.0.0/16", nil, []string{"192.0.2.0/24"}, "--subnet 192.0.0.0/16 is taken by a network of this host, 192.0.2.0/24; free is", ""},
+		"denied": {"it would be refused later", "172.20.0.0/16", nil, nil,
+			"--subnet: Range 172.20.0.0/16 is not in 10.20.0.0/16: choose another one, or ask the operator to allow it in networks.ranges", "10.20.0.0/16"},
+		"allowed":  {"and free", "10.20.0.0/18", nil, nil, "", "10.20.0.0/16"},
+		"the same": {"that it exists is said by Apply", "172.20.0.0/16", []client.Object{own}, []string{"172.20.0.0/16"}, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +118,7 @@ func TestCheckNetwork(t *testing.T) {
 				routes = append(routes, netip.MustParsePrefix(r))
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
-			err := creation.CheckNetwork(t.Context(), c, mine, netip.MustParsePrefix(tc.want), routes)
+			err := creation.CheckNetwork(t.Context(), c, mine, netip.MustParsePrefix(tc.want), creation.Host{Routes: routes, Networks: allowed(tc.allowed)})
 			if tc.err == "" && err != nil || tc.err != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.err)) {
 				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)
 			}

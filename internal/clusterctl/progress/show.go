@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
-// detailInterval is how often Plain says anew what is seen of a step that is not done: what a wait looks like may change with
+// detailInterval is how often Plain says again what is seen of a step that is not done: what a wait looks like may change with
 // every look at it, and lines in a log stay.
 const detailInterval = 5 * time.Second
 

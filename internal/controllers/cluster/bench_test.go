@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// The status of a Cluster is judged anew with each change of one of its Machines.
+// The status of a Cluster is judged again with each change of one of its Machines.
 func BenchmarkReport(b *testing.B) {
 	for _, n := range []int{3, 200} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

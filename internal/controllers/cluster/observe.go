@@ -198,7 +198,7 @@ func (s Snapshot) machines(controlPlane bool) []*clusterv1.Machine {
 	return s.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane })
 }
 
-// machinesThat returns the Machines of a kind. They are large, and a Cluster may have hundreds: nobody copies them.
+// machinesThat returns the Machines of a kind. They are large, and a Cluster may have hundreds: no one copies them.
 func (s Snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {

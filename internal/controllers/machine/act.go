@@ -18,7 +18,7 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join labels the Machine with its Cluster, and adopts it if nobody owns it.
+	// Join labels the Machine with its Cluster, and adopts it if no one owns it.
 	Join struct{ Cluster string }
 	// TakeOver makes the spec follow bootstrap and infrastructure.
 	TakeOver struct{}

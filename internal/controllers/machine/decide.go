@@ -56,7 +56,7 @@ func isJoined(s Snapshot) bool {
 	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.Owns(s.Cluster, s.Machine))
 }
 
-// standalone Machines belong to nobody but the Cluster. One with the label of an
+// standalone Machines belong to no one but the Cluster. One with the label of an
 // owner that it does not have was restored before that owner, which will adopt it.
 func standalone(s Snapshot) bool {
 	for _, label := range []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel} {

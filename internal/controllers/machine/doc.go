@@ -15,7 +15,7 @@
 //
 //	deletion:  hooks ─► drain ─► volumes ─► hooks ─► infrastructure ─► bootstrap ─► Node ─► finalizer
 //
-// Owns: of Machines: finalizer, cluster label, owner of those nobody made,
+// Owns: of Machines: finalizer, cluster label, owner of those no one made,
 // spec.bootstrap.dataSecretName, spec.providerID, spec.failureDomain, and the
 // status except the conditions of owners and health checks; of Machines of a
 // MachineDeployment the condition UpToDate too. Of bootstrap configs and

@@ -225,7 +225,7 @@ func (n tally) funcs() interceptor.Funcs {
 // TestWrites counts what a Machine costs while its providers do one step after the other.
 func TestWrites(t *testing.T) { // MA-18
 	n := tally{}
-	s := fresh(ofPool, func(s *Snapshot) { // made by somebody who knows about finalizer and label
+	s := fresh(ofPool, func(s *Snapshot) { // made by someone who knows about finalizer and label
 		s.Machine.Finalizers = []string{clusterv1.MachineFinalizer}
 		s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: settled().Machine.Spec.Bootstrap.ConfigRef}
 		s.Machine.Generation = 0

@@ -121,7 +121,7 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readOwner reads the controller of an object if it is of the kind and exists. It is not copied: nobody may change it.
+// readOwner reads the controller of an object if it is of the kind and exists. It is not copied: no one may change it.
 func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
@@ -137,7 +137,7 @@ func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string
 	return true, nil
 }
 
-// readControlPlane finds out whether the workload cluster still has somebody who
+// readControlPlane finds out whether the workload cluster still has someone who
 // could remove a Node.
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {

@@ -13,7 +13,7 @@
 // record that it was seen whole.
 //
 // Owns: of MachinePools: finalizer, cluster label, owner, spec.providerIDList,
-// spec.template.spec.bootstrap.dataSecretName, spec.replicas where somebody else scales, and the status. Of
+// spec.template.spec.bootstrap.dataSecretName, spec.replicas where someone else scales, and the status. Of
 // bootstrap configs and infrastructure pools: owner and cluster label. The Machines of the pool: what they are created
 // with, what of it follows the template (package machines), their version, and their UpToDate condition. Where the pool has no Machines: annotations, labels and the uninitialized taint of its
 // Nodes, and the deletion of Nodes whose instance is gone.

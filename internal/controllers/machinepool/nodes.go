@@ -61,7 +61,7 @@ func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 	for _, ref := range s.Pool.Status.NodeRefs {
 		node := corev1.Node{}
 		err := workload.Get(ctx, client.ObjectKey{Name: ref.Name}, &node)
-		if apierrors.IsNotFound(err) || err == nil && node.UID != ref.UID { // another Node of that name is somebody else's
+		if apierrors.IsNotFound(err) || err == nil && node.UID != ref.UID { // another Node of that name is someone else's
 			continue
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -219,13 +220,21 @@ func truncate(text string, most int) string {
 	return text[:most]
 }
 
+// nodes counts them.
+func nodes(n int) string {
+	if n == 1 {
+		return "1 Node"
+	}
+	return fmt.Sprintf("%d Nodes", n)
+}
+
 func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
 	var out []loop.Event
 	if isTrue(status.Initialization.InfrastructureProvisioned) && !isTrue(s.Pool.Status.Initialization.InfrastructureProvisioned) {
 		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
 	}
 	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {
-		out = append(out, loop.Normal("SuccessfulSetNodeRefs", "%d Nodes", len(status.NodeRefs)))
+		out = append(out, loop.Normal("SuccessfulSetNodeRefs", "%s", nodes(len(status.NodeRefs))))
 	}
 	return append(out, link.Events(s.Pool.Status.Conditions, s.infra(), s.bootstrap())...)
 }

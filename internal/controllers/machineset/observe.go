@@ -48,6 +48,8 @@ type Snapshot struct {
 	Workload ownership.Workload
 	// Unanswered: the workload cluster was asked, and did not answer.
 	Unanswered bool
+	// Begins: there is no workload cluster yet, and the set waits for it.
+	Begins bool
 	// Verified: for this generation of the set all Machines and clones were compared in full, and were up to date.
 	Verified bool
 	// Clones is nil until it was asked for.
@@ -166,9 +168,6 @@ func (c *Controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 	}
 }
 
-// notInitialized is why nothing is known of the Nodes of a workload cluster that has just begun.
-const notInitialized = "its control plane is not initialized yet"
-
 // readWorkload searches for Nodes of Machines that do not exist, where the set may be one that was restored.
 func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
 	if s.Set.Status.ObservedGeneration > 0 || s.Cluster == nil || !s.Set.DeletionTimestamp.IsZero() {
@@ -180,7 +179,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		return nil
 	}
 	if !initialized {
-		s.Workload.Problem = notInitialized
+		s.Begins, s.Workload.Problem = true, "its control plane is not initialized yet"
 		return nil
 	}
 	exist := map[string]bool{}

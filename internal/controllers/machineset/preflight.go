@@ -44,9 +44,10 @@ func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...str
 		skip = append(skip, s.Deployment.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation])
 	}
 	return workers.Blockers(preflight.WorkerChecks().Filter(func(name string) bool {
-		if check := clusterv1.MachineSetPreflightCheck(name); check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable && s.Workload.Problem == notInitialized {
+		check := clusterv1.MachineSetPreflightCheck(name)
+		if s.Begins && check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable {
 			return false // the set waits for that anyway, and says so
 		}
-		return s.Settings.runs(clusterv1.MachineSetPreflightCheck(name)) && !preflight.IsSkipped(name, skip...)
+		return s.Settings.runs(check) && !preflight.IsSkipped(name, skip...)
 	}))
 }

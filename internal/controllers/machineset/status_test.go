@@ -56,7 +56,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"would be blocked": {"said before it matters", up, settled(noTemplate), loop.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"nothing of the workload cluster is there": {"that its control plane does not run says the same", up,
 			settled(replicas(3), func(s *Snapshot) {
-				s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, notInitialized
+				s.Set.Status.ObservedGeneration, s.Begins, s.Workload.Problem = 0, true, "its control plane is not initialized yet"
 				s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
 			}), loop.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: its control plane is not initialized yet"},

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-// TestWhoIsWoken: a Machine wakes its set; one that nobody controls those that may adopt it.
+// TestWhoIsWoken: a Machine wakes its set; one that no one controls those that may adopt it.
 func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 	other := newSet()
 	other.Name, other.UID, other.Spec.Selector = "other", "other", metav1.LabelSelector{MatchLabels: map[string]string{"set": "y"}}

@@ -543,7 +543,7 @@ func TestRestoreInAnyOrder(t *testing.T) { // OR-01
 	}
 }
 
-// A worker that a person deletes is created anew; one that is gone without a trace is waited for.
+// A worker that a person deletes is created again; one that is gone without a trace is waited for.
 func TestDeletedWorker(t *testing.T) {
 	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().Build())
 	w.settle()

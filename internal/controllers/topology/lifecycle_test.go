@@ -135,7 +135,7 @@ func (u *upgrading) start() {
 	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(FieldManager)
 }
 
-// run reconciles, plays the providers and lets time pass until done. After a failed write the manager starts anew.
+// run reconciles, plays the providers and lets time pass until done. After a failed write the manager starts again.
 func (u *upgrading) run(done func() bool) {
 	u.t.Helper()
 	for range 800 {

@@ -191,7 +191,7 @@ func TestSchemaRules(t *testing.T) {
 	}
 }
 
-// CV-01: kinds of several versions are converted by the webhook, others by nobody.
+// CV-01: kinds of several versions are converted by the webhook, others by no one.
 func TestConversion(t *testing.T) {
 	client := &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert"), CABundle: []byte("ca")}
 	for kind, crd := range all(t) {

@@ -53,7 +53,7 @@ func New(reader client.Reader, c client.Client, objects map[string]Access, skip 
 	return &Migrator{reader: reader, client: c, access: objects, skip: skip}
 }
 
-// Start implements manager.Runnable. What fails is tried again until ctx ends; nobody waits for it.
+// Start implements manager.Runnable. What fails is tried again until ctx ends; no one waits for it.
 func (m *Migrator) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("migration")
 	retry := wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: 1 << 30}
@@ -172,7 +172,7 @@ func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, 
 }
 
 // store applies nothing to the object, which makes the API server write it in the version that it stores now. The
-// status is applied where there is one, since that passes no webhook for the spec. One that is gone, or that somebody
+// status is applied where there is one, since that passes no webhook for the spec. One that is gone, or that someone
 // else wrote meanwhile, is done.
 func (m *Migrator) store(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition) error {
 	nothing := &unstructured.Unstructured{}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RT-02: with the gate off, which is the default, nobody registers an extension, whatever version they use.
+// RT-02: with the gate off, which is the default, no one registers an extension, whatever version they use.
 func testExtensions(t *testing.T, w *world) {
 	url := "https://extension.invalid"
 	for version, o := range map[string]client.Object{

@@ -37,7 +37,7 @@ func drainRule(name string) *clusterv1.MachineDrainRule {
 	return r
 }
 
-// noOperator is a selector that nobody can read.
+// noOperator is a selector that no one can read.
 func noOperator() metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 }

@@ -34,7 +34,7 @@ func (m material) data() map[string][]byte {
 // renew returns what the Secret should hold, and whether that differs from what it holds: an authority with a third of
 // its life left or less is replaced, but stays trusted, since other managers still serve with its certificates; a
 // serving certificate is issued again when it is due, or not for the names that are wanted. What cannot be read is
-// made anew.
+// made again.
 func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool, error) {
 	kept := material{bundle: data[bundleKey]}
 	ca, err := pki.ParsePair(data[bundleKey], data[caKeyKey])

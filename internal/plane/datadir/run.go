@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -19,6 +20,15 @@ type Run struct {
 	Ready             bool      `json:"ready"` // the API server answers and the controllers run
 	Manager           *Manager  `json:"manager,omitempty"`
 	Node              *Node     `json:"node,omitempty"` // nil: the management cluster has none
+	Networks          *Networks `json:"networks,omitempty"`
+}
+
+// Networks says where networks of workload clusters may be.
+type Networks struct {
+	// Ranges that a network has to lie in.
+	Ranges []netip.Prefix `json:"ranges"`
+	// WidestPrefix is the length of the widest prefix of one.
+	WidestPrefix int `json:"widestPrefix"`
 }
 
 // Node is what is said of the node of the management cluster.

@@ -34,7 +34,7 @@ type (
 	}
 	// CreateKeys creates the keys that data in etcd is encrypted with.
 	CreateKeys struct{ Cluster string }
-	// WriteKubeconfig makes the cluster's kubeconfig, or makes it anew.
+	// WriteKubeconfig makes the cluster's kubeconfig, or makes it again.
 	WriteKubeconfig struct{ Cluster, Why string }
 	// OwnSecret makes the control plane the owner of a Secret of the cluster again.
 	OwnSecret struct {

@@ -46,7 +46,7 @@ const (
 //	a snapshot asked for is not here yet               fetch it; what runs goes on running
 //	to be started without its data, or with newer      wait
 //	to be started where it may not listen              wait; what runs goes on running
-//	                                                   (a backend may start one anew without its data, and say so)
+//	                                                   (a backend may start one again without its data, and say so)
 //	too many; another restarts at its patch version    wait
 //	process missing or of another configuration        (re)start
 //	faults not those of the annotations                change

@@ -123,7 +123,7 @@ func TestGatesAreVariables(t *testing.T) {
 	}
 }
 
-// Nobody but the manager's ServiceAccount gets the manager's rights, and only the core brings roles of people: several providers are
+// No one but the manager's ServiceAccount gets the manager's rights, and only the core brings roles of people: several providers are
 // installed and deleted one by one.
 func TestProvidersShareNothing(t *testing.T) {
 	owner := map[string]string{}

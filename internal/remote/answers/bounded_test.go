@@ -93,7 +93,7 @@ func tooLarge(err error) bool {
 	return f != nil && f.Reason == ReasonTooLarge
 }
 
-// A watch that brings ever more objects ends, and a new list begins to count anew.
+// A watch that brings ever more objects ends, and a new list begins to count again.
 func TestHostileWatch(t *testing.T) { // RC-06
 	events := &endless{piece: `{"type":"ADDED","object":{}}` + "\n"}
 	b := newBounded(handlerTransport{events}, Limits{Bytes: 1 << 20, Objects: 10, WatchedBytes: 1 << 20, WatchedObjects: 500})

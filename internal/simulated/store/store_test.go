@@ -148,7 +148,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("changes that are forgotten: %v", r.Err())
 	}
 	k.end()
-	for r := range events { // ends, though nobody cancelled it
+	for r := range events { // ends, though no one cancelled it
 		if !r.Canceled {
 			t.Errorf("a removed cluster told %v", r)
 		}

@@ -38,10 +38,23 @@ func widgets() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
+// converted is a kind of which another version is stored, and whose webhook does not answer.
+func converted() *apiextensionsv1.CustomResourceDefinition {
+	crd, url := widgets(), "https://127.0.0.1:1/convert"
+	crd.Name, crd.Spec.Names = "gadgets.test.slipway.dev", apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"}
+	older := *crd.Spec.Versions[0].DeepCopy()
+	older.Name, older.Storage = "v1beta1", false
+	crd.Spec.Versions = append(crd.Spec.Versions, older)
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
+	}}
+	return crd
+}
+
 // A client that watches knows how far it has come though nothing it watches changes: it need not list again, and etcd decodes nothing
 // of what others wrote.
 func TestWatchesHaveBookmarks(t *testing.T) {
-	s := apiserver.Start(t, apiserver.Options{Objects: []client.Object{widgets()}, Args: []string{"--progress=200ms"}})
+	s := apiserver.Start(t, apiserver.Options{Objects: []client.Object{widgets(), converted()}, Args: []string{"--progress=200ms"}})
 	c, clients := dynamic.NewForConfigOrDie(s.Config), kubernetes.NewForConfigOrDie(s.Config)
 	write := func(name string) {
 		t.Helper()
@@ -53,7 +66,8 @@ func TestWatchesHaveBookmarks(t *testing.T) {
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	for _, kind := range []schema.GroupVersionResource{
 		namespaces, {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		{Group: "test.slipway.dev", Version: "v1", Resource: "widgets"}, {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+		{Group: "test.slipway.dev", Version: "v1", Resource: "widgets"}, {Group: "test.slipway.dev", Version: "v1beta1", Resource: "gadgets"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 	} {
 		since := version(t, c, kind)
 		write("beside-" + kind.Resource)

@@ -7,7 +7,7 @@
 //
 // # Upgrade plans
 //
-// The plan is made anew each time, from the versions that the parts have. Where it comes from:
+// The plan is made again each time, from the versions that the parts have. Where it comes from:
 //
 //	the ClusterClass names an extension   its answer to GenerateUpgradePlan
 //	the ClusterClass lists versions       the newest of each minor version on the way, then the target

@@ -112,7 +112,7 @@ func (k *kind) newManagers() (map[string]*managedfields.FieldManager, error) {
 			return nil, err
 		}
 	}
-	// What a subresource does not write is nobody's by it.
+	// What a subresource does not write is no one's by it.
 	ignored := map[string][]string{"": nil, statusSubresource: {"metadata", "spec"}}
 	if k.hasStatus {
 		ignored[""] = []string{statusSubresource}

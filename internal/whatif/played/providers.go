@@ -213,7 +213,7 @@ func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 		next := now.DeepCopy()
 		follows := p.play(part, next)
 		if p.world.API.Play(next, "provider") != nil {
-			return // its kind cannot be read: nobody reads what would be written
+			return // its kind cannot be read: no one reads what would be written
 		}
 		for _, f := range follows {
 			f()

@@ -323,5 +323,5 @@ func (w *World) listening(kind schema.GroupKind) []*listener {
 	return out
 }
 
-// Client writes as somebody who is not a controller.
+// Client writes as someone who is not a controller.
 func (w *World) Client() client.Client { return w.API.Client(nil) }

@@ -232,7 +232,7 @@ func (s *stage) of(plural string) follow.Objects {
 	return follow.Objects{Config: s.pair.Config, Resource: follow.Core(plural), Namespace: s.template.Namespace}
 }
 
-// profile writes profiles of both processes while something goes on, if somebody wants them.
+// profile writes profiles of both processes while something goes on, if someone wants them.
 func (s *stage) profile(ctx context.Context, during string) (wait func() error) {
 	if s.profiles == "" {
 		return func() error { return nil }

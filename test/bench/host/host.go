@@ -17,7 +17,7 @@ const (
 	sayAgain = time.Minute
 )
 
-// Host is the host of this virtual machine, which lends its processors to others, too. On a machine that is nobody's guest it
+// Host is the host of this virtual machine, which lends its processors to others, too. On a machine that is no one's guest it
 // never takes anything.
 type Host struct {
 	Held  time.Duration // for how long it has held the benchmark up

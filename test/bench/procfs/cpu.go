@@ -11,7 +11,7 @@ import (
 // CPU is what became of the time of all processors since the machine began.
 type CPU struct {
 	All time.Duration
-	// Stolen is what the host gave to others though this machine wanted it. It is zero on a machine that is nobody's guest.
+	// Stolen is what the host gave to others though this machine wanted it. It is zero on a machine that is no one's guest.
 	Stolen time.Duration
 }
 

@@ -42,7 +42,7 @@ func Counts(ctx context.Context, config *rest.Config) (requests.Counts, error) {
 	return requests.Parse(bytes.NewReader(text))
 }
 
-// IsWrite is a write that somebody made on purpose: leases are renewed by the clock.
+// IsWrite is a write that someone made on purpose: leases are renewed by the clock.
 func IsWrite(r requests.Request) bool { return r.Kind() == requests.Write && !r.Lease() }
 
 // IsRead is a read, lists and watches included, leases apart.

@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
@@ -118,7 +119,11 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	}
 	switch {
 	case chosen.Containers():
-		if err := f.choose(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}); err != nil {
+		host, err := hostOf(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := f.choose(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, host); err != nil {
 			return nil, nil, err
 		}
 		want.Subnet = f.prefix
@@ -130,18 +135,14 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 }
 
 // choose finds a network that is free: the one that the flags name, or another.
-func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKey) error {
+func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKey, host creation.Host) (err error) {
 	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, manifest.Subnet+"=") }) {
 		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", manifest.Subnet)
 	}
-	routes, err := hostRoutes()
-	if err != nil {
-		return err
-	}
 	if f.prefix.IsValid() {
-		err = creation.CheckNetwork(ctx, r, key, f.prefix, routes)
+		err = creation.CheckNetwork(ctx, r, key, f.prefix, host)
 	} else {
-		f.prefix, err = creation.Network(ctx, r, routes)
+		f.prefix, err = creation.Network(ctx, r, host)
 	}
 	if err != nil {
 		return err
@@ -164,6 +165,20 @@ func (f *flags) network() string {
 		return ""
 	}
 	return ", network " + f.prefix.String()
+}
+
+// hostOf is what is known of this host. What its operator allows is known of the management cluster of "slipway up" that runs here; c may be nil.
+func hostOf(c *management.Connection) (creation.Host, error) {
+	routes, err := hostRoutes()
+	if err != nil || c == nil || c.DataDir == "" {
+		return creation.Host{Routes: routes}, err
+	}
+	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
+	if err != nil || state.Run == nil || state.Run.Networks == nil {
+		return creation.Host{Routes: routes}, err
+	}
+	allowed := state.Run.Networks
+	return creation.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, nil
 }
 
 // hostRoutes returns what the host reaches, Docker's networks included. A host without the table has no say.

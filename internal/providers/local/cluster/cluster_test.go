@@ -275,6 +275,19 @@ func TestDeletedBeforeItsCluster(t *testing.T) { // IC-05
 	}
 }
 
+func TestDeletionThatWaitsIsAnEventOnce(t *testing.T) {
+	gone := localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
+	s := Snapshot{Object: gone, Cluster: coreCluster(nil), Machines: []string{"a", "b"}, Network: network("172.16.0.0/18"), Name: "n", Now: now}
+	first := Report(s, Decide(s), loop.Outcome{})
+	if len(first.Events) != 1 || first.Events[0].Reason != "WaitingForMachines" || !strings.Contains(first.Events[0].Message, "LocalMachines a, b to be gone") {
+		t.Fatalf("got %+v", first.Events)
+	}
+	s.Object.Status.Conditions, s.Machines = first.Status.(infrav1.LocalClusterStatus).Conditions, s.Machines[:1]
+	if again := Report(s, Decide(s), loop.Outcome{}); len(again.Events) != 0 {
+		t.Errorf("not on every pass; got %+v", again.Events)
+	}
+}
+
 func endpointSet(change func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := coreCluster(change)
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "h", Port: 6443}

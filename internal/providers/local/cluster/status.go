@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -104,7 +105,7 @@ func changes(p loop.Plan) bool {
 	})
 }
 
-// events tells of a network that was made or removed, and of a trouble when it begins.
+// events tells of a network that was made or removed, and of a trouble or a wait when it begins.
 func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, a := range out.Done {
@@ -125,5 +126,18 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	if trouble && (before == nil || before.Reason != now.Reason) {
 		list = append(list, loop.Warning(now.Reason, "%s", now.Message))
 	}
+	if waitsForMachines(s) && !isDeleting(s.Object.Status.Conditions) {
+		list = append(list, loop.Normal(reasonMachines, "%s", condition.Set(status.Conditions).Get(clusterv1.DeletingCondition).Message))
+	}
 	return list
+}
+
+// waitsForMachines reports whether the object was deleted before Machines that need it.
+func waitsForMachines(s Snapshot) bool {
+	return !s.Object.DeletionTimestamp.IsZero() && len(s.Machines) > 0
+}
+
+func isDeleting(conditions []metav1.Condition) bool {
+	c := condition.Set(conditions).Get(clusterv1.DeletingCondition)
+	return c != nil && c.Status == metav1.ConditionTrue
 }

@@ -140,7 +140,7 @@ func renderFile(b *bytes.Buffer, f *cloudconfig.File) {
 	fmt.Fprintf(b, "chmod %#o %s\n", f.Mode, name)
 }
 
-// renderContent writes content to a file that nobody but root can read while it is written.
+// renderContent writes content to a file that no one but root can read while it is written.
 func renderContent(b *bytes.Buffer, redirect string, content []byte) {
 	const width = 76
 	fmt.Fprintf(b, "(umask 077; base64 -d %s) <<'.'\n", redirect)

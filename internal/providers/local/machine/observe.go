@@ -59,7 +59,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
-	if s.Name == "" { // nothing is looked up by a name that somebody made up
+	if s.Name == "" { // nothing is looked up by a name that someone made up
 		return s, nil
 	}
 	b, err := c.backendOf(s)

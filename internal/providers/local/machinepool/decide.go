@@ -21,7 +21,7 @@ const (
 )
 
 // mostAtOnce is how many machines one plan makes at most: a plan is in memory as a whole, and the number of replicas is
-// whatever somebody writes. What is made brings the next plan.
+// whatever someone writes. What is made brings the next plan.
 const mostAtOnce = 50
 
 // Decide makes a plan of the snapshot.

@@ -355,7 +355,7 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 	}
 }
 
-// A plan is bounded whatever number of replicas somebody writes, and what is more than the operator allows is refused: H3.
+// A plan is bounded whatever number of replicas someone writes, and what is more than the operator allows is refused: H3.
 func TestReplicasAreBounded(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

@@ -12,7 +12,7 @@
 //
 // When there are too many, those go first whose Machine or LocalMachine has the annotation
 // cluster.x-k8s.io/delete-machine, then those that are not Ready, then outdated ones, then the oldest. A machine is
-// removed by deleting its Machine, where there is one, so that its Node is drained. A Machine that somebody
+// removed by deleting its Machine, where there is one, so that its Node is drained. A Machine that someone
 // else deletes is replaced.
 //
 // A pool that comes back from a backup waits until the machines of its list have been seen; the number in its

@@ -79,7 +79,7 @@ func TestRestored(t *testing.T) { // OR-01
 	}
 }
 
-// again is a machine that says that it is being looked at anew.
+// again is a machine that says that it is being looked at again.
 func again(name string) Member {
 	m := bare(name, "owned")
 	m.Local.Status.Conditions = member(name, 1, "new").Local.Status.Conditions

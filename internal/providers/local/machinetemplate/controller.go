@@ -18,7 +18,7 @@ import (
 const Name = "local-machinetemplate"
 
 // ownedWithin is how long a new template is left to those who make it their own: a status that is written meanwhile makes
-// their patches fail, and nobody scales by it yet.
+// their patches fail, and no one scales by it yet.
 const ownedWithin = 10 * time.Second
 
 // Controller reconciles LocalMachineTemplates. It has no conditions, finalizer or pause, and so no driver.

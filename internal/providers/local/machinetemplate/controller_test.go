@@ -86,7 +86,7 @@ func TestSimulatedCapacityWhileWritesFail(t *testing.T) { // IM-10, AS-01
 	})
 }
 
-// The status of a new template waits until somebody owns it, but not for ever.
+// The status of a new template waits until someone owns it, but not for ever.
 func TestOwnedFirst(t *testing.T) { // IM-10
 	s := runtime.NewScheme()
 	if err := infrav1.AddToScheme(s); err != nil {

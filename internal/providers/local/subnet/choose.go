@@ -9,8 +9,6 @@ import (
 	"math/bits"
 	"net/netip"
 	"strings"
-
-	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // chosenBits is the length of a prefix that is chosen without knowing what goes into it: 16384 addresses.
@@ -26,12 +24,6 @@ type Request struct {
 	Allowed []netip.Prefix
 	// Widest is the length of the widest prefix that it may have.
 	Widest int
-}
-
-// Usual is a request for any range that holds where an operator has not said otherwise.
-func Usual(taken []netip.Prefix) Request {
-	networks := policy.Default().Networks
-	return Request{Taken: taken, Allowed: networks.Ranges, Widest: networks.WidestPrefix}
 }
 
 // Choose returns a range for a new network that overlaps none that is taken. It is the smallest that holds all wanted

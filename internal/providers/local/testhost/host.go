@@ -44,7 +44,7 @@ type network struct {
 type Machine struct {
 	backend.Machine
 	Spec backend.MachineSpec
-	// Instance that made it; empty: nobody did, it is another program's.
+	// Instance that made it; empty: no one did, it is another program's.
 	Instance string
 	// Network is the name of the network that it joined.
 	Network string
@@ -71,7 +71,7 @@ func New() *Host {
 // Instance is whose the machines and networks are that the host makes.
 const Instance = "i"
 
-// AddMachine puts a machine on the host that somebody else made.
+// AddMachine puts a machine on the host that someone else made.
 func (h *Host) AddMachine(m Machine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

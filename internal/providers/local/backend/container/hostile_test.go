@@ -49,7 +49,7 @@ func (v victims) check(t *testing.T, e *Engine) {
 	}
 }
 
-// bystander starts a container that somebody else made.
+// bystander starts a container that someone else made.
 func (e *Engine) bystander(t *testing.T, name string, labels map[string]string) string {
 	t.Helper()
 	made, err := e.api.ContainerCreate(t.Context(), client.ContainerCreateOptions{Name: name, Config: &container.Config{Image: testImage(t, e), Labels: labels}})

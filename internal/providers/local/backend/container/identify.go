@@ -18,7 +18,7 @@ import (
 // Everything that exists is acted upon in two steps. Here it is looked up and its labels are checked, which gives a
 // value of one of the types below, if it is this instance's by its label or because it was handed over (package custody);
 // every call that changes something takes such a value and uses the ID in it. There is
-// no other way to get one than by this file, so that a name that somebody wrote into a spec or a status never reaches
+// no other way to get one than by this file, so that a name that someone wrote into a spec or a status never reaches
 // something that is not the object's. Labels and IDs of containers and networks never change.
 
 // ownContainer is a container that belongs to the object it was looked up for, or to this instance.

@@ -110,7 +110,7 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	if spec.ControlPlane {
 		labels[backend.LabelControlPlane] = "true"
 	}
-	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that somebody removed by hand
+	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that someone removed by hand
 		return ownContainer{}, err
 	}
 	servers, err := e.host.NameServers(!found.Internal, spec.Policy.Networks.Internet.NameServers)

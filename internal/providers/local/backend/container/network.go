@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
-// attempts is how often a subnet is chosen anew because Docker says that it is taken: Docker also avoids ranges
+// attempts is how often a subnet is chosen again because Docker says that it is taken: Docker also avoids ranges
 // that neither it nor the routing table shows.
 const attempts = 8
 

@@ -42,7 +42,7 @@ type request struct {
 
 // options returns what Docker is asked for. A node needs its own cgroup namespace, a writable /run and /tmp, and a
 // volume on /var, because overlayfs cannot be stacked on Docker's. The volume has the container's name: one without a
-// name would stay for ever when somebody removes the container by hand.
+// name would stay for ever when someone removes the container by hand.
 func (r request) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
 		Name:       r.Spec.Name,
