@@ -10,19 +10,19 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube/shared"
+	"github.com/slipwayhq/slipway/internal/kube/reading"
 )
 
 // Workers counts the Machines of Clusters that are none of their control planes, or their MachinePools where there are no such Machines.
 // That there are some is said by the cache; that there are none is read past it.
 type Workers struct {
 	cache client.Reader
-	live  *shared.Reading[map[string]int] // by Cluster
+	live  *reading.Shared[map[string]int] // by Cluster
 }
 
 // NewWorkers returns one that reads from a cache, and past it.
 func NewWorkers(cache, live client.Reader) *Workers {
-	return &Workers{cache, shared.New(func(ctx context.Context, namespace string) (map[string]int, error) {
+	return &Workers{cache, reading.NewShared(func(ctx context.Context, namespace string) (map[string]int, error) {
 		return countWorkers(ctx, live, namespace)
 	})}
 }

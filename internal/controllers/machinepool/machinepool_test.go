@@ -664,7 +664,7 @@ func TestMark(t *testing.T) { // MP-05, MA-11
 
 func TestNodesAreCounted(t *testing.T) {
 	for n, want := range map[int]string{0: "0 Nodes", 1: "1 Node", 12: "12 Nodes"} {
-		if got := nodes(n); got != want {
+		if got := nodes(n).Message; got != want {
 			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}

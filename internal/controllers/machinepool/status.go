@@ -1,7 +1,6 @@
 package machinepool
 
 import (
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -220,12 +219,12 @@ func truncate(text string, most int) string {
 	return text[:most]
 }
 
-// nodes counts them.
-func nodes(n int) string {
+// nodes tells how many there are.
+func nodes(n int) loop.Event {
 	if n == 1 {
-		return "1 Node"
+		return loop.Normal("SuccessfulSetNodeRefs", "1 Node")
 	}
-	return fmt.Sprintf("%d Nodes", n)
+	return loop.Normal("SuccessfulSetNodeRefs", "%d Nodes", n)
 }
 
 func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
@@ -234,7 +233,7 @@ func events(s Snapshot, status clusterv1.MachinePoolStatus) []loop.Event {
 		out = append(out, loop.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))
 	}
 	if len(status.NodeRefs) != len(s.Pool.Status.NodeRefs) {
-		out = append(out, loop.Normal("SuccessfulSetNodeRefs", "%s", nodes(len(status.NodeRefs))))
+		out = append(out, nodes(len(status.NodeRefs)))
 	}
 	return append(out, link.Events(s.Pool.Status.Conditions, s.infra(), s.bootstrap())...)
 }

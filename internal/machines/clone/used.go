@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/kube/shared"
+	"github.com/slipwayhq/slipway/internal/kube/reading"
 )
 
 // Used are references to templates that are in use.
@@ -16,14 +16,14 @@ type Used map[clusterv1.ContractVersionedObjectReference]bool
 
 // Usage reads which templates are in use, past the cache: a template that an owner began to use a moment ago must not be deleted. The API
 // server decodes all MachineSets and MachineDeployments of the namespace for it, whichever are wanted.
-type Usage struct{ all *shared.Reading[users] }
+type Usage struct{ all *reading.Shared[users] }
 
 // users are the owners by the templates that they use.
 type users map[clusterv1.ContractVersionedObjectReference][]types.UID
 
 // NewUsage returns one that reads with a reader without a cache.
 func NewUsage(live client.Reader) *Usage {
-	return &Usage{shared.New(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
+	return &Usage{reading.NewShared(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
 }
 
 // Read returns which templates the MachineSets and MachineDeployments of the owner's namespace use that are not being deleted, but for the

@@ -1,13 +1,13 @@
-package shared
+package reading
 
 import (
 	"context"
 	"sync"
 )
 
-// Reading reads something of a namespace past the cache, which costs the API server as much as the namespace holds, whichever part is
+// Shared reads something of a namespace past the cache, which costs the API server as much as the namespace holds, whichever part is
 // wanted. Callers that come while it is read share the next reading: a thousand Clusters that are deleted together do not take a thousand.
-type Reading[T any] struct {
+type Shared[T any] struct {
 	read func(ctx context.Context, namespace string) (T, error)
 
 	mu         sync.Mutex
@@ -16,22 +16,22 @@ type Reading[T any] struct {
 
 // turns are those of one namespace. They exist as long as a caller waits.
 type turns[T any] struct {
-	waiting int // guarded by the lock of Reading
-	begun   int // guarded by the lock of Reading
+	waiting int // guarded by the lock of Shared
+	begun   int // guarded by the lock of Shared
 
 	turn   chan struct{} // is full while it is read
 	answer T             // of the last reading; guarded by turn, as is last
 	last   int           // which reading that was
 }
 
-// New returns one that reads by the function, for one namespace at a time. What that returns is shared: callers do not change it.
-func New[T any](read func(ctx context.Context, namespace string) (T, error)) *Reading[T] {
-	return &Reading[T]{read: read, namespaces: map[string]*turns[T]{}}
+// NewShared returns one that reads by the function, for one namespace at a time. What that returns is shared: callers do not change it.
+func NewShared[T any](read func(ctx context.Context, namespace string) (T, error)) *Shared[T] {
+	return &Shared[T]{read: read, namespaces: map[string]*turns[T]{}}
 }
 
 // Of returns what a reading brought that began after the call. A reading that fails is the failure of the caller that read; the next
 // caller reads again.
-func (r *Reading[T]) Of(ctx context.Context, namespace string) (T, error) {
+func (r *Shared[T]) Of(ctx context.Context, namespace string) (T, error) {
 	var none T
 	t, begun := r.enter(namespace)
 	defer r.leave(namespace)
@@ -53,7 +53,7 @@ func (r *Reading[T]) Of(ctx context.Context, namespace string) (T, error) {
 }
 
 // enter waits for a reading of the namespace; those that were begun already do not count.
-func (r *Reading[T]) enter(namespace string) (t *turns[T], begun int) {
+func (r *Shared[T]) enter(namespace string) (t *turns[T], begun int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t = r.namespaces[namespace]; t == nil {
@@ -65,14 +65,14 @@ func (r *Reading[T]) enter(namespace string) (t *turns[T], begun int) {
 }
 
 // begin numbers a reading.
-func (r *Reading[T]) begin(t *turns[T]) int {
+func (r *Shared[T]) begin(t *turns[T]) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.begun++
 	return t.begun
 }
 
-func (r *Reading[T]) leave(namespace string) {
+func (r *Shared[T]) leave(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.namespaces[namespace]; t.waiting > 1 {

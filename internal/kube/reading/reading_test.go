@@ -1,4 +1,4 @@
-package shared
+package reading
 
 import (
 	"context"
@@ -22,9 +22,9 @@ func (s *slow) read(_ context.Context, namespace string) (int, error) {
 	return n, <-s.words
 }
 
-func newSlow() (*Reading[int], *slow) {
+func newSlow() (*Shared[int], *slow) {
 	s := &slow{began: make(chan string), words: make(chan error)}
-	return New(s.read), s
+	return NewShared(s.read), s
 }
 
 // Those that come while it is read share the next reading, which knows what was written before they came.
