@@ -155,6 +155,6 @@ func verbs() []func(env.Env) *cobra.Command {
 }
 
 // removeInstance removes the containers and networks of an instance.
-func removeInstance(ctx context.Context, dir, instance string) error {
-	return container.RemoveInstance(ctx, custody.Open(datadir.Dir(dir), instance))
+func removeInstance(ctx context.Context, dir, instance string, tell func(gone, of int)) error {
+	return container.RemoveInstance(ctx, custody.Open(datadir.Dir(dir), instance), tell)
 }

@@ -56,6 +56,42 @@ type doesNotStream struct{}
 // IsWatchListSemanticsUnSupported implements the question of client-go.
 func (doesNotStream) IsWatchListSemanticsUnSupported() bool { return true }
 
+// --sync-period reaches the cache, and from there each informer: without any event an object is told again.
+func TestSyncPeriod(t *testing.T) { // FL-03
+	options, err := cacheOptions(Config{SyncPeriod: 42 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if options.SyncPeriod == nil || *options.SyncPeriod != 42*time.Millisecond {
+		t.Fatalf("the cache's period is %v", options.SyncPeriod)
+	}
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := newInformers(scheme, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
+	informer := i.new(one(&corev1.SecretList{Items: []corev1.Secret{object}}), &corev1.Secret{}, *options.SyncPeriod, toolscache.Indexers{})
+	told := make(chan struct{}, 1)
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	go informer.RunWithContext(t.Context())
+	select {
+	case <-told: // after a second, which is the least that client-go takes
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing was told again")
+	}
+}
+
 func TestInformers(t *testing.T) { // ME-01
 	scheme, err := NewScheme()
 	if err != nil {

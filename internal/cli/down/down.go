@@ -32,8 +32,9 @@ import (
 const patience = 45 * time.Second
 
 // Delete removes everything outside the data directory that belongs to the
-// instance: containers, networks. Nothing left is no error.
-type Delete func(ctx context.Context, dataDir, instance string) error
+// instance: containers, networks. Nothing left is no error. It tells how many
+// of how many are gone, from one goroutine at a time.
+type Delete func(ctx context.Context, dataDir, instance string, tell func(gone, of int)) error
 
 type flags struct {
 	dataDir string
@@ -103,7 +104,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	}
 	defer func() { _ = h.Close() }()
 	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters …")
-	if err := remove(ctx, string(dir), h.Instance); err != nil && !pointless(dir, err) {
+	if err := remove(ctx, string(dir), h.Instance, progress(e)); err != nil && !pointless(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",
 			h.Instance, fault.UserMessage(err), dir).From(err)
@@ -118,6 +119,17 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	}
 	_, err = fmt.Fprintf(e.Err, "Deleted %s.\n", dir)
 	return err
+}
+
+// progress prints how far the deletion is, every second and at its end.
+func progress(e env.Env) func(gone, of int) {
+	last := e.Now()
+	return func(gone, of int) {
+		if now := e.Now(); gone == of || now.Sub(last) >= time.Second {
+			last = now
+			_, _ = fmt.Fprintf(e.Err, "  removed %d of %d containers, volumes and networks\n", gone, of)
+		}
+	}
 }
 
 // pointless tells that an error does not matter, because the instance never

@@ -40,7 +40,9 @@ func run(t *testing.T, dir datadir.Dir, remove down.Delete, args ...string) (str
 	return said.String(), err
 }
 
-func never(context.Context, string, string) error { panic("nothing is to be deleted") }
+func never(context.Context, string, string, func(gone, of int)) error {
+	panic("nothing is to be deleted")
+}
 
 func TestWithoutDelete(t *testing.T) {
 	h := stopped(t)
@@ -91,7 +93,7 @@ func TestDelete(t *testing.T) {
 				}
 			}
 			var asked string
-			_, err := run(t, h.Dir, func(_ context.Context, dataDir, instance string) error {
+			_, err := run(t, h.Dir, func(_ context.Context, dataDir, instance string, _ func(gone, of int)) error {
 				asked = dataDir + " " + instance
 				return test.err
 			}, "--delete")
@@ -105,6 +107,32 @@ func TestDelete(t *testing.T) {
 				t.Errorf("the data is kept: %v, want %v: %s", err == nil, test.kept, test.reason)
 			}
 		})
+	}
+}
+
+// How far a long deletion is stands on the terminal each second, and its end always.
+func TestProgress(t *testing.T) {
+	h := stopped(t)
+	now := time.Now()
+	var said bytes.Buffer
+	cmd := down.Command(env.Env{Err: &said, Now: func() time.Time { return now }}, func(_ context.Context, _, _ string, tell func(gone, of int)) error {
+		for gone := range 9 {
+			tell(gone+1, 9)
+			now = now.Add(300 * time.Millisecond)
+		}
+		return nil
+	})
+	cmd.SetArgs([]string{"--data-dir", string(h.Dir), "--delete"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"5 of 9", "9 of 9"} {
+		if !strings.Contains(said.String(), "removed "+want+" containers, volumes and networks\n") {
+			t.Errorf("%q is not said: %s", want, &said)
+		}
+	}
+	if got := strings.Count(said.String(), "removed "); got != 2 {
+		t.Errorf("%d lines of progress: %s", got, &said)
 	}
 }
 

@@ -76,5 +76,29 @@ func text(w io.Writer, now time.Time, rows []Row) error {
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d MB\t%s\n", r.Image, r.KubernetesVersion, role, r.SizeBytes/1e6, duration.HumanDuration(now.Sub(r.Created)))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return outdated(w, now, rows)
+}
+
+// stale is the age from which an image is said to be old: Debian publishes fixes every few days.
+const stale = 30 * 24 * time.Hour
+
+// outdated says which images lack a month of Debian's fixes, and how they get them.
+func outdated(w io.Writer, now time.Time, rows []Row) error {
+	for _, r := range rows {
+		if now.Sub(r.Created) < stale {
+			continue
+		}
+		flags := ""
+		if r.ControlPlane {
+			flags = " --control-plane"
+		}
+		if _, err := fmt.Fprintf(w, "\n%s lacks the fixes that Debian published in the last %s; \"slipway image build --refresh --kubernetes-version %s%s\" takes them up.\n",
+			r.Image, duration.HumanDuration(now.Sub(r.Created)), r.KubernetesVersion, flags); err != nil {
+			return err
+		}
+	}
+	return nil
 }

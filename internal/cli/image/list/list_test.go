@@ -25,6 +25,14 @@ func TestText(t *testing.T) {
 			"IMAGE                                   KUBERNETES  ROLE           SIZE    AGE\n" +
 			"slipway.dev/node:v1.36.3                v1.36.3     worker         534 MB  3h\n" +
 			"slipway.dev/node-control-plane:v1.36.3  v1.36.3     control plane  997 MB  60s\n"},
+		"old": {"a month without fixes is said, with the command", []nodeimage.Image{
+			{Ref: "a:1", KubernetesVersion: "v1.36.3", ControlPlane: true, Size: 1e6, Created: now.Add(-45 * 24 * time.Hour)},
+			{Ref: "b:1", KubernetesVersion: "v1.36.3", Size: 1e6, Created: now.Add(-29 * 24 * time.Hour)},
+		}, "" +
+			"IMAGE  KUBERNETES  ROLE           SIZE  AGE\n" +
+			"a:1    v1.36.3     control plane  1 MB  45d\n" +
+			"b:1    v1.36.3     worker         1 MB  29d\n" +
+			"\na:1 lacks the fixes that Debian published in the last 45d; \"slipway image build --refresh --kubernetes-version v1.36.3 --control-plane\" takes them up.\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -346,7 +346,7 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != spec.Name {
 		t.Errorf("another instance's sweep touches nothing, ours only the orphan; got %+v, %v", list, err)
 	}
-	if err := RemoveInstance(t.Context(), e.custody); err != nil {
+	if err := RemoveInstance(t.Context(), e.custody, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := e.List(t.Context()); err != nil || len(list) != 0 {

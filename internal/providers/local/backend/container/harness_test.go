@@ -49,7 +49,7 @@ func engine(t *testing.T) *Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := RemoveInstance(ctx, book); err != nil {
+		if err := RemoveInstance(ctx, book, func(int, int) {}); err != nil {
 			t.Error(err)
 		}
 		_, _ = e.api.ImageRemove(ctx, imageName(e), client.ImageRemoveOptions{Force: true}) // not every test makes it

@@ -190,7 +190,7 @@ func TestWhatWasHandedOver(t *testing.T) {
 	check("taken", nothing, all)
 	nobody := func(backend.Owner) bool { return false }
 	must(e.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}))
-	must(RemoveInstance(t.Context(), e.custody))
+	must(RemoveInstance(t.Context(), e.custody, func(int, int) {}))
 	check("its maker removes all it has", nothing, all)
 	must(there.Delete(t.Context(), ref))
 	must(there.DeleteNetwork(t.Context(), spec.Network))
