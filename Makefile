@@ -78,6 +78,10 @@ fuzz: crds ## fuzz each parser of what others write for FUZZTIME (10s), an hour 
 vulncheck: crds ## ask Go's database for vulnerabilities of what is used; needs the internet
 	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
+# The program is built as lint and tests compile: Kubernetes is compiled once, not once more with the profile and without paths.
+test: PGO := off
+test: TRIM :=
+
 .PHONY: test
 test: prerequisites image versions ## every test, those on real nodes included
 	@hack/test.sh
