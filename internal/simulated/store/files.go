@@ -211,11 +211,11 @@ func (s *Store) load(k *Keyspace) error {
 	content, ok := decode(data)
 	if !ok {
 		k.rev = s.now().UnixMilli() // beyond what it was
-		k.compacted = k.rev
+		k.compacted, k.forgotten.upTo = k.rev, k.rev
 		return os.Rename(s.path(k.name), s.path(k.name)+damaged)
 	}
 	k.rev = content.Header.Revision + gap
-	k.compacted = k.rev
+	k.compacted, k.forgotten.upTo = k.rev, k.rev
 	for _, kv := range content.Kvs {
 		key := string(kv.Key)
 		k.keys = append(k.keys, key)

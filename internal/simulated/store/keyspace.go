@@ -36,6 +36,7 @@ type Keyspace struct {
 	values         map[string]*mvccpb.KeyValue
 	history        []change
 	historySize    int
+	forgotten      forgotten
 	watches        map[*watch]struct{}
 	// size is that of all values, in bytes; room what all keyspaces share.
 	size int64
@@ -53,7 +54,7 @@ type change struct {
 
 func newKeyspace(name string, now func() time.Time, shared *room) *Keyspace {
 	return &Keyspace{
-		name: name, now: now, room: shared, rev: 1, compacted: 1, touched: func(string, bool) {},
+		name: name, now: now, room: shared, rev: 1, compacted: 1, forgotten: forgotten{upTo: 1}, touched: func(string, bool) {},
 		values: map[string]*mvccpb.KeyValue{}, watches: map[*watch]struct{}{},
 	}
 }
@@ -209,6 +210,7 @@ func (k *Keyspace) forget(n int) {
 	for _, c := range k.history[:n] {
 		k.historySize -= len(c.Kv.Value)
 		k.compacted = c.Kv.ModRevision
+		k.forgotten.add(string(c.Kv.Key), c.Kv.ModRevision)
 	}
 	k.history = append([]change(nil), k.history[n:]...)
 }

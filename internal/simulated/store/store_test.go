@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +153,47 @@ func TestWatch(t *testing.T) {
 		if !r.Canceled {
 			t.Errorf("a removed cluster told %v", r)
 		}
+	}
+}
+
+// A watch of what has not changed since can go on after any pause; one that would miss something, of its keys or of a key
+// of its folder, lists again.
+func TestWatchOfWhatIsQuiet(t *testing.T) {
+	clock := newClock()
+	s, k := open(t, t.TempDir(), clock)
+	put(t, k, "/registry/minions/a", "1")
+	quiet := put(t, k, "/registry/minions/b", "1")
+	for range 2 * historyEvents {
+		put(t, k, "/registry/events/default/x", "")
+	}
+	clock.Time = clock.Add(2 * historyAge)
+	k.tidy()
+	refused := func(k *Keyspace, from int64, key string, options ...clientv3.OpOption) bool {
+		ctx, cancel := context.WithCancel(Into(context.Background(), k))
+		defer cancel()
+		events := NewClient(context.Background()).Watch(ctx, key, append(options, clientv3.WithRev(from))...)
+		put(t, k, strings.TrimSuffix(key, "a")+"a", "2") // what a watch that was not refused tells
+		r := <-events
+		return errors.Is(r.Err(), rpctypes.ErrCompacted)
+	}
+	if refused(k, quiet+1, "/registry/minions/", clientv3.WithPrefix()) || refused(k, quiet+1, "/registry/minions/a") {
+		t.Error("nothing of the Nodes has changed, and their watch was refused")
+	}
+	for name, is := range map[string]bool{
+		"a change of a key of the range": refused(k, quiet, "/registry/minions/", clientv3.WithPrefix()),
+		"a change of the key's folder":   refused(k, quiet, "/registry/minions/a"),
+		"a change of another folder":     refused(k, quiet+1, "/registry/events/", clientv3.WithPrefix()),
+		"a change of all there is":       refused(k, quiet+1, "/", clientv3.WithPrefix()),
+	} {
+		if !is {
+			t.Errorf("%s is lost, and the watch that would miss it was not refused", name)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, again := open(t, s.dir, clock); !refused(again, quiet+1, "/registry/minions/", clientv3.WithPrefix()) {
+		t.Error("what was between is not known after a restart")
 	}
 }
 

@@ -40,7 +40,7 @@ func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) cli
 		close(out)
 		return out
 	}
-	if from != 0 && from <= k.compacted {
+	if from != 0 && k.forgotten.since(start, end, from) {
 		go func(compacted int64) {
 			defer close(out)
 			refuse(ctx, out, compacted)
