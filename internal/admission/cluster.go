@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -89,7 +90,21 @@ func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList 
 	if gates.ClusterTopology && before.Topology.IsDefined() && !now.Topology.IsDefined() {
 		errs = append(errs, field.Forbidden(spec.Child("topology"), "cannot be removed from a Cluster that exists"))
 	}
+	if gates.ClusterTopology && before.Topology.IsDefined() && now.Topology.IsDefined() {
+		errs = append(errs, validateSetByTopology(before.InfrastructureRef, now.InfrastructureRef, spec.Child("infrastructureRef"))...)
+		errs = append(errs, validateSetByTopology(before.ControlPlaneRef, now.ControlPlaneRef, spec.Child("controlPlaneRef"))...)
+	}
 	return errs
+}
+
+// validateSetByTopology checks that a reference stays what the topology controller set it to: with another one the Cluster would lose what
+// exists of it. One that is removed is another error.
+func validateSetByTopology(before, now clusterv1.ContractVersionedObjectReference, path *field.Path) field.ErrorList {
+	if !before.IsDefined() || !now.IsDefined() || before == now {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed in a Cluster with a topology, which has set it to %s %s in group %s: leave it so, and change spec.topology",
+		before.Kind, before.Name, before.APIGroup))}
 }
 
 // validateRanges checks that each range of addresses is one.

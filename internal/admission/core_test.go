@@ -70,6 +70,23 @@ func TestCluster(t *testing.T) {
 				c.Spec.InfrastructureRef.Name = "y"
 			})},
 		},
+		"references changed with a topology": { // CL-31, CL-33
+			reason: "what the topology has made would be lost to the Cluster",
+			req: Request{Gates: Gates{ClusterTopology: true},
+				New: whole(func(c *clusterv1.Cluster) {
+					c.Spec.Topology = topology
+					c.Spec.ControlPlaneRef.Kind, c.Spec.InfrastructureRef.Name = "KubeadmControlPlane", "other"
+				}),
+				Old: whole(func(c *clusterv1.Cluster) { c.Spec.Topology = topology })},
+			want: []string{"spec.infrastructureRef", "spec.controlPlaneRef", "spec.topology.classRef"}, // the class does not exist
+		},
+		"topology added with other references": { // CL-31
+			reason: "they are not the topology's yet",
+			req: Request{Gates: Gates{ClusterTopology: true},
+				New: whole(func(c *clusterv1.Cluster) { c.Spec.Topology, c.Spec.InfrastructureRef.Name = topology, "other" }),
+				Old: whole(func(*clusterv1.Cluster) {})},
+			want: []string{"spec.topology.classRef", "spec.topology.classRef"},
+		},
 		"topology removed": { // CL-31, CL-33
 			reason: "a managed Cluster stays one",
 			req: Request{Gates: Gates{ClusterTopology: true}, New: whole(func(*clusterv1.Cluster) {}),

@@ -155,6 +155,7 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 		"none of slipway's":         {link, "up", cli.ExitError, `unknown command "up" for "clusterctl"`},
 		"no verb":                   {binary, "frobnicate", cli.ExitInvalid, `unknown command "frobnicate" for "slipway"; see "slipway --help"`},
 		"none of slipway's, below":  {link, "get clusters", cli.ExitInvalid, `"clusterctl get" knows: kubeconfig`},
+		"flags alone":               {link, "delete cluster demo", cli.ExitInvalid, `"clusterctl delete" takes flags alone, not cluster demo; see "clusterctl delete --help"`},
 		"flags before the verb":     {link, "-v 5 --config /nonexistent generate yaml --help", 0, "clusterctl generate yaml"},
 		"completion":                {link, "completion bash", 0, "__start_clusterctl"},
 		"a plugin of clusterctl":    {link, "hello you --there", 0, folder + "/clusterctl-hello you --there"},

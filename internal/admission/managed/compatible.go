@@ -123,7 +123,54 @@ func validateUser(r ClassRequest, user *clusterv1.Cluster, spec *field.Path) fie
 	if versions := r.New.Spec.KubernetesVersions; len(versions) > 0 && !slices.Contains(versions, topology.Version) {
 		errs = append(errs, field.Invalid(spec.Child("kubernetesVersions"), versions, fmt.Sprintf("must contain %s: %s has it", topology.Version, name)))
 	}
+	return append(errs, validateSetVariables(r, user, spec.Child("variables"))...)
+}
+
+// validateSetVariables checks that no variable is removed that a Cluster sets: the class could no longer be used with it. One that an
+// extension defines too stays.
+func validateSetVariables(r ClassRequest, user *clusterv1.Cluster, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	set := variablesOf(user)
+	for _, was := range r.Old.Spec.Variables {
+		stays := func(v clusterv1.ClusterClassVariable) bool { return v.Name == was.Name }
+		if !set[was.Name] || slices.ContainsFunc(r.New.Spec.Variables, stays) || isDefinedElsewhere(r.Old, was.Name) {
+			continue
+		}
+		first := "remove it there first"
+		if was.Schema.OpenAPIV3Schema.Default != nil {
+			first = "remove its default here, then its value there, first"
+		}
+		errs = append(errs, field.Forbidden(path.Key(was.Name), fmt.Sprintf("cannot be removed: Cluster %s/%s sets it; %s", user.Namespace, user.Name, first)))
+	}
 	return errs
+}
+
+// variablesOf are the names of the variables that a Cluster sets, for itself or for some of its Machines.
+func variablesOf(cluster *clusterv1.Cluster) map[string]bool {
+	topology := cluster.Spec.Topology
+	lists := [][]clusterv1.ClusterVariable{topology.Variables, topology.ControlPlane.Variables.Overrides}
+	for _, d := range topology.Workers.MachineDeployments {
+		lists = append(lists, d.Variables.Overrides)
+	}
+	for _, p := range topology.Workers.MachinePools {
+		lists = append(lists, p.Variables.Overrides)
+	}
+	names := map[string]bool{}
+	for _, list := range lists {
+		for _, v := range list {
+			names[v.Name] = true
+		}
+	}
+	return names
+}
+
+// isDefinedElsewhere reports whether an extension defines a variable.
+func isDefinedElsewhere(class *clusterv1.ClusterClass, name string) bool {
+	return slices.ContainsFunc(class.Status.Variables, func(v clusterv1.ClusterClassStatusVariable) bool {
+		return v.Name == name && slices.ContainsFunc(v.Definitions, func(d clusterv1.ClusterClassStatusVariableDefinition) bool {
+			return d.From != clusterv1.VariableDefinitionFromInline
+		})
+	})
 }
 
 func isOn(b *bool) bool { return b != nil && *b }

@@ -248,6 +248,23 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 		}},
 		"a version in use goes": {update: true, change: func(_ *testing.T, r *ClassRequest) { r.New.Spec.KubernetesVersions = []string{"v1.37.0"} },
 			want: []string{`spec.kubernetesVersions: Invalid value: ["v1.37.0"]: must contain v1.36.1+build.1: Cluster ns/c1 has it`}},
+		"a variable in use goes": {update: true, change: func(_ *testing.T, r *ClassRequest) {
+			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
+		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; remove its default here, then its value there, first"}},
+		"a variable in use for some Machines goes": {update: true, change: func(t *testing.T, r *ClassRequest) {
+			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
+			r.Old.Spec.Variables[0].Schema.OpenAPIV3Schema.Default = nil
+			topology := &r.Users[0].Spec.Topology
+			topology.Workers.MachinePools[0].Variables.Overrides, topology.Variables = topology.Variables, nil
+		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; remove it there first"}},
+		"a variable that no Cluster sets goes": {update: true, change: func(_ *testing.T, r *ClassRequest) {
+			r.New.Spec.Variables, r.New.Spec.Patches, r.Users[0].Spec.Topology.Variables = nil, nil, nil
+		}},
+		"a variable in use that an extension defines, too": {update: true, change: func(_ *testing.T, r *ClassRequest) {
+			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
+			r.Old.Status.Variables = []clusterv1.ClusterClassStatusVariable{{Name: "size",
+				Definitions: []clusterv1.ClusterClassStatusVariableDefinition{{From: "inline"}, {From: "external-patch"}}}}
+		}},
 		"an autoscaler comes": {update: true, change: func(_ *testing.T, r *ClassRequest) {
 			r.New.Spec.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "1"}
 		}, want: []string{"spec.workers.machineDeployments[big].metadata.annotations: Forbidden: cannot have the autoscaler's limits: Cluster ns/c1 sets replicas of MachineDeployment md1; remove them there first"}},
@@ -326,6 +343,15 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"valid":         {},
 		"valid, update": {update: true},
 		"being deleted": {update: true, change: func(r *request) { r.New.DeletionTimestamp, r.Class = new(metav1.Now()), nil }},
+		"negative replicas": {update: true, change: func(r *request) {
+			r.New.Spec.Topology.ControlPlane.Replicas = new(int32(-1))
+			r.New.Spec.Topology.Workers.MachineDeployments[0].Replicas = new(int32(-2))
+			r.New.Spec.Topology.Workers.MachinePools[0].Replicas = new(int32(-3))
+		}, want: []string{
+			"spec.topology.controlPlane.replicas: Invalid value: -1: must be 0 or more",
+			"spec.topology.workers.machineDeployments[0].replicas: Invalid value: -2: must be 0 or more",
+			"spec.topology.workers.machinePools[0].replicas: Invalid value: -3: must be 0 or more",
+		}},
 		"no class": {change: func(r *request) { r.New.Spec.Topology.ClassRef.Name = "" },
 			want: []string{"spec.topology.classRef.name: Required value: a topology needs a ClusterClass"}},
 		"class missing": {change: func(r *request) { r.Class = nil },
@@ -373,8 +399,8 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"no such class of workers": {change: func(r *request) {
 			r.New.Spec.Topology.Workers.MachineDeployments[0].Class, r.New.Spec.Topology.Workers.MachinePools[0].Class = "x", "y"
 		}, want: []string{
-			`spec.topology.workers.machineDeployments[0].class: Invalid value: "x": ClusterClass full has no such class of MachineDeployments`,
-			`spec.topology.workers.machinePools[0].class: Invalid value: "y": ClusterClass full has no such class of MachinePools`,
+			`spec.topology.workers.machineDeployments[0].class: Invalid value: "x": ClusterClass full has no such class of MachineDeployments; it has: big, gpu-small`,
+			`spec.topology.workers.machinePools[0].class: Invalid value: "y": ClusterClass full has no such class of MachinePools; it has: pool`,
 		}},
 		"health checks without a definition": {change: func(r *request) {
 			r.Class.Spec.ControlPlane.HealthCheck = clusterv1.ControlPlaneClassHealthCheck{}

@@ -157,6 +157,7 @@ func validateConcurrency(cluster *clusterv1.Cluster) field.ErrorList {
 // validateTopologyParts checks what does not depend on the class.
 func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorList {
 	errs := validateMetadata(t.ControlPlane.Metadata, path.Child("controlPlane", "metadata"))
+	errs = append(errs, validateReplicas(t.ControlPlane.Replicas, path.Child("controlPlane", "replicas"))...)
 	if t.ClassRef.Name == "" {
 		errs = append(errs, field.Required(path.Child("classRef", "name"), "a topology needs a ClusterClass"))
 	}
@@ -167,6 +168,7 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
 		}
 		deployments[d.Name] = true
+		errs = append(errs, validateReplicas(d.Replicas, at.Child("replicas"))...)
 		errs = append(errs, validateMetadata(d.Metadata, at.Child("metadata"))...)
 	}
 	for i, p := range t.Workers.MachinePools {
@@ -175,20 +177,27 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		}
 		pools[p.Name] = true
+		errs = append(errs, validateReplicas(p.Replicas, at.Child("replicas"))...)
 		errs = append(errs, validateMetadata(p.Metadata, at.Child("metadata"))...)
 	}
 	return errs
 }
 
+func validateReplicas(replicas *int32, path *field.Path) field.ErrorList {
+	if replicas != nil && *replicas < 0 {
+		return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
+	}
+	return nil
+}
+
 // validateWithClass checks what the class has to have for a topology.
 func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
-	named := fmt.Sprintf("ClusterClass %s has no such class of ", class.Name)
 	for i, d := range t.Workers.MachineDeployments {
 		at := path.Child("workers", "machineDeployments").Index(i)
 		c := deploymentClass(class, d.Class)
 		if c == nil {
-			errs = append(errs, field.Invalid(at.Child("class"), d.Class, named+"MachineDeployments"))
+			errs = append(errs, unknownClass(at.Child("class"), d.Class, class.Name+" has no such class of MachineDeployments", deploymentClasses(class)))
 			continue
 		}
 		if isOn(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
@@ -200,10 +209,34 @@ func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path
 	}
 	for i, p := range t.Workers.MachinePools {
 		if poolClass(class, p.Class) == nil {
-			errs = append(errs, field.Invalid(path.Child("workers", "machinePools").Index(i).Child("class"), p.Class, named+"MachinePools"))
+			errs = append(errs, unknownClass(path.Child("workers", "machinePools").Index(i).Child("class"), p.Class, class.Name+" has no such class of MachinePools", poolClasses(class)))
 		}
 	}
 	return errs
+}
+
+// unknownClass says which classes of workers there are.
+func unknownClass(path *field.Path, name, problem string, there []string) *field.Error {
+	if len(there) == 0 {
+		there = []string{"none"}
+	}
+	return field.Invalid(path, name, fmt.Sprintf("ClusterClass %s; it has: %s", problem, strings.Join(there, ", ")))
+}
+
+func deploymentClasses(class *clusterv1.ClusterClass) []string {
+	var out []string
+	for _, c := range class.Spec.Workers.MachineDeployments {
+		out = append(out, c.Class)
+	}
+	return out
+}
+
+func poolClasses(class *clusterv1.ClusterClass) []string {
+	var out []string
+	for _, c := range class.Spec.Workers.MachinePools {
+		out = append(out, c.Class)
+	}
+	return out
 }
 
 func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {

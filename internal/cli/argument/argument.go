@@ -33,6 +33,9 @@ func Group(cmd *cobra.Command) {
 				names = append(names, c.Name())
 			}
 		}
+		if len(names) == 0 {
+			return wrong(cmd, "\"%s\" takes flags alone, not %s", strings.Join(args, " "))
+		}
 		return wrong(cmd, "\"%s\" knows: %s", strings.Join(names, ", "))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

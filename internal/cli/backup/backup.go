@@ -17,7 +17,6 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -78,10 +77,7 @@ func run(ctx context.Context, e env.Env, o *options, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := management.Unthrottled(connection.Config, rest.NoWarnings{})
-	if err != nil {
-		return err
-	}
+	c := connection.Client
 	what := graph.What{Namespace: o.from.Namespace, Clusters: o.clusters}
 	if len(o.clusters) > 0 {
 		what.Namespace = cmp.Or(what.Namespace, connection.Namespace)

@@ -76,7 +76,9 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.QPS, cfg.Burst = 50, 100
+	// The API server limits, not the client: that would also fail a request that it cannot send before a verb's time is over, in words of
+	// its own.
+	cfg.QPS = -1
 	cfg.UserAgent = "slipway-cli"
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})

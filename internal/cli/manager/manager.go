@@ -16,6 +16,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -207,11 +208,12 @@ func (o *options) complete(e env.Env) (manager.Config, error) {
 }
 
 func (o *options) access(e env.Env) (*rest.Config, error) {
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}
-	if o.kubeconfig == "" {
-		rules.ExplicitPath = e.Getenv("KUBECONFIG")
+	rules, path := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}, o.kubeconfig
+	if path == "" {
+		path = e.Getenv("KUBECONFIG")
+		rules.Precedence = filepath.SplitList(path)
 	}
-	if rules.ExplicitPath == "" {
+	if path == "" {
 		access, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "NoManagementCluster",
@@ -221,7 +223,7 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 	}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "kubeconfig %s cannot be used", rules.ExplicitPath).From(err)
+		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s cannot be used: %v", path, err).From(err)
 	}
 	return access, nil
 }

@@ -255,3 +255,15 @@ func TestManagerNamespace(t *testing.T) {
 		})
 	}
 }
+
+// KUBECONFIG may name several files, as for kubectl; what is wrong with one is said.
+func TestAccess(t *testing.T) {
+	o := &options{}
+	if _, err := o.access(testEnv(map[string]string{"KUBECONFIG": "testdata/absent:testdata/kubeconfig"})); err != nil {
+		t.Error("two files:", err)
+	}
+	o.kubeconfig = "testdata/absent"
+	if _, err := o.access(testEnv(nil)); err == nil || !strings.Contains(err.Error(), "testdata/absent cannot be used: ") || !strings.Contains(err.Error(), "no such file") {
+		t.Error("a file that is not there:", err)
+	}
+}

@@ -125,7 +125,7 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	if err != nil {
 		return err
 	}
-	from, err := management.Unthrottled(source.Config, o.warnings(e.Err))
+	from, err := management.WithWarnings(source.Config, o.warnings(e.Err))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	if err != nil {
 		return err
 	}
-	to, err := management.Unthrottled(target.Config, o.warnings(e.Err))
+	to, err := management.WithWarnings(target.Config, o.warnings(e.Err))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -94,10 +93,7 @@ func run(ctx context.Context, e env.Env, o *options, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := management.Unthrottled(connection.Config, rest.NoWarnings{})
-	if err != nil {
-		return err
-	}
+	c := connection.Client
 	say := func(line string) { _, _ = fmt.Fprintln(e.Err, line) }
 	r := result{TakenAt: a.Info.CreatedAt, OnHost: a.OnHost()}
 	var created atomic.Int64

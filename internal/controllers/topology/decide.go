@@ -211,13 +211,13 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 		return
 	}
 	setReferences(s, desired, p)
-	for _, o := range desired.Obsolete {
+	if len(workers.Each) > 0 {
+		p.Do(workers)
+	}
+	for _, o := range desired.Obsolete { // not before what takes their place could be written
 		if o.GetDeletionTimestamp().IsZero() {
 			p.Do(Delete{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
 		}
-	}
-	if len(workers.Each) > 0 {
-		p.Do(workers)
 	}
 	decideOrphans(s, desired, p)
 }

@@ -7,11 +7,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Unthrottled makes another client of a connection's configuration, for verbs that write thousands of objects: the API server
-// limits them, not the client.
-func Unthrottled(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
+// WithWarnings makes another client of a connection's configuration, for verbs that show what the API server warns of.
+func WithWarnings(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
 	cfg := rest.CopyConfig(of)
-	cfg.QPS, cfg.Burst = -1, 0
 	cfg.WarningHandlerWithContext = warnings
 	scheme, err := Scheme()
 	if err != nil {
