@@ -419,7 +419,7 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			r.Class.Spec.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "5"}
 		}, want: []string{"spec.topology.workers.machineDeployments[0].replicas: Forbidden: cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"}},
 		"variables": {change: func(r *request) { r.New.Spec.Topology.Variables[0].Value.Raw = []byte(`"x"`) },
-			want: []string{`spec.topology.variables[size].value: Invalid value: "string":  in body must be of type integer: "string"`}},
+			want: []string{`spec.topology.variables[size].value: Invalid value: "x": in body must be of type integer: "string"`}},
 
 		// Rebase.
 		"another class": {update: true, change: func(r *request) {

@@ -188,8 +188,9 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	for i := range desired.Parts {
 		part := &desired.Parts[i]
 		if isLost(s, part.Key) {
+			lost := lostReference(s, part.Key)
 			p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s %s, the %s of the Cluster, does not exist: restore it, or delete the Cluster",
-				part.Want.GetKind(), lostName(s, part.Key), part.Key).For(part.Want.GetKind(), lostName(s, part.Key)).ForPerson()
+				lost.Kind, lost.Name, part.Key).For(lost.Kind, lost.Name).ForPerson()
 			return
 		}
 		if worker := part.OfWorker(); part.Worker != "" && s.isAwaited(worker) {
@@ -233,11 +234,11 @@ func isLost(s Snapshot, key topology.Key) bool {
 	return false
 }
 
-func lostName(s Snapshot, key topology.Key) string {
+func lostReference(s Snapshot, key topology.Key) clusterv1.ContractVersionedObjectReference {
 	if key.Role == topology.InfraCluster {
-		return s.Cluster.Spec.InfrastructureRef.Name
+		return s.Cluster.Spec.InfrastructureRef
 	}
-	return s.Cluster.Spec.ControlPlaneRef.Name
+	return s.Cluster.Spec.ControlPlaneRef
 }
 
 // decidePart returns what to do about a part; nil: nothing, or something has to be found out first.

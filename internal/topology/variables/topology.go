@@ -3,6 +3,7 @@ package variables
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -141,7 +142,7 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 	definition := d.byName[v.Name]
 	switch {
 	case definition == nil:
-		return field.ErrorList{field.Invalid(path, v.Name, "variable is not defined in the ClusterClass; remove it")}
+		return field.ErrorList{field.Invalid(path, v.Name, "variable is not defined in the ClusterClass, which has "+d.names()+"; remove it")}
 	case definition.conflict:
 		return field.ErrorList{field.Invalid(path, v.Name,
 			"variable has definitions that differ in the ClusterClass and its extensions: make them the same, or rename one of them")}
@@ -164,10 +165,40 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 		}
 	}
 	errs := c.validate(value, before, path.Child("value"))
+	definition.describe(errs, value, path.Child("value"))
 	if old == nil && len(errs) == 0 {
 		definition.keep(isValid, v.Value)
 	}
 	return errs
+}
+
+// names are those of the variables.
+func (d *Definitions) names() string {
+	var names []string
+	for _, definition := range d.order {
+		names = append(names, definition.name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// describe adds to errors of the whole value what its schema says that it is, and shows the value itself where its type is wrong.
+func (d *definition) describe(errs field.ErrorList, value any, path *field.Path) {
+	for _, err := range errs {
+		err.Detail = strings.TrimSpace(err.Detail)
+		if err.Field != path.String() {
+			continue
+		}
+		if strings.Contains(err.Detail, "must be of type") {
+			err.BadValue = value
+		}
+		if d.schema.Description != "" {
+			err.Detail += " (" + d.schema.Description + ")"
+		}
+	}
 }
 
 func find(list []clusterv1.ClusterVariable, name string) *clusterv1.ClusterVariable {

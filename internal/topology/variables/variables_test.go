@@ -211,7 +211,7 @@ func TestDefault(t *testing.T) { // TP-17
 
 func TestValidate(t *testing.T) { // TP-17
 	definitions := definitionsOf(t, map[string]string{
-		"count": `{type: integer, maximum: 9, x-kubernetes-validations: [{rule: self >= oldSelf, messageExpression: "'cannot go below ' + string(oldSelf)"}]}`,
+		"count": `{type: integer, description: "How many, for example 3", maximum: 9, x-kubernetes-validations: [{rule: self >= oldSelf, messageExpression: "'cannot go below ' + string(oldSelf)"}]}`,
 		"disk":  `{type: object, required: [size], properties: {size: {type: integer}, kind: {type: string, enum: [ssd, hdd]}}, x-kubernetes-validations: [{rule: "self.size < 100 || self.kind == 'hdd'", message: "large disks are hdd", fieldPath: .kind, reason: FieldValueForbidden}]}`,
 		"name!": `{type: string, pattern: "^[a-z]+$"}`,
 	})
@@ -222,31 +222,31 @@ func TestValidate(t *testing.T) { // TP-17
 	}{
 		"valid":            {topology: `{variables: [` + named + `, {name: count, value: 9}, {name: disk, value: {size: 1, kind: ssd}}]}`},
 		"required":         {topology: `{}`, want: []string{"spec.topology.variables: Required value: variable name is required: set it"}},
-		"unknown":          {topology: `{variables: [` + named + `, {name: x, value: 1}]}`, want: []string{`spec.topology.variables[x]: Invalid value: "x": variable is not defined in the ClusterClass; remove it`}},
+		"unknown":          {topology: `{variables: [` + named + `, {name: x, value: 1}]}`, want: []string{`spec.topology.variables[x]: Invalid value: "x": variable is not defined in the ClusterClass, which has count, disk, name; remove it`}},
 		"twice":            {topology: `{variables: [` + named + `, ` + named + `]}`, want: []string{`spec.topology.variables[name]: Duplicate value: "name"`}},
-		"wrong type":       {topology: `{variables: [{name: name, value: 1}]}`, want: []string{`spec.topology.variables[name].value: Invalid value: "integer":  in body must be of type string: "integer"`}},
+		"wrong type":       {topology: `{variables: [{name: name, value: 1}]}`, want: []string{`spec.topology.variables[name].value: Invalid value: 1: in body must be of type string: "integer"`}},
 		"null":             {topology: `{variables: [{name: name, value: null}]}`, want: []string{`spec.topology.variables[name].value: Invalid value: "": must be JSON`}},
-		"too high":         {topology: `{variables: [` + named + `, {name: count, value: 10}]}`, want: []string{`spec.topology.variables[count].value: Invalid value: 10:  in body should be less than or equal to 9`}},
-		"pattern":          {topology: `{variables: [{name: name, value: A}]}`, want: []string{`spec.topology.variables[name].value: Invalid value: "A":  in body should match '^[a-z]+$'`}},
+		"too high":         {topology: `{variables: [` + named + `, {name: count, value: 10}]}`, want: []string{`spec.topology.variables[count].value: Invalid value: 10: in body should be less than or equal to 9 (How many, for example 3)`}},
+		"pattern":          {topology: `{variables: [{name: name, value: A}]}`, want: []string{`spec.topology.variables[name].value: Invalid value: "A": in body should match '^[a-z]+$'`}},
 		"nested, required": {topology: `{variables: [` + named + `, {name: disk, value: {kind: ssd}}]}`, want: []string{`spec.topology.variables[disk].value.size: Required value`}},
 		"nested, unknown":  {topology: `{variables: [` + named + `, {name: disk, value: {size: 1, kind: ssd, x: 1}}]}`, want: []string{`spec.topology.variables[disk].value.x: Invalid value: "x": field is not in the schema of the variable; remove it`}},
 		"enum":             {topology: `{variables: [` + named + `, {name: disk, value: {size: 1, kind: tape}}]}`, want: []string{`spec.topology.variables[disk].value.kind: Unsupported value: "tape": supported values: "ssd", "hdd"`}},
 		"a rule":           {topology: `{variables: [` + named + `, {name: disk, value: {size: 100, kind: ssd}}]}`, want: []string{`spec.topology.variables[disk].value.kind: Forbidden: large disks are hdd`}},
 		"a rule about a change": {
 			topology: `{variables: [` + named + `, {name: count, value: 1}]}`, old: `{variables: [` + named + `, {name: count, value: 2}]}`,
-			want: []string{`spec.topology.variables[count].value: Invalid value: 1: cannot go below 2`},
+			want: []string{`spec.topology.variables[count].value: Invalid value: 1: cannot go below 2 (How many, for example 3)`},
 		},
 		"a rule about a change, no value before": {topology: `{variables: [` + named + `, {name: count, value: 1}]}`, old: `{variables: [` + named + `]}`},
 		"a rule about a change of an override": {
 			topology: `{variables: [` + named + `], workers: {machineDeployments: [{name: a, variables: {overrides: [{name: count, value: 1}]}}, {name: b, variables: {overrides: [{name: count, value: 1}]}}]}}`,
 			old:      `{variables: [` + named + `], workers: {machineDeployments: [{name: b, variables: {overrides: [{name: count, value: 5}]}}, {name: a, variables: {overrides: [{name: count, value: 1}]}}]}}`,
-			want:     []string{`spec.topology.workers.machineDeployments[b].variables.overrides[count].value: Invalid value: 1: cannot go below 5`},
+			want:     []string{`spec.topology.workers.machineDeployments[b].variables.overrides[count].value: Invalid value: 1: cannot go below 5 (How many, for example 3)`},
 		},
 		"overrides": {
 			topology: `{variables: [` + named + `], controlPlane: {variables: {overrides: [{name: name, value: A}]}}, workers: {machinePools: [{name: p, variables: {overrides: [{name: x, value: A}]}}]}}`,
 			want: []string{
-				`spec.topology.controlPlane.variables.overrides[name].value: Invalid value: "A":  in body should match '^[a-z]+$'`,
-				`spec.topology.workers.machinePools[p].variables.overrides[x]: Invalid value: "x": variable is not defined in the ClusterClass; remove it`,
+				`spec.topology.controlPlane.variables.overrides[name].value: Invalid value: "A": in body should match '^[a-z]+$'`,
+				`spec.topology.workers.machinePools[p].variables.overrides[x]: Invalid value: "x": variable is not defined in the ClusterClass, which has count, disk, name; remove it`,
 			},
 		},
 	} {
