@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -176,7 +177,7 @@ func (r *References) kind(
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 			return "", nil, fault.New(fault.Invalid, reasonNotInstalled,
-				"kind %s of group %s is not installed; install the provider it belongs to (CRD %s)", ref.Kind, ref.APIGroup, name).From(err)
+				"kind %s of group %s is not installed; %s", ref.Kind, ref.APIGroup, r.remedy(ctx, name)).From(err)
 		}
 		return "", nil, fmt.Errorf("reading CRD %s: %w", name, err)
 	}
@@ -194,6 +195,21 @@ func (r *References) kind(
 		return "", nil, err
 	}
 	return version, u, r.once(r.watched, u, r.watch, "watching")
+}
+
+// remedy says what to do about a CRD that is not there: there may be one of the same name in another group.
+func (r *References) remedy(ctx context.Context, name string) string {
+	plural, _, _ := strings.Cut(name, ".")
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(CRDKind())
+	if err := r.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err == nil {
+		for i := range list.Items {
+			if group, is := strings.CutPrefix(list.Items[i].Name, plural+"."); is {
+				return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", group, name)
+			}
+		}
+	}
+	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name)
 }
 
 // once calls do one time for each version of a kind: another version is read from a cache of its own. A nil do is not called.

@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 	}
 	foo := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": "there"}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(foo,
-		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil)).Build()
+		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil), crd("elsewheres.other.io", nil)).Build()
 	watched := 0
 	refs := kube.NewReferences(c, func(*unstructured.Unstructured) error { watched++; return nil })
 	now := metav1.Now()
@@ -51,6 +51,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 		"not set":        {"nothing to read", cluster(), "", "", false, ""},
 		"no contract":    {"the label is missing", cluster(), "Bar", "x", false, "has no label"},
 		"not installed":  {"a person has to install it", cluster(), "Baz", "x", false, "is not installed"},
+		"of other group": {"the group is what is wrong", cluster(), "Elsewhere", "x", false, "is not installed; there is one of group other.io: refer to that, or install"},
 		"nothing left":   {"the kind went before the object that referred to it", deleting, "Baz", "x", false, ""},
 		"there, goes on": {"the second look needs no second watch", cluster(), "Foo", "there", true, ""},
 	}

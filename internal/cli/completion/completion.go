@@ -9,11 +9,24 @@ package completion
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
+
+// shells are those that there is a script for.
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func oneShell(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && slices.Contains(shells(), args[0]) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "Usage", "%q needs the name of one shell: %s", cmd.CommandPath(), strings.Join(shells(), ", "))
+}
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
@@ -21,8 +34,8 @@ func Command(e env.Env) *cobra.Command {
 		Use:       "completion SHELL",
 		Short:     "Print the completion script for bash, zsh, fish or powershell",
 		Example:   "  source <(slipway completion bash)",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		Args:      oneShell,
+		ValidArgs: shells(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

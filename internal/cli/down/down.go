@@ -74,7 +74,11 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		return err
 	}
 	if !f.delete {
-		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"slipway up\" continues, \"slipway down --delete\" removes it.\n", dir)
+		continues := "slipway up"
+		if isManager(dir, state) {
+			continues = "slipway manager"
+		}
+		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete\" removes it.\n", dir, continues)
 		planes, err := process.Inspect(dir.Planes())
 		if len(planes) > 0 {
 			_, _ = fmt.Fprintln(e.Err, "Hosted control planes are stopped, too. Nodes in containers keep running with their Pods.")
@@ -84,14 +88,24 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 	return deleteAll(ctx, e, dir, remove)
 }
 
+// isManager reports whether the directory is held by a manager of another cluster: it has no etcd of its own.
+func isManager(dir datadir.Dir, state datadir.State) bool {
+	_, err := os.Stat(dir.Etcd())
+	return state.Held && errors.Is(err, os.ErrNotExist)
+}
+
 // stop is safe to repeat: the next slipway process can take the directory when
 // it returns.
 func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
+	what := "management cluster"
+	if isManager(dir, state) {
+		what = "manager"
+	}
 	if state.Held {
-		_, _ = fmt.Fprintf(e.Err, "Stopping the management cluster (process %d) …\n", state.Holder.PID)
+		_, _ = fmt.Fprintf(e.Err, "Stopping the %s (process %d) …\n", what, state.Holder.PID)
 	}
 	if _, err := process.Terminate(ctx, dir.Lock(), patience); err != nil {
-		return fmt.Errorf("stop the management cluster: %w", err)
+		return fmt.Errorf("stop the %s: %w", what, err)
 	}
 	return errors.Join(process.StopAll(ctx, dir.Planes()), balancer.StopAll(ctx, dir.Balancers()))
 }

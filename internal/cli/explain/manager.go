@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,6 +109,9 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
 			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics, for example through \"kubectl port-forward\"",
 			c.Config.Host, dir)
+	case state.Run.Manager == nil && state.Run.Ready:
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning",
+			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" was told to run none; say with --manager at which URL another one serves diagnostics", dir)
 	case state.Run.Manager == nil || state.Run.Manager.Diagnostics == "":
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager does not run (any more, or yet): try again; \"slipway status\" says how it fares")
 	}
@@ -129,6 +133,11 @@ func (m *Manager) Plan(ctx context.Context, o object) (plans.Record, error) {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err
+		}
+		var unknown x509.UnknownAuthorityError
+		if errors.As(err, &unknown) {
+			return record, fault.New(fault.Invalid, "UnknownAuthority",
+				"the certificate of the manager at %s is of an authority that is not that of the management cluster: name it with --manager-ca, or, on this machine, trust any with --manager-insecure", m.url).From(err)
 		}
 		return record, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
 	}

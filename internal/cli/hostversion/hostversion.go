@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/releases"
@@ -27,6 +29,9 @@ func Lacks(dir datadir.Dir, of class.Class, version string) string {
 	have := releases.Local(dir.Kubernetes()).Versions()
 	if slices.Contains(have, version) {
 		return ""
+	}
+	if release, _, _ := strings.Cut(version, "-"); !semver.IsValid(version) || strings.Count(release, ".") != 2 {
+		return fmt.Sprintf("%q is not a version of Kubernetes: write all of it; this host has %s", version, strings.Join(have, ", "))
 	}
 	return fmt.Sprintf("this host has Kubernetes %s and not %s; `slipway versions add %s` adds it", strings.Join(have, ", "), version, version)
 }

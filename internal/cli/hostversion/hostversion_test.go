@@ -27,6 +27,8 @@ func TestLacks(t *testing.T) {
 	}{
 		"included":               {t.TempDir(), "local", buildinfo.Kubernetes(), ""},
 		"not on this host":       {t.TempDir(), "local", "v1.99.0", "this host has Kubernetes " + buildinfo.Kubernetes() + " and not v1.99.0; `slipway versions add v1.99.0` adds it"},
+		"without a patch":        {t.TempDir(), "local", "v1.36", `"v1.36" is not a version of Kubernetes: write all of it; this host has ` + buildinfo.Kubernetes()},
+		"without a v":            {t.TempDir(), "local", "1.36.3", `"1.36.3" is not a version of Kubernetes: write all of it; this host has ` + buildinfo.Kubernetes()},
 		"of another host":        {"", "local", "v1.99.0", ""},
 		"nothing behind it":      {t.TempDir(), "simulated", "v1.99.0", ""},
 		"it runs in node images": {t.TempDir(), "kubeadm", "v1.99.0", ""},

@@ -21,6 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -115,12 +116,26 @@ func (f *Flags) unusable(found Found, err error) error {
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig %s cannot be used: %v", found.Path, err).From(err)
 }
 
+// groupsOf are the versions of the API that could not be discovered.
+func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
+	var out []string
+	for version := range failed {
+		out = append(out, version.String())
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
 // Explain says what to do about an error of the API, where that is not clear from the error itself.
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
+	var discovery *apiutil.ErrResourceDiscoveryFailed
 	switch {
 	case err == nil, fault.As(err) != nil, errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &discovery):
+		return fault.New(fault.Invalid, ReasonNotInstalled,
+			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, groupsOf(*discovery)).From(err)
 	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, ReasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)

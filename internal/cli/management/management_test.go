@@ -14,6 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
@@ -152,6 +156,7 @@ func TestExplain(t *testing.T) {
 		"stopped":        {"the command that starts it is in the message", local, refused, fault.Unreachable, "slipway up -d --data-dir " + data},
 		"away":           {"a cluster of somebody else cannot be started from here", remote, refused, fault.Unreachable, "https://127.0.0.1:1 does not answer"},
 		"no cluster api": {"a wrong kubeconfig is the usual reason", remote, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}}, fault.Invalid, "is not a management cluster"},
+		"not all of it":  {"the groups say what is missing", remote, fmt.Errorf("reading: %w", &apiutil.ErrResourceDiscoveryFailed{{Group: "cluster.x-k8s.io", Version: "v1beta2"}: errors.New("no")}), fault.Invalid, "does not serve all of Cluster API (cluster.x-k8s.io/v1beta2): run \"slipway init\""},
 		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
@@ -166,5 +171,35 @@ func TestExplain(t *testing.T) {
 	}
 	if remote.Explain(nil) != nil {
 		t.Error("no error needs no explanation")
+	}
+}
+
+// A manager that does not run is told by its webhooks, which do not answer.
+func TestNoManager(t *testing.T) {
+	scheme, err := management.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		says bool
+	}{
+		"it runs":         {nil, false},
+		"it does not run": {apierrors.NewInternalError(errors.New(`failed calling webhook "x": dial tcp 127.0.0.1:9443: connect: connection refused`)), true},
+		"not allowed":     {apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), false},
+		"it is gone":      {apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "a"), false},
+	} {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, options ...client.PatchOption) error {
+				if len((&client.PatchOptions{}).ApplyOptions(options).DryRun) == 0 {
+					t.Error("it is no dry run")
+				}
+				return tc.err
+			},
+		}).Build()
+		got := (&management.Connection{Client: c}).NoManager(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"})
+		if (got != "") != tc.says || tc.says && !strings.Contains(got, "connection refused") {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

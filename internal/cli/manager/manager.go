@@ -164,7 +164,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	}
 	ctrl.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
-	return manager.Run(ctx, cfg)
+	return portTaken(manager.Run(ctx, cfg), cfg)
 }
 
 // complete makes the manager's configuration of the flags.

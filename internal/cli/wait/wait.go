@@ -55,6 +55,9 @@ is paused, ends the wait at once with exit code 2.`,
 		if _, err := clusters.Get(ctx, c.Client, key); err != nil {
 			return c.Explain(err)
 		}
+		if away := c.NoManager(ctx, key); away != "" {
+			_, _ = fmt.Fprintln(e.Err, away)
+		}
 		if err := progress.Created(ctx, c.Client, key, screen.Reporter(e)); err != nil {
 			return c.Explain(err)
 		}

@@ -32,6 +32,31 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// A flavor that is not there is answered with those that are.
+func TestFlavorsOfMemory(t *testing.T) {
+	s := memory(map[string]map[string]string{"v1.0.0": {
+		"cluster-template.yaml": "a", "cluster-template-pool.yaml": "b", "clusterclass-local.yaml": "c", "metadata.yaml": "d",
+	}})
+	for name, read := range map[string]func() error{
+		"there is no file cluster-template-x.yaml of version v1.0.0; there are: cluster-template-pool.yaml, cluster-template.yaml": func() error {
+			_, err := s.Template(t.Context(), "v1.0.0", "x")
+			return err
+		},
+		"there is no file clusterclass-x.yaml of version v1.0.0; there are: clusterclass-local.yaml": func() error {
+			_, err := s.ClusterClass(t.Context(), "v1.0.0", "x")
+			return err
+		},
+		"the repository has no file cluster-template.yaml of version v2.0.0; check the version and that its release is complete": func() error {
+			_, err := s.Template(t.Context(), "v2.0.0", "")
+			return err
+		},
+	} {
+		if err := read(); err == nil || fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %s", err, name)
+		}
+	}
+}
+
 // CC2-05, CC2-01: a folder of releases.
 func TestLocal(t *testing.T) {
 	base := t.TempDir()

@@ -571,3 +571,31 @@ func TestDeletedWorker(t *testing.T) {
 	w.settle()
 	w.one("MachineDeployment", "c-a-")
 }
+
+// Workers that others take the place of stay until those could be created.
+func TestReplacedWorkersGoLast(t *testing.T) {
+	refuse := false
+	w := newWorld(t, management(newCluster(), newClass()).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if refuse && o.GetObjectKind().GroupVersionKind().Kind == "MachineDeployment" {
+				return apierrors.NewInvalid(o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName(), nil)
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}).Build())
+	w.settle()
+	first := w.one("MachineDeployment", "c-a-").GetName()
+	w.change(func(c *clusterv1.Cluster) { c.Spec.Topology.Workers.MachineDeployments[0].Name = "b" })
+	refuse = true
+	for range 5 {
+		if _, err := w.reconcile(); err != nil && !strings.Contains(err.Error(), "is invalid") {
+			t.Fatal(err)
+		}
+	}
+	w.one("MachineDeployment", first)
+	refuse = false
+	w.settle()
+	if got := w.one("MachineDeployment", "").GetName(); !strings.HasPrefix(got, "c-b-") {
+		t.Errorf("%s is left", got)
+	}
+}

@@ -19,10 +19,10 @@ const (
 func Held(dir Dir, h Holder) *fault.Fault {
 	if h.PID == 0 {
 		return fault.New(fault.Invalid, ReasonHeld,
-			"data directory %s is held by another process; stop that one, or choose another --data-dir", dir)
+			"data directory %s is held by another process; choose another --data-dir, or stop that process", dir)
 	}
 	return fault.New(fault.Invalid, ReasonHeld,
-		"data directory %s is held by process %d on %s since %s; stop it with \"slipway down --data-dir %s\", or choose another --data-dir",
+		"data directory %s is held by process %d on %s since %s; choose another --data-dir, or end that process and what it runs with \"slipway down --data-dir %s\"",
 		dir, h.PID, h.Host, h.Since.Local().Format(time.DateTime), dir)
 }
 

@@ -90,6 +90,11 @@ func runEach(ctx context.Context, e env.Env, c *management.Connection, names []s
 			return err
 		}
 	}
+	if len(before) > 0 {
+		if away := c.NoManager(ctx, client.ObjectKey{Namespace: c.Namespace, Name: names[0]}); away != "" {
+			_, _ = fmt.Fprintln(e.Err, away)
+		}
+	}
 	for _, name := range names {
 		first, found := before[name]
 		d := deletion{client.ObjectKey{Namespace: c.Namespace, Name: name}, max(timeout-e.Now().Sub(start), time.Second)}

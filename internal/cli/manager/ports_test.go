@@ -1,0 +1,38 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/internal/manager"
+)
+
+func TestPortTaken(t *testing.T) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close() //nolint:errcheck // the test ends
+	_, port, _ := net.SplitHostPort(first.Addr().String())
+	_, taken := net.Listen("tcp", first.Addr().String())
+	taken = fmt.Errorf("error listening: %w", taken)
+	for want, endpoints := range map[string]manager.Endpoints{
+		"--health-addr":         {Health: "127.0.0.1:" + port, Diagnostics: ":1"},
+		"--diagnostics-address": {Health: "0", Diagnostics: ":" + port},
+	} {
+		if got := portTaken(taken, manager.Config{Endpoints: endpoints}); !strings.Contains(got.Error(), "port "+port+" is taken by another process") || !strings.Contains(got.Error(), want) {
+			t.Errorf("%v does not name %s", got, want)
+		}
+	}
+	if got := portTaken(taken, manager.Config{Webhook: manager.Webhook{Port: first.Addr().(*net.TCPAddr).Port}}); !strings.Contains(got.Error(), "--webhook-port") {
+		t.Errorf("webhooks: %v", got)
+	}
+	for _, other := range []error{nil, errors.New("x"), taken} {
+		if got := portTaken(other, manager.Config{}); !errors.Is(got, other) {
+			t.Errorf("%v became %v", other, got)
+		}
+	}
+}
