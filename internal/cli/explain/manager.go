@@ -111,7 +111,7 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 			c.Config.Host, dir)
 	case state.Run.Manager == nil && state.Run.Ready:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning",
-			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" was told to run none; say with --manager at which URL another one serves diagnostics", dir)
+			"no manager runs in %s: it has just ended, and starts again, or \"slipway up --without\" names all providers; say with --manager at which URL another one serves diagnostics", dir)
 	case state.Run.Manager == nil || state.Run.Manager.Diagnostics == "":
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager does not run (any more, or yet): try again; \"slipway status\" says how it fares")
 	}
@@ -136,8 +136,8 @@ func (m *Manager) Plan(ctx context.Context, o object) (plans.Record, error) {
 		}
 		var unknown x509.UnknownAuthorityError
 		if errors.As(err, &unknown) {
-			return record, fault.New(fault.Invalid, "UnknownAuthority",
-				"the certificate of the manager at %s is of an authority that is not that of the management cluster: name it with --manager-ca, or, on this machine, trust any with --manager-insecure", m.url).From(err)
+			return record, fault.New(fault.Unreachable, "UnknownAuthority",
+				"the manager at %s cannot be reached: its certificate is not of the authority of the management cluster; name its authority with --manager-ca, or, on this machine, trust any certificate with --manager-insecure", m.url).From(err)
 		}
 		return record, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
 	}
