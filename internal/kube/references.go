@@ -203,10 +203,14 @@ func (r *References) remedy(ctx context.Context, name string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(CRDKind())
 	if err := r.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err == nil {
-		for i := range list.Items {
-			if group, is := strings.CutPrefix(list.Items[i].Name, plural+"."); is {
-				return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", group, name)
+		other := ""
+		for i := range list.Items { // in no order: the first by name is always the same one
+			if group, is := strings.CutPrefix(list.Items[i].Name, plural+"."); is && (other == "" || group < other) {
+				other = group
 			}
+		}
+		if other != "" {
+			return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", other, name)
 		}
 	}
 	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name)

@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 	}
 	foo := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": "there"}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(foo,
-		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil), crd("elsewheres.other.io", nil)).Build()
+		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil), crd("elsewheres.other.io", nil), crd("elsewheres.third.io", nil)).Build()
 	watched := 0
 	refs := kube.NewReferences(c, func(*unstructured.Unstructured) error { watched++; return nil })
 	now := metav1.Now()

@@ -137,8 +137,8 @@ func validateSetVariables(r ClassRequest, user *clusterv1.Cluster, path *field.P
 			continue
 		}
 		first := "remove it there first"
-		if was.Schema.OpenAPIV3Schema.Default != nil {
-			first = "remove its default here, then its value there, first"
+		if was.Schema.OpenAPIV3Schema.Default != nil || was.Required != nil && *was.Required {
+			first = "make it optional and without a default here, then remove it there, first"
 		}
 		errs = append(errs, field.Forbidden(path.Key(was.Name), fmt.Sprintf("cannot be removed: Cluster %s/%s sets it; %s", user.Namespace, user.Name, first)))
 	}

@@ -250,10 +250,10 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 			want: []string{`spec.kubernetesVersions: Invalid value: ["v1.37.0"]: must contain v1.36.1+build.1: Cluster ns/c1 has it`}},
 		"a variable in use goes": {update: true, change: func(_ *testing.T, r *ClassRequest) {
 			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
-		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; remove its default here, then its value there, first"}},
+		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; make it optional and without a default here, then remove it there, first"}},
 		"a variable in use for some Machines goes": {update: true, change: func(t *testing.T, r *ClassRequest) {
 			r.New.Spec.Variables, r.New.Spec.Patches = nil, nil
-			r.Old.Spec.Variables[0].Schema.OpenAPIV3Schema.Default = nil
+			r.Old.Spec.Variables[0].Schema.OpenAPIV3Schema.Default, r.Old.Spec.Variables[0].Required = nil, nil
 			topology := &r.Users[0].Spec.Topology
 			topology.Workers.MachinePools[0].Variables.Overrides, topology.Variables = topology.Variables, nil
 		}, want: []string{"spec.variables[size]: Forbidden: cannot be removed: Cluster ns/c1 sets it; remove it there first"}},
