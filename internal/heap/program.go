@@ -14,16 +14,19 @@ import (
 // kernel's cache at the next use; what only its start or much work needed does not. Then the memory of a process tells what it needs,
 // and the kernel, which rather drops a page that no process has, has more to choose from.
 func dropProgram() {
-	exe, err := os.Readlink("/proc/self/exe")
+	if exe, err := os.Readlink("/proc/self/exe"); err == nil {
+		drop(exe)
+	}
+}
+
+// drop lets go of the pages of a file that this process has in memory and did not change.
+func drop(file string) {
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	f, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	for _, m := range clean(f, exe) {
+	defer smaps.Close()
+	for _, m := range clean(smaps, file) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED) // refused: the pages stay
 	}
 }
