@@ -89,6 +89,10 @@ func TestProviderVerbs(t *testing.T) {
 	})
 	o.wants(t, init, cli.ExitOK, "Installed provider cluster-api v1.14.1 in namespace clusterapi-system.", "Installed provider infrastructure-acme v2.0.0")
 	o.wants(t, init, cli.ExitInvalid, "is installed already", "slipway upgrade apply")
+	o.wants(t, "init --list-images", cli.ExitInvalid, `"slipway init list-images"`)
+	if r := o.wants(t, "init list-images", cli.ExitOK, `"init" needs no image`); r.out != "" {
+		t.Errorf("images of what is installed: %s", r.out)
+	}
 	o.wants(t, "init --infrastructure nowhere", cli.ExitNotFound, "nowhere")
 	o.wants(t, "upgrade plan", cli.ExitOK, "CURRENT VERSION", "v2.0.0", "v2.1.0", "slipway upgrade apply --contract v1beta2", "Slipway satisfies the objects of cert-manager itself.")
 	t.Run("upgrade", o.upgrade)

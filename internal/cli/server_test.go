@@ -200,6 +200,7 @@ func (u user) describe(t *testing.T) {
 	if strings.Contains(r.out, "├") || strings.Contains(r.out, "\x1b") {
 		t.Errorf("Unicode or colours in a pipe:\n%s", r.out)
 	}
+	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "machnes,Cluster").wants(t, cli.ExitOK, "no object machnes, as --show-conditions asks for; it has Cluster")
 	u.run(t.Context(), "describe", "cluster", "demo", "--color").wants(t, cli.ExitOK, "\x1b[32mAvailable: True")
 	r = u.run(t.Context(), "describe", "cluster", "demo", "-o", "json")
 	var root struct {

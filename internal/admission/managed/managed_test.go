@@ -290,7 +290,11 @@ func TestWarnings(t *testing.T) { // CC-11
 		t.Errorf("got %v", got)
 	}
 	class.Spec.Patches[1].EnabledIf = "true"
-	want := []string{"enabledIf of patch external-patch has no effect: its extension decides what it changes"}
+	class.Spec.Patches[0].EnabledIf = "{{ if .nowhere }}{{ .builtin.cluster.name }}{{ end }}"
+	want := []string{
+		"templates of patch " + class.Spec.Patches[0].Name + " read variable nowhere, which is not defined in spec.variables: it has no value there",
+		"enabledIf of patch external-patch has no effect: its extension decides what it changes",
+	}
 	if diff := cmp.Diff(want, WarnClass(class)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

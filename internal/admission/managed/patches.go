@@ -2,6 +2,7 @@ package managed
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,15 +38,39 @@ func validatePatches(r ClassRequest, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// WarnClass says what of a class has no effect.
+// WarnClass says what of a class has no effect. A template may read a variable that is not defined: it has no value, which the
+// template may have provided for.
 func WarnClass(class *clusterv1.ClusterClass) []string {
+	names := map[string]bool{runtimehooksv1.BuiltinsName: true}
+	for _, v := range class.Spec.Variables {
+		names[v.Name] = true
+	}
 	var out []string
 	for _, p := range class.Spec.Patches {
+		for _, name := range readBy(p) {
+			if !names[name] {
+				out = append(out, fmt.Sprintf("templates of patch %s read variable %s, which is not defined in spec.variables: it has no value there", p.Name, name))
+			}
+		}
 		if p.External != nil && p.EnabledIf != "" {
 			out = append(out, fmt.Sprintf("enabledIf of patch %s has no effect: its extension decides what it changes", p.Name))
 		}
 	}
 	return out
+}
+
+// readBy are the names of the variables that the templates of a patch read, each once.
+func readBy(p clusterv1.ClusterClassPatch) []string {
+	names := patch.Variables(p.EnabledIf)
+	for _, d := range p.Definitions {
+		for _, change := range d.JSONPatches {
+			if change.ValueFrom != nil {
+				names = append(names, patch.Variables(change.ValueFrom.Template)...)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func validatePatchName(name string, seen map[string]bool, path *field.Path) field.ErrorList {

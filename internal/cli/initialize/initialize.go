@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Command builds the verb.
@@ -37,7 +38,14 @@ built in and not installed again. Interrupted at any point, the same command com
 	cmd.Flags().BoolVar(&f.validate, "validate", true, "check that the providers go together before anything is installed")
 	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
 	cmd.AddCommand(images.Command(e, f.Config))
-	cmd.RunE = f.Run(e, f.run)
+	run, list := f.Run(e, f.run), cmd.Flags().Bool("list-images", false, "")
+	_ = cmd.Flags().MarkHidden("list-images") // of clusterctl before v1.0
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *list {
+			return fault.New(fault.Invalid, "Usage", "images are listed by \"slipway init list-images\", with the same flags")
+		}
+		return run(cmd, args)
+	}
 	return cmd
 }
 

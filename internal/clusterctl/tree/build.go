@@ -260,6 +260,33 @@ func sortObjects(objects []*Object) {
 	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// Unmatched are the kinds and kind/name of ShowConditions that no object of the tree is.
+func (o Options) Unmatched(root *Object) []string {
+	return slices.DeleteFunc(slices.Clone(o.ShowConditions), func(want string) bool { return strings.EqualFold(want, "all") || root.is(want) })
+}
+
+// is reports whether an object of the subtree is of the kind, or is the kind/name.
+func (o *Object) is(want string) bool {
+	kind, name, one := strings.Cut(want, "/")
+	if strings.EqualFold(kind, o.Kind) && (!one || strings.EqualFold(name, o.Name) || slices.ContainsFunc(o.Members, func(m string) bool { return strings.EqualFold(m, name) })) {
+		return true
+	}
+	return slices.ContainsFunc(o.Children, func(c *Object) bool { return c.is(want) })
+}
+
+// Kinds are those of the objects of the subtree, sorted.
+func (o *Object) Kinds() []string {
+	var kinds []string
+	if o.Kind != "" {
+		kinds = append(kinds, o.Kind)
+	}
+	for _, c := range o.Children {
+		kinds = append(kinds, c.Kinds()...)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
 // asked reports whether the conditions of an object should be rows.
 func (o Options) asked(kind, name string) bool {
 	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {

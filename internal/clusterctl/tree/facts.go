@@ -16,6 +16,8 @@ func (b builder) core(o client.Object, kind string) *Object {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err == nil {
 		row.Conditions = conditionsOf(content, b.Deprecated)
+		status, _, _ := unstructured.NestedMap(content, "status")
+		row.Unreported = len(status) == 0
 	}
 	row.negative = negativeGates(o)
 	return row

@@ -20,6 +20,9 @@ type Object struct {
 	// Members are the names of the objects that one row stands for; Name is empty then.
 	Members []string `json:"members,omitempty"`
 
+	// Unreported: no controller has written a status yet.
+	Unreported bool `json:"unreported,omitempty"`
+
 	// Missing says why a referenced object could not be read. Empty when it was.
 	Missing string `json:"missing,omitempty"`
 

@@ -154,6 +154,9 @@ func (o *Object) note(now time.Time) string {
 	if o.Missing != "" {
 		return o.Missing
 	}
+	if o.Unreported {
+		return "No controller has reported on it yet"
+	}
 	if o.Remediation != nil {
 		return o.Remediation.text(now)
 	}

@@ -1,11 +1,14 @@
 package tree_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
@@ -94,5 +97,33 @@ func TestTextOfOthers(t *testing.T) {
 		if out := tree.Render(root, tree.Style{Now: now(), Color: color}); !strings.Contains(out, `gone\x1b[2J\x1b[Hall is well`) {
 			t.Errorf("colour %t: %q", color, out)
 		}
+	}
+}
+
+// A Cluster that no manager has looked at is not an empty row.
+func TestUnreported(t *testing.T) {
+	const text = "No controller has reported on it yet"
+	s := world()
+	if out := tree.Render(tree.Build(s, tree.Options{}), tree.Style{Now: now()}); strings.Contains(out, text) {
+		t.Errorf("objects with conditions:\n%s", out)
+	}
+	s.Cluster.Status = clusterv1.ClusterStatus{}
+	for _, deprecated := range []bool{false, true} {
+		o := tree.Options{Deprecated: deprecated}
+		if out := tree.Render(tree.Build(s, o), tree.Style{Now: now(), Deprecated: deprecated}); strings.Count(out, text) != 1 {
+			t.Errorf("deprecated %v: want %q once:\n%s", deprecated, text, out)
+		}
+	}
+}
+
+// What --show-conditions names and the tree does not have is told apart from what has nothing to show.
+func TestUnmatched(t *testing.T) {
+	root := tree.Build(world(), tree.Options{Grouping: true})
+	o := tree.Options{ShowConditions: []string{"all", "CLUSTER", "machine/pool-b", "Machine/md-1-a", "machnes", "Machine/nowhere", "MachineDeployment/pool-b"}}
+	if diff := cmp.Diff([]string{"machnes", "Machine/nowhere", "MachineDeployment/pool-b"}, o.Unmatched(root)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if kinds := root.Kinds(); !slices.Contains(kinds, "MachineDeployment") || !slices.IsSorted(kinds) {
+		t.Errorf("kinds of the tree: %v", kinds)
 	}
 }

@@ -197,15 +197,15 @@ func (s Snapshot) connectionGraceLeft() time.Duration {
 }
 
 func (j judged) available(set condition.Set) condition.Verdict {
-	parts := []condition.Part{
+	parts := []condition.Part{ // what explains the others comes first
 		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
+		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
+			clusterv1.ClusterTopologyReconciledFailedReason, clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason,
+		}},
 		{Type: clusterv1.ClusterRemoteConnectionProbeCondition},
 		{Type: clusterv1.ClusterInfrastructureReadyCondition},
 		{Type: clusterv1.ClusterControlPlaneAvailableCondition},
 		{Type: clusterv1.ClusterWorkersAvailableCondition},
-		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
-			clusterv1.ClusterTopologyReconciledFailedReason, clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason,
-		}},
 	}
 	for _, g := range j.Gates {
 		part := condition.Part{Type: g.ConditionType}

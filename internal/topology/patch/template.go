@@ -3,6 +3,7 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
@@ -45,7 +46,7 @@ func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 		if named.Tree == nil || named.Root == nil {
 			continue
 		}
-		w := walker{reads: &t.reads, used: used}
+		w := walker{reads: &t.reads, used: used, moved: named != parsed, named: named != parsed}
 		w.list(named.Root)
 		instrument(named.Root)
 	}
@@ -106,6 +107,8 @@ type reads struct {
 	names    []string
 	builtins []string // parts of the builtin variable
 	all      bool     // something that cannot be told from the text
+	// variables are the names that are read of all variables; others may be read of a part of one.
+	variables []string
 }
 
 // differs reports whether the template may read something that an item has for itself.
@@ -141,6 +144,8 @@ func (r *reads) field(names []string) {
 type walker struct {
 	reads *reads
 	used  map[string]bool
+	moved bool // the dot is something else than all variables
+	named bool // in a template of a template, whose $ is what it is given
 }
 
 func (w walker) list(nodes *parse.ListNode) {
@@ -159,9 +164,9 @@ func (w walker) node(node parse.Node) {
 	case *parse.IfNode:
 		w.branch(&n.BranchNode)
 	case *parse.RangeNode:
-		w.branch(&n.BranchNode)
+		w.moving(&n.BranchNode)
 	case *parse.WithNode:
-		w.branch(&n.BranchNode)
+		w.moving(&n.BranchNode)
 	case *parse.TemplateNode:
 		w.pipe(n.Pipe)
 	case *parse.PipeNode:
@@ -170,9 +175,15 @@ func (w walker) node(node parse.Node) {
 		w.node(n.Node)
 	case *parse.FieldNode:
 		w.reads.field(n.Ident)
+		if !w.moved {
+			w.reads.variables = append(w.reads.variables, n.Ident[0])
+		}
 	case *parse.VariableNode:
 		if n.Ident[0] == "$" && len(n.Ident) > 1 {
 			w.reads.field(n.Ident[1:])
+			if !w.named {
+				w.reads.variables = append(w.reads.variables, n.Ident[1])
+			}
 		} else if n.Ident[0] == "$" {
 			w.reads.all = true
 		}
@@ -187,6 +198,14 @@ func (w walker) branch(n *parse.BranchNode) {
 	w.pipe(n.Pipe)
 	w.list(n.List)
 	w.list(n.ElseList)
+}
+
+// moving is a branch within which the dot is what the pipe gives.
+func (w walker) moving(n *parse.BranchNode) {
+	w.pipe(n.Pipe)
+	w.list(n.ElseList)
+	w.moved = true
+	w.list(n.List)
 }
 
 func (w walker) pipe(pipe *parse.PipeNode) {
@@ -204,4 +223,15 @@ func (w walker) pipe(pipe *parse.PipeNode) {
 func CheckTemplate(text string) error {
 	_, err := parseTemplate(text, templateFunctions())
 	return err
+}
+
+// Variables are the names of those that a template reads, in their order in the alphabet; of a text that is no template, none.
+func Variables(text string) []string {
+	t, err := parseTemplate(text, templateFunctions())
+	if err != nil {
+		return nil
+	}
+	names := slices.Clone(t.reads.variables)
+	slices.Sort(names)
+	return slices.Compact(names)
 }

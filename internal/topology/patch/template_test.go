@@ -77,6 +77,25 @@ func TestTemplates(t *testing.T) { // TP-13
 	}
 }
 
+// Names that are read of a part of a variable are none of variables.
+func TestVariables(t *testing.T) { // CC-11
+	for text, want := range map[string]string{
+		`{{ .a }}{{ .b.c }}{{ $.d }}{{ .a }}`:                                   "a b d",
+		`{{ if and .a (eq .b.x "y") }}{{ .c }}{{ else }}{{ .d }}{{ end }}`:      "a b c d",
+		`{{ with .a }}{{ .part }}{{ $.b }}{{ else }}{{ .c }}{{ end }}`:          "a b c",
+		`{{ range $i, $e := .a }}{{ .part }}{{ $e.part }}{{ end }}`:             "a",
+		`{{ define "x" }}{{ .part }}{{ $.part }}{{ end }}{{ template "x" .a }}`: "a",
+		`{{ (index .a 0).part }}{{ .b | default .c }}`:                          "a b c",
+		`{{ .builtin.cluster.name }}`:                                           "builtin",
+		`text`:                                                                  "",
+		`{{ .a`:                                                                 "",
+	} {
+		if got := strings.Join(Variables(text), " "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestHostileTemplates: whoever writes a class can take neither the time nor the memory of the manager.
 func TestHostileTemplates(t *testing.T) { // TP-13
 	const tooMuch = "takes too much work"

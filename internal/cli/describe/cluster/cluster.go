@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -56,6 +58,9 @@ what it should be and has a message, unless another row says the same.`,
 		if err != nil {
 			return c.Explain(err)
 		}
+		if err := chosen.remark(cmd.Context(), e, c, root); err != nil {
+			return err
+		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
 			_, err := io.WriteString(env.Raw(w), tree.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
 			return err
@@ -101,6 +106,24 @@ func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (
 		return nil, err
 	}
 	return tree.Build(snapshot, f.Options), nil
+}
+
+// remark says, beside the tree, what was asked for and is not in it, and that nothing of it will change where no manager runs.
+func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object) error {
+	var lines []string
+	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
+		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
+			strings.Join(unmatched, ", "), strings.Join(root.Kinds(), ", ")))
+	}
+	if away := c.NoManager(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
+		lines = append(lines, away)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(e.Err, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *flags) style(e env.Env, asked bool) tree.Style {

@@ -1,9 +1,9 @@
 // Package images is the verb "init list-images".
 //
-// Does: lists the images of the containers of the providers that "init" would install the first time, and of cert-manager where
-// it would be installed.
+// Does: lists the images of the containers of the providers that "init" would install, and of cert-manager where it would be
+// installed. Without a management cluster, those of the first installation.
 //
-// Never: connects to a cluster.
+// Never: changes a cluster.
 //
 // Read first: Command.
 package images
@@ -13,16 +13,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/cli/providers"
 	"github.com/slipwayhq/slipway/internal/cli/source"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
+	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 )
 
 // Command builds the verb.
@@ -30,37 +32,90 @@ func Command(e env.Env, config *source.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
 		Short: "List the container images that init needs",
-		Long: `List the images of the providers that "init" installs into a cluster without any, with the overrides of the configuration
-file, and those of cert-manager where a provider needs it.`,
+		Long: `List the images of the providers that "init" installs into the management cluster, with the overrides of the configuration
+file, and those of cert-manager where a provider needs it. Without a management cluster, they are those of the first installation.`,
 		Example: "  slipway init list-images --infrastructure aws",
 		Args:    cobra.NoArgs,
 	}
 	named := providers.Add(cmd.Flags(), "list the images of")
 	certManager := cmd.Flags().String("cert-manager", string(certificates.Automatic), "who satisfies the objects of cert-manager, as with init: with builtin and external, images of cert-manager are not needed")
-	cmd.Flags().String("kubeconfig", "", "accepted as by clusterctl; the list does not depend on a cluster")
-	cmd.Flags().String("kubeconfig-context", "", "accepted as by clusterctl; the list does not depend on a cluster")
+	connection := management.AddClusterScoped(cmd.Flags())
 	format := output.Flag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		mode, err := certificates.ParseMode(*certManager)
 		if err != nil {
 			return err
 		}
-		found, err := list(cmd.Context(), e, named, listed{config, mode})
+		cluster, err := installed(cmd.Context(), e, connection)
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, found, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, strings.Join(found, "\n"))
+		found, notes, err := list(cmd.Context(), e, named, listed{config, mode, cluster})
+		if err != nil {
 			return err
+		}
+		if err := remark(e, cluster, found, notes); err != nil {
+			return err
+		}
+		return format.Print(e.Out, found, func(w io.Writer) error {
+			for _, image := range found {
+				if _, err := fmt.Fprintln(w, image); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	return cmd
+}
+
+// installed is what the management cluster has; nothing where there is none. One that is named has to answer.
+func installed(ctx context.Context, e env.Env, flags *management.Flags) (selection.Cluster, error) {
+	isNamed := flags.Kubeconfig != "" || flags.Context != "" || flags.DataDir != ""
+	c, err := flags.Connect(e)
+	if err != nil {
+		if isNamed {
+			return selection.Cluster{}, err
+		}
+		return selection.Cluster{}, nil
+	}
+	reader, err := providers.Client(c)
+	if err != nil {
+		return selection.Cluster{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	cluster, err := selection.ReadCluster(ctx, reader)
+	if err != nil && !isNamed {
+		return selection.Cluster{}, nil
+	}
+	return cluster, c.Explain(err)
+}
+
+// answerTime is how long a management cluster may take to say what it has.
+const answerTime = 10 * time.Second
+
+// remark says, beside the list, why it is as short as it is.
+func remark(e env.Env, cluster selection.Cluster, found, notes []string) error {
+	if note := installation.BuiltInNote(cluster.Builtin); note != "" {
+		notes = append(notes, note)
+	}
+	if len(found) == 0 {
+		notes = append(notes, "\"init\" needs no image.")
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(e.Err, note); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listed says what images are listed for.
 type listed struct {
 	config      *source.Flags
 	certManager certificates.Mode
+	cluster     selection.Cluster
 }
 
 // needsCertManager reports whether init would install cert-manager into a cluster without it.
@@ -68,31 +123,31 @@ func (l listed) needsCertManager(external bool) bool {
 	return l.certManager == certificates.Install || l.certManager == certificates.Automatic && !external
 }
 
-func list(ctx context.Context, e env.Env, named *providers.Flags, l listed) ([]string, error) {
+func list(ctx context.Context, e env.Env, named *providers.Flags, l listed) (images, notes []string, err error) {
 	loader, err := l.config.Load(ctx, e)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	choices, _, err := installation.Choose(named.Named(), nil, nil)
+	choices, notes, err := installation.Choose(named.Named(), l.cluster.Installed, l.cluster.Builtin)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var items []installation.Item
-	var out []string
+	out := []string{}
 	for _, c := range choices {
 		item, err := loader.ImagesOf(ctx, c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		items, out = append(items, item), append(out, item.Images...)
 	}
 	if installation.UsesCertManager(items) && l.needsCertManager(loader.Config.CertManager.ExternallyProvisioned) {
 		objects, err := certificates.Manifest(ctx, loader.Config)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, certificates.Images(objects)...)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out), notes, nil
 }
