@@ -170,10 +170,16 @@ func (s *stage) change(ctx context.Context, class client.Object, op operation, w
 	if err != nil {
 		return change{}, err
 	}
-	c.Writes = float64(to.asked.Since(from.asked).Total(settle.IsWrite)) / float64(s.size)
-	c.ManagerCPU = (to.usage.Manager.CPU - from.usage.Manager.CPU).Seconds() / float64(s.size)
-	c.Stolen = 100 * to.cpu.StolenSince(from.cpu)
+	c.Writes, c.ManagerCPU, c.Stolen = s.cost(from, to)
 	return c, nil
+}
+
+// cost is the writes of each cluster between two marks, the processor seconds that the manager took for each, and the percentage of the
+// machine that others had.
+func (s *stage) cost(from, to mark) (writes, managerCPU, stolen float64) {
+	return float64(to.asked.Since(from.asked).Total(settle.IsWrite)) / float64(s.size),
+		(to.usage.Manager.CPU - from.usage.Manager.CPU).Seconds() / float64(s.size),
+		100 * to.cpu.StolenSince(from.cpu)
 }
 
 func isWorker(m *unstructured.Unstructured) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/test/bench/latency"
 	"github.com/slipwayhq/slipway/test/bench/pair"
@@ -180,5 +181,23 @@ func TestGoals(t *testing.T) {
 				t.Errorf("%q in\n%s", tc.not, table.String())
 			}
 		})
+	}
+}
+
+// A control plane below quorum is seen once for each state it reports.
+func TestQuorums(t *testing.T) {
+	q := &quorums{states: map[string]bool{}}
+	for _, text := range []string{
+		"", "* 2 of 3 etcd members healthy, 2 needed for quorum\n* Machine a: …", "* 1 of 3 etcd members healthy, 2 needed for quorum",
+		"* 1 of 3 etcd members healthy, 2 needed for quorum", "* Etcd has lost its quorum: 1 of 3 members left, 2 needed",
+	} {
+		q.see(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "c"},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "EtcdClusterHealthy", "message": text}}},
+		}})
+	}
+	want := []string{"c: * 1 of 3 etcd members healthy, 2 needed for quorum", "c: * Etcd has lost its quorum: 1 of 3 members left, 2 needed"}
+	if diff := cmp.Diff(want, q.below); diff != "" || len(q.states) != 4 {
+		t.Errorf("%d states; below quorum (-want +got):\n%s", len(q.states), diff)
 	}
 }

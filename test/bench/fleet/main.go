@@ -25,6 +25,7 @@ type options struct {
 	out      string
 	manifest string
 	profiles string // folder; empty: none
+	version  string // empty: no upgrade
 	sizes    []int
 	workers  int
 	changes  bool
@@ -42,6 +43,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.manifest, "manifest", filepath.Join("examples", "fleet.yaml"), "one cluster with a MachineDeployment of one worker; its name is replaced wherever it stands")
 	f.IntVar(&o.workers, "workers", 200, "how many workers the MachineDeployment is scaled to; 0: do not scale")
 	f.BoolVar(&o.changes, "changes", true, "change the class of the clusters, where they have one: a label, then a template")
+	f.StringVar(&o.version, "upgrade", "", "version that all clusters of a class are upgraded to at once; empty: none")
 	f.DurationVar(&o.idle, "idle", 2*time.Minute, "how long to watch the clusters idle; 0: not at all")
 	f.DurationVar(&o.patience, "patience", 30*time.Minute, "for how long, in all, to wait before a measurement while the host gives the processors to others")
 	f.StringVar(&o.profiles, "profiles", "", "folder to write profiles (pprof) of both processes to; what is measured meanwhile is dearer")

@@ -37,6 +37,7 @@ type measurement struct {
 	LeftSeconds     float64         `json:"leftover_seconds"` // from then on, until the garbage collector had deleted the rest
 	Deletion        deletion        `json:"deletion"`
 	Changes         *changes        `json:"changes,omitempty"` // of the class, where the fleet has one
+	Upgrade         *upgrade        `json:"upgrade,omitempty"`
 	Growth          []growth        `json:"growth,omitempty"`
 	Growing         Peaks           `json:"growth_peaks"`             // while a MachineDeployment grows and shrinks
 	ShrinkSeconds   float64         `json:"shrink_seconds,omitempty"` // from the most workers to one

@@ -119,6 +119,27 @@ func changeLines() []line {
 	}
 }
 
+// upgradeLines are the rows of the upgrade of all.
+func upgradeLines() []line {
+	of := func(f func(upgrade) float64) func(measurement) float64 {
+		return func(m measurement) float64 {
+			if m.Upgrade == nil {
+				return math.NaN()
+			}
+			return f(*m.Upgrade)
+		}
+	}
+	return []line{
+		{"upgrade of all at once: every Machine replaced, s", of(func(u upgrade) float64 { return u.Seconds }), nil},
+		{"upgrade: Machines replaced", of(func(u upgrade) float64 { return float64(u.Replaced) }), nil},
+		{"upgrade: API writes per cluster", of(func(u upgrade) float64 { return u.Writes }), nil},
+		{"upgrade: manager, CPU s per cluster", of(func(u upgrade) float64 { return u.ManagerCPU }), nil},
+		{"upgrade: states of etcd that were reported", of(func(u upgrade) float64 { return float64(u.States) }), nil},
+		{"upgrade: of them below quorum", of(func(u upgrade) float64 { return float64(len(u.BelowQuorum)) }), map[int]float64{everywhere: 0}},
+		{"upgrade: taken by others, %", of(func(u upgrade) float64 { return u.Stolen }), nil},
+	}
+}
+
 // growthLines are the rows of each step of the MachineDeployment.
 func growthLines(step int, g growth) []line {
 	of := func(f func(growth) float64) func(measurement) float64 {
@@ -159,6 +180,9 @@ func (r report) table(w io.Writer) error {
 	all := r.lines()
 	if r.Sizes[0].Changes != nil {
 		all = append(all, changeLines()...)
+	}
+	if r.Sizes[0].Upgrade != nil {
+		all = append(all, upgradeLines()...)
 	}
 	for step, g := range r.Sizes[0].Growth {
 		all = append(all, growthLines(step, g)...)

@@ -73,7 +73,7 @@ func (f *fleet) measure(ctx context.Context) (m measurement, err error) {
 	for _, step := range []struct {
 		do   func(context.Context) error
 		peak *Peaks
-	}{{s.comeUp, &m.Peaks}, {s.rest, &m.Peaks}, {s.changeClass, &m.Growing}, {s.scale, &m.Growing}, {s.remove, &m.Peaks}} {
+	}{{s.comeUp, &m.Peaks}, {s.rest, &m.Peaks}, {s.changeClass, &m.Growing}, {s.upgradeAll, &m.Growing}, {s.scale, &m.Growing}, {s.remove, &m.Peaks}} {
 		if err := watched(ctx, p, step.peak, step.do); err != nil {
 			return m, fmt.Errorf("%w\nthe manager's log ends so:\n%s", err, p.Log(30))
 		}

@@ -22,12 +22,22 @@ func Truth(o *unstructured.Unstructured, path ...string) bool {
 
 // Holds reports whether a condition of an object is True.
 func Holds(o *unstructured.Unstructured, conditionType string) bool {
+	return condition(o, conditionType)["status"] == "True"
+}
+
+// Message is that of a condition of an object; empty where there is none.
+func Message(o *unstructured.Unstructured, conditionType string) string {
+	text, _ := condition(o, conditionType)["message"].(string)
+	return text
+}
+
+func condition(o *unstructured.Unstructured, conditionType string) map[string]any {
 	conditions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "conditions")
 	all, _ := conditions.([]any)
 	for _, one := range all {
 		if c, ok := one.(map[string]any); ok && c["type"] == conditionType {
-			return c["status"] == "True"
+			return c
 		}
 	}
-	return false
+	return nil
 }
