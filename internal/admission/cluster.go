@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -50,7 +51,25 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Pods, network.Child("pods"))...)
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Services, network.Child("services"))...)
 	topology := validateTopology(r, cluster, spec.Child("topology"))
-	return Verdict{Errors: append(errs, topology.Errors...), Warnings: topology.Warnings}
+	return Verdict{Errors: append(errs, topology.Errors...), Warnings: append(overlapWarning(r, cluster), topology.Warnings...)}
+}
+
+// overlapWarning tells of Pods and Services that would have the same addresses. It is not refused: an add-on may know better.
+func overlapWarning(r Request, cluster *clusterv1.Cluster) []string {
+	network := cluster.Spec.ClusterNetwork
+	if old, isUpdate := r.Old.(*clusterv1.Cluster); isUpdate && equality.Semantic.DeepEqual(old.Spec.ClusterNetwork, network) {
+		return nil
+	}
+	for _, pods := range network.Pods.CIDRBlocks {
+		for _, services := range network.Services.CIDRBlocks {
+			p, podErr := netip.ParsePrefix(pods)
+			s, serviceErr := netip.ParsePrefix(services)
+			if podErr == nil && serviceErr == nil && p.Overlaps(s) {
+				return []string{fmt.Sprintf("spec.clusterNetwork: the range of Pods %s and the range of Services %s have addresses in common, so that a Service may hide a Pod; choose ranges that have none", pods, services)}
+			}
+		}
+	}
+	return nil
 }
 
 // validateClusterName checks that the name can be the value of the label that every object of the cluster has.

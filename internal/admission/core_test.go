@@ -422,3 +422,29 @@ func TestUnsupportedKinds(t *testing.T) { // FG-01
 		}
 	}
 }
+
+// Pods and Services with the same addresses are admitted, as by the reference, and not without a word.
+func TestOverlapOfRanges(t *testing.T) {
+	cluster := func(pods, services string) *clusterv1.Cluster {
+		c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		c.Spec.InfrastructureRef = ref("LocalCluster")
+		c.Spec.ClusterNetwork.Pods.CIDRBlocks, c.Spec.ClusterNetwork.Services.CIDRBlocks = []string{pods}, []string{services}
+		return c
+	}
+	const a, inA, b = "10.0.0.0/16", "10.0.4.0/24", "10.1.0.0/16"
+	for name, c := range map[string]struct {
+		r    Request
+		warn bool
+	}{
+		"apart":        {Request{New: cluster(a, b)}, false},
+		"the same":     {Request{New: cluster(a, a)}, true},
+		"within":       {Request{New: cluster(inA, a)}, true},
+		"changed":      {Request{Old: cluster(a, b), New: cluster(a, inA)}, true},
+		"as it was":    {Request{Old: cluster(a, a), New: cluster(a, a)}, false},
+		"not readable": {Request{New: cluster("x", a)}, false},
+	} {
+		if v := validateCluster(c.r, c.r.New.(*clusterv1.Cluster)); (len(v.Warnings) > 0) != c.warn {
+			t.Errorf("%s: warnings %v", name, v.Warnings)
+		}
+	}
+}

@@ -56,6 +56,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/version"
 	"github.com/slipwayhq/slipway/internal/cli/versions"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -64,16 +65,19 @@ import (
 // Run runs the command line args (without the program's name) and returns the
 // exit code.
 func Run(ctx context.Context, args []string, e env.Env) int {
-	root, plugins := Root(e), []string{"slipway", clusterctlName}
-	if e.Program == clusterctlName {
-		root, plugins = Clusterctl(e), []string{clusterctlName}
+	root, plugins := Root(e), []string{"slipway", env.Clusterctl}
+	if e.Program == env.Clusterctl {
+		root, plugins = Clusterctl(e), []string{env.Clusterctl}
 	}
 	if err := plugin.Run(root, args, plugins); err != nil {
 		return report(e.Err, err)
 	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && e.Program != clusterctlName && strings.HasPrefix(err.Error(), "unknown command ") {
+	if err != nil && e.Program == env.Clusterctl && strings.HasPrefix(err.Error(), `unknown command "rollout"`) {
+		err = fault.New(fault.Invalid, "Usage", "clusterctl has rollout below alpha: clusterctl alpha rollout restart, pause or resume")
+	}
+	if err != nil && e.Program != env.Clusterctl && strings.HasPrefix(err.Error(), "unknown command ") {
 		err = usageError(root, err)
 	}
 	return report(e.Err, err)

@@ -10,9 +10,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// clusterctlName is the name of a symbolic link to this program that makes it clusterctl.
-const clusterctlName = "clusterctl"
-
 // clusterctlVerbs are the verbs of clusterctl.
 func clusterctlVerbs() []string {
 	return []string{
@@ -25,7 +22,7 @@ func clusterctlVerbs() []string {
 // Clusterctl builds the tree of the verbs that clusterctl has, and no others.
 func Clusterctl(e env.Env) *cobra.Command {
 	root := base(e)
-	root.Use, root.Short = clusterctlName, "The verbs of clusterctl, by slipway "+buildinfo.Version()
+	root.Use, root.Short = env.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
 	root.PersistentFlags().String("config", "", "path or https address of the configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")
 	root.PersistentFlags().IntP("v", "v", 0, "accepted as by clusterctl; what is printed does not depend on it")
 	for _, verb := range verbs() {
@@ -58,7 +55,7 @@ func renamed(text string) string {
 	var pairs []string
 	for _, verb := range clusterctlVerbs() {
 		first, _, _ := strings.Cut(verb, " ")
-		pairs = append(pairs, "slipway "+first+" ", clusterctlName+" "+first+" ")
+		pairs = append(pairs, "slipway "+first+" ", env.Clusterctl+" "+first+" ")
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }

@@ -269,6 +269,7 @@ func (u user) getClusters(t *testing.T) {
 	u.run(t.Context(), "get", "clusters", "-A").wants(t, cli.ExitOK, "NAMESPACE  NAME", "default    demo")
 	u.run(t.Context(), "get", "clusters", "-n", "kube-system").wants(t, cli.ExitOK, "There are no clusters in namespace kube-system; -A lists")
 	u.run(t.Context(), "get", "clusters", "-n", "kube-system", "-o", "json").wants(t, cli.ExitOK, "[]")
+	u.run(t.Context(), "get", "clusters", "-n", "nowhere").wants(t, cli.ExitNotFound, `there is no namespace "nowhere"`)
 	r := u.run(t.Context(), "get", "clusters", "-o", "json")
 	var rows []struct{ Name, Available string }
 	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 3 || rows[0].Name != "demo" || rows[0].Available != "True" {

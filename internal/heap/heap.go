@@ -69,7 +69,7 @@ func Management() Headroom {
 
 // Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
 func Manager() Headroom {
-	return Headroom{rest: gcWhileRunning, bytes: 40 << 20, large: 256 << 20, percent: 150}
+	return Headroom{rest: gcSparing, bytes: 40 << 20, large: 256 << 20, percent: 150}
 }
 
 // Workload is the headroom of a hosted control plane. There are many of them, and most have little to do.

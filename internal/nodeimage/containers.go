@@ -26,8 +26,36 @@ type parts struct {
 	programs map[string]string
 }
 
-// containerImages returns the images of a node.
+// usualRepository is where kubeadm looks for images when no imageRepository says otherwise. No such image is pulled: nodes have those of
+// this build under these names too, so that manifests written for other machines work unchanged.
+const usualRepository = "registry.k8s.io"
+
+// usual is the name by which kubeadm looks for an image when no imageRepository says otherwise; empty: it does not look for it.
+func usual(ref string) string {
+	name, of := strings.CutPrefix(ref, Repository+"/")
+	switch {
+	case !of, ref == FlannelImage, ref == BusyboxImage, ref == Repository+"/kube-proxy:"+KubeProxyTag:
+		return ""
+	case strings.HasPrefix(name, "coredns:"):
+		name = "coredns/" + name
+	}
+	return usualRepository + "/" + name
+}
+
+// containerImages returns the images of a node, each once for each of its names.
 func containerImages(v versions, p parts, controlPlane bool) []containerImage {
+	var out []containerImage
+	for _, image := range ownImages(v, p, controlPlane) {
+		out = append(out, image)
+		if ref := usual(image.ref); ref != "" {
+			image.ref = ref
+			out = append(out, image)
+		}
+	}
+	return out
+}
+
+func ownImages(v versions, p parts, controlPlane bool) []containerImage {
 	onPath, dns := v1.Config{Env: []string{searchPath}}, v1.Config{Entrypoint: []string{"/coredns"}, WorkingDir: "/"}
 	out := []containerImage{
 		{ref: v.pause(), layers: []string{p.programs["pause"]}, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}},

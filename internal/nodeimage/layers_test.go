@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -141,15 +142,25 @@ func TestContainerImages(t *testing.T) {
 		"control plane": {true, append(worker, control...), "and those of its static Pods"},
 	} {
 		var got []string
-		for _, i := range containerImages(v, parts{network: "n", programs: map[string]string{}}, c.controlPlane) {
+		for _, i := range ownImages(v, parts{network: "n", programs: map[string]string{}}, c.controlPlane) {
 			got = append(got, i.ref)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}
+	var usual []string
+	for _, i := range containerImages(v, parts{network: "n", programs: map[string]string{}}, true) {
+		if ref, ok := strings.CutPrefix(i.ref, usualRepository); ok {
+			usual = append(usual, ref)
+		}
+	}
+	want := []string{"/pause:3.10.2", "/kube-proxy:v1.36.3", "/coredns/coredns:v1.14.2", "/kube-apiserver:v1.36.3", "/kube-controller-manager:v1.36.3", "/kube-scheduler:v1.36.3", "/etcd:3.6.8-0"}
+	if diff := cmp.Diff(want, usual); diff != "" {
+		t.Errorf("the names that kubeadm gives images without imageRepository (-want +got):\n%s", diff)
+	}
 	v.OwnCoreDNS, v.OwnKubeProxy = "v1.14.6", "v1.37.0"
-	got := containerImages(v, parts{network: "n", programs: map[string]string{ownKubeProxy: "own"}}, false)
+	got := ownImages(v, parts{network: "n", programs: map[string]string{ownKubeProxy: "own"}}, false)
 	if i := len(got) - 2; got[i].ref != "slipway.dev/kube-proxy:v1.37.0" || !slices.Contains(got[i].layers, "own") || got[i+1].ref != "slipway.dev/coredns:v1.14.6" {
 		t.Errorf("an image of another version lacks what control planes of slipway's own version run on it: %v", got)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // layout changes when images from the same inputs would be put together differently than before.
-const layout = "2"
+const layout = "3"
 
 // sources are the files of images/node.
 func sources() embed.FS { return node.Sources }

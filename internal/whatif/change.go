@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,9 @@ func refusal(err error) string {
 	}
 	if status, ok := err.(apierrors.APIStatus); ok {
 		return status.Status().Message
+	}
+	if strings.Contains(err.Error(), "unrecognized type: string") { // the converter's words, without the field
+		return "a number stands where a text belongs, as in a version: write it in quotes"
 	}
 	return err.Error()
 }

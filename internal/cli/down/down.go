@@ -75,7 +75,7 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 	}
 	if !f.delete {
 		continues := "slipway up"
-		if isManager(dir, state) {
+		if isManager(state) {
 			continues = "slipway manager"
 		}
 		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete\" removes it.\n", dir, continues)
@@ -88,17 +88,14 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 	return deleteAll(ctx, e, dir, remove)
 }
 
-// isManager reports whether the directory is held by a manager of another cluster: it has no etcd of its own.
-func isManager(dir datadir.Dir, state datadir.State) bool {
-	_, err := os.Stat(dir.Etcd())
-	return state.Held && errors.Is(err, os.ErrNotExist)
-}
+// isManager reports whether the directory is held by a manager of another cluster.
+func isManager(state datadir.State) bool { return state.Held && state.Holder.ManagerOf != "" }
 
 // stop is safe to repeat: the next slipway process can take the directory when
 // it returns.
 func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
 	what := "management cluster"
-	if isManager(dir, state) {
+	if isManager(state) {
 		what = "manager"
 	}
 	if state.Held {
@@ -117,7 +114,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters …")
+	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters, if there are any …")
 	if err := remove(ctx, string(dir), h.Instance, progress(e)); err != nil && !pointless(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",

@@ -26,6 +26,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
+// Clusterctl is the name of a symbolic link to this program that makes it clusterctl.
+const Clusterctl = "clusterctl"
+
 // Env is passed to every Command builder.
 type Env struct {
 	In     io.Reader

@@ -44,6 +44,8 @@ type Connection struct {
 
 	host string
 	up   string
+	// overlooked: KUBECONFIG names another cluster.
+	overlooked bool
 }
 
 // Connect makes the client. It does not call the cluster.
@@ -69,7 +71,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up()}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
 }
 
 func newClient(cfg *rest.Config) (client.WithWatch, error) {
@@ -130,8 +132,10 @@ func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed
-	switch {
-	case err == nil, fault.As(err) != nil, errors.Is(err, context.Canceled):
+	switch known := fault.As(err); {
+	case known != nil && known.Kind == fault.Gone && c.overlooked:
+		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use)", known.Message, c.DataDir).From(err)
+	case err == nil, known != nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &discovery):
 		return fault.New(fault.Invalid, ReasonNotInstalled,

@@ -58,6 +58,8 @@ type Found struct {
 	Path string
 	// DataDir is set when the kubeconfig is that of a data directory.
 	DataDir string
+	// Overlooked: KUBECONFIG names another one.
+	Overlooked bool
 }
 
 // Find returns the kubeconfig that the flags mean.
@@ -69,9 +71,12 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+	if e.Program == env.Clusterctl && f.DataDir == "" && named(e) != "" {
+		return Found{}, nil
+	}
 	_, err = os.Stat(dir.Kubeconfig())
 	if err == nil {
-		return Found{Path: dir.Kubeconfig(), DataDir: string(dir)}, nil
+		return Found{Path: dir.Kubeconfig(), DataDir: string(dir), Overlooked: named(e) != "" && named(e) != dir.Kubeconfig()}, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
@@ -82,6 +87,9 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	}
 	return Found{}, nil
 }
+
+// named is what KUBECONFIG names; empty: nothing.
+func named(e env.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
 
 // usual reports whether the usual rules of kubectl name a kubeconfig that exists.
 func usual(e env.Env) bool {
@@ -98,7 +106,7 @@ func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	if path != "" {
 		return &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	}
-	if list := e.Getenv(clientcmd.RecommendedConfigPathEnvVar); list != "" {
+	if list := named(e); list != "" {
 		return &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(list)}
 	}
 	return &clientcmd.ClientConfigLoadingRules{

@@ -53,7 +53,7 @@ func write(t *testing.T, elements ...string) string {
 }
 
 func environment(values map[string]string) env.Env {
-	return env.Env{Getenv: func(name string) string { return values[name] }}
+	return env.Env{Program: values["PROGRAM"], Getenv: func(name string) string { return values[name] }}
 }
 
 func TestFind(t *testing.T) {
@@ -72,6 +72,9 @@ func TestFind(t *testing.T) {
 	}{
 		"flag":             {"--kubeconfig wins over everything", map[string]string{"XDG_DATA_HOME": running, "KUBECONFIG": "/x"}, []string{"--kubeconfig", "/y"}, "/y", "", ""},
 		"default data dir": {"a management cluster that was started here wins over KUBECONFIG", map[string]string{"XDG_DATA_HOME": running, "KUBECONFIG": given}, nil, def, filepath.Join(running, "slipway"), ""},
+		"clusterctl":       {"scripts that call clusterctl set KUBECONFIG", map[string]string{"PROGRAM": "clusterctl", "XDG_DATA_HOME": running, "KUBECONFIG": given}, nil, "", "", ""},
+		"clusterctl here":  {"without KUBECONFIG the cluster that was started here is meant", map[string]string{"PROGRAM": "clusterctl", "XDG_DATA_HOME": running}, nil, def, filepath.Join(running, "slipway"), ""},
+		"clusterctl named": {"a data directory that is named wins", map[string]string{"PROGRAM": "clusterctl", "KUBECONFIG": given}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
 		"data dir":         {"--data-dir names another", map[string]string{"XDG_DATA_HOME": running}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
 		"not started":      {"a data directory that was named is not replaced by something else", map[string]string{"KUBECONFIG": given}, []string{"--data-dir", data}, "", "", "slipway up -d --data-dir " + data},
 		"usual":            {"without a data directory kubectl's rules hold", map[string]string{"XDG_DATA_HOME": data, "KUBECONFIG": given}, nil, "", "", ""},
@@ -200,6 +203,22 @@ func TestNoManager(t *testing.T) {
 		got := (&management.Connection{Client: c}).NoManager(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"})
 		if (got != "") != tc.says || tc.says && !strings.Contains(got, "connection refused") {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// What is not there may be in the cluster that KUBECONFIG names, which is not asked.
+func TestOverlookedKubeconfig(t *testing.T) {
+	home := t.TempDir()
+	of := write(t, home, "slipway", "kubeconfig")
+	for kubeconfig, want := range map[string]bool{"": false, of: false, write(t, home, "other"): true} {
+		c, err := management.Add(pflag.NewFlagSet("x", pflag.ContinueOnError)).Connect(environment(map[string]string{"XDG_DATA_HOME": home, "KUBECONFIG": kubeconfig}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Explain(fault.New(fault.Gone, "X", "there is no such thing"))
+		if said := strings.Contains(err.Error(), "KUBECONFIG names another"); said != want || fault.KindOf(err) != fault.Gone {
+			t.Errorf("KUBECONFIG %q: %v", kubeconfig, err)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	dir, err := o.open(e)
+	dir, err := o.open(e, cfg.REST.Host)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 }
 
 // open takes the data directory, which no other manager may use at the same time.
-func (o *options) open(e env.Env) (*datadir.Handle, error) {
+func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
 		return nil, err
@@ -260,5 +260,5 @@ func (o *options) open(e env.Env) (*datadir.Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
-	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version()})
+	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(), ManagerOf: server})
 }

@@ -6,14 +6,16 @@ import (
 	"strconv"
 	"syscall"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
 // portTaken says which flag chooses another address, where the manager could not listen on one because another process does.
 func portTaken(err error, cfg manager.Config) error {
-	var failed *net.OpError
-	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &failed) || failed.Addr == nil {
+	failed := listening(err)
+	if failed == nil || failed.Addr == nil || !errors.Is(failed, syscall.EADDRINUSE) {
 		return err
 	}
 	_, port, _ := net.SplitHostPort(failed.Addr.String())
@@ -25,8 +27,26 @@ func portTaken(err error, cfg manager.Config) error {
 	} {
 		if _, its, splitErr := net.SplitHostPort(listener.address); splitErr == nil && its == port {
 			return fault.New(fault.Invalid, "PortTaken", "port %s is taken by another process, such as another manager on this machine; choose another one with %s",
-				port, listener.remedy).From(err)
+				port, listener.remedy).From(failed)
 		}
 	}
 	return err
+}
+
+// listening is the error of an attempt to listen that ended the manager, also where that what did not end in time is reported with it; nil: there is none.
+func listening(err error) *net.OpError {
+	var failed *net.OpError
+	if errors.As(err, &failed) {
+		return failed
+	}
+	var all utilerrors.Aggregate // which errors.As does not look into
+	if !errors.As(err, &all) {
+		return nil
+	}
+	for _, one := range all.Errors() {
+		if failed := listening(one); failed != nil {
+			return failed
+		}
+	}
+	return nil
 }

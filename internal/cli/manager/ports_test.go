@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
@@ -29,6 +31,10 @@ func TestPortTaken(t *testing.T) {
 	}
 	if got := portTaken(taken, manager.Config{Webhook: manager.Webhook{Port: first.Addr().(*net.TCPAddr).Port}}); !strings.Contains(got.Error(), "--webhook-port") {
 		t.Errorf("webhooks: %v", got)
+	}
+	joined := utilerrors.NewAggregate([]error{taken, errors.New("failed waiting for all runnables to end")})
+	if got := portTaken(joined, manager.Config{Endpoints: manager.Endpoints{Diagnostics: ":" + port}}); !strings.Contains(got.Error(), "--diagnostics-address") || strings.Contains(got.Error(), "runnables") {
+		t.Errorf("where other things did not end in time either: %v", got)
 	}
 	for _, other := range []error{nil, errors.New("x"), taken} {
 		if got := portTaken(other, manager.Config{}); !errors.Is(got, other) {

@@ -79,6 +79,8 @@ type Management struct {
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
 	Memory     int64     `json:"memory"` // resident, in bytes
 	Manager    *Manager  `json:"manager,omitempty"`
+	// ManagerOf is the API server that the process works for, where it is a manager and not a management cluster.
+	ManagerOf string `json:"managerOf,omitempty"`
 	// Node is that of the management cluster; nil: it has none.
 	Node *datadir.Node `json:"node,omitempty"`
 }
@@ -128,7 +130,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 		return s, err
 	}
 	switch {
-	case state.Held && state.Run != nil && state.Run.Ready:
+	case state.Held && (state.Run != nil && state.Run.Ready || state.Holder.ManagerOf != ""):
 		s.State = Running
 	case state.Held:
 		s.State = Starting
@@ -138,6 +140,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	if state.Held {
 		s.Management = &Management{
 			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: process.Memory(state.Holder.PID),
+			ManagerOf: state.Holder.ManagerOf,
 		}
 	}
 	if state.Run != nil {
@@ -176,8 +179,17 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
 	row("Data directory", s.DataDir)
-	row("Management cluster", s.State)
-	if m := s.Management; m != nil {
+	switch m := s.Management; {
+	case m != nil && m.ManagerOf != "":
+		row("Manager", s.State)
+		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
+		row("  Version", "slipway "+m.Version)
+		row("  Works for", m.ManagerOf)
+		row("  Memory", mebibytes(m.Memory))
+	case m == nil:
+		row("Management cluster", s.State)
+	default:
+		row("Management cluster", s.State)
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Version", fmt.Sprintf("slipway %s, Kubernetes %s", m.Version, orDash(m.Kubernetes)))
 		row("  API server", orDash(m.Server))

@@ -156,3 +156,29 @@ func TestTextNamesNoUsualDirectory(t *testing.T) {
 		t.Errorf("it says:\n%s", out.String())
 	}
 }
+
+// A manager that works for another cluster has no management cluster of its own.
+func TestManagerOfAnotherCluster(t *testing.T) {
+	const server = "https://192.0.2.1:6443"
+	holder := datadir.Holder{PID: os.Getpid(), Host: "here", Since: now.Add(-2 * time.Hour), Version: "v0.1.0", ManagerOf: server}
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	text := run(t, h.Dir)
+	for _, want := range []string{"Manager:", "Running", "slipway v0.1.0", server} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	for _, other := range []string{"Management cluster", "Starting", "etcd", "Start it with"} {
+		if strings.Contains(text, other) {
+			t.Errorf("it says %q:\n%s", other, text)
+		}
+	}
+	var s status.Status
+	if err := json.Unmarshal([]byte(run(t, h.Dir, "-o", "json")), &s); err != nil || s.State != status.Running || s.Management.ManagerOf != server {
+		t.Errorf("as JSON: %v, %+v", err, s)
+	}
+}

@@ -201,7 +201,7 @@ func TestPlainIsShort(t *testing.T) {
 	p := progress.NewPlain(&out, func() time.Time { return now })
 	long := "Machine m: " + strings.Repeat("ö", 600)
 	p.Show([]progress.Step{{Name: "pool", Ends: "1 node is Ready", Detail: long}})
-	want := "    0s  pool: waits until 1 node is Ready (Machine m: " + strings.Repeat("ö", 188) + "…)\n"
+	want := "    0s  pool: waits until 1 node is Ready (Machine m: " + strings.Repeat("ö", 288) + "…)\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

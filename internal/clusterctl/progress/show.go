@@ -15,7 +15,7 @@ import (
 const detailInterval = 5 * time.Second
 
 // detailLength is how much of that a line holds, in characters: what holds up the first object is there, and "slipway describe" has all.
-const detailLength = 200
+const detailLength = 300
 
 // Plain prints a line when a step begins, with what ends its wait, when it is done, and at most every five seconds what is seen
 // of it meanwhile: for logs and pipes.

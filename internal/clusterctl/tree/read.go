@@ -222,7 +222,7 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	u.SetGroupVersionKind(mapping.GroupVersionKind)
 	err = r.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: ref.Name}, u)
 	if apierrors.IsNotFound(err) {
-		s.missing(ref, "does not exist")
+		s.missing(ref, "does not exist"+elsewhere(ctx, r, mapping, ref.Name))
 		return nil
 	}
 	if err != nil {
@@ -230,6 +230,16 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	}
 	s.found(ref, u)
 	return nil
+}
+
+// elsewhere says in which namespace there is an object of that name, as far as this user may know: a forgotten -n is a usual reason.
+func elsewhere(ctx context.Context, r client.Reader, mapping *meta.RESTMapping, name string) string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := r.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	return " here; there is one in namespace " + list.Items[0].Namespace
 }
 
 func (s *Snapshot) found(ref Ref, u *unstructured.Unstructured) {

@@ -66,6 +66,7 @@ func TestRead(t *testing.T) {
 		&clusterv1.Machine{ObjectMeta: mine("m"), Spec: clusterv1.MachineSpec{InfrastructureRef: refTo("LocalMachine", "m")}},
 		&clusterv1.Machine{ObjectMeta: at("stranger")},
 		&localv1.LocalMachine{ObjectMeta: mine("m")},
+		&localv1.LocalMachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "new"}},
 		&addonsv1.ClusterResourceSetBinding{ObjectMeta: at("demo"), Spec: addonsv1.ClusterResourceSetBindingSpec{
 			Bindings: []addonsv1.ResourceSetBinding{{ClusterResourceSetName: "storage"}}}},
 		selecting("network", "flannel"), selecting("elsewhere", "other"), selecting("storage", "flannel"),
@@ -74,7 +75,8 @@ func TestRead(t *testing.T) {
 	for kind := range scheme.AllKnownTypes() {
 		mapper.Add(kind, apimeta.RESTScopeNamespace)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+		WithIndex(&localv1.LocalMachinePool{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	got, err := tree.Read(t.Context(), c, client.ObjectKey{Namespace: "default", Name: "demo"}, tree.Options{ShowResourceSets: true})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +101,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	want := map[tree.Ref]string{
-		{Group: group, Kind: "LocalMachinePool", Name: "new"}:      "does not exist",
+		{Group: group, Kind: "LocalMachinePool", Name: "new"}:      "does not exist here; there is one in namespace team-a",
 		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}: "the kind Plane.nobody.example.com is not installed in the management cluster",
 	}
 	if d := cmp.Diff(want, got.Missing); d != "" {

@@ -166,7 +166,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case Worker:
 		for _, step := range a.Steps {
 			if err := c.act(ctx, s, step); err != nil {
-				return fmt.Errorf("%s: %w", step, err)
+				return &stepError{step, err}
 			}
 		}
 		return nil
@@ -183,6 +183,26 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
+}
+
+// stepError is the error of one of several steps. People are told of that step alone.
+type stepError struct {
+	step loop.Action
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step.String() + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+// brief says which object could not be written, and why.
+func (e *stepError) brief() string {
+	switch a := e.step.(type) {
+	case Create:
+		return fmt.Sprintf("%s %s cannot be created: %v", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err)
+	case Apply:
+		return fmt.Sprintf("%s %s cannot be changed: %v", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err)
+	}
+	return e.Error()
 }
 
 func (c *Controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {

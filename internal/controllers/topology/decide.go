@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -110,6 +111,10 @@ func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
 // message is what an error says to people.
 func message(err error) string {
 	text := err.Error()
+	var failed *stepError
+	if errors.As(err, &failed) {
+		text = failed.brief()
+	}
 	if f := fault.As(err); f != nil {
 		text = f.Message
 		if f.Cause != nil && f.Kind == fault.Invalid && !strings.Contains(text, f.Cause.Error()) { // what is wrong with what was given

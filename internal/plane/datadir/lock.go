@@ -20,6 +20,8 @@ type Holder struct {
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since"`
 	Version string    `json:"version,omitempty"`
+	// ManagerOf is the API server that a manager in a process of its own works for; empty: the holder is none.
+	ManagerOf string `json:"managerOf,omitempty"`
 }
 
 // Lock is a held lock file (an open file description lock: unlike flock, it can

@@ -41,14 +41,8 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}
-	missing, objects, err := f.objects(ctx, c, name)
+	objects, err := f.apply(ctx, c, name)
 	if err != nil {
-		return c.Explain(err)
-	}
-	if err := creation.Install(ctx, c.Client, missing); err != nil {
-		return c.Explain(err)
-	}
-	if err := creation.Apply(ctx, c.Client, objects); err != nil {
 		return c.Explain(err)
 	}
 	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, %s%s\n", name, f.class, f.version, f.nodes(), f.network())
@@ -63,6 +57,23 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nNext steps:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
 		return err
 	})
+}
+
+// apply makes the manifest and applies it, one command after the other.
+func (f *flags) apply(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
+	end, err := creation.Turn(ctx, c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	missing, objects, err := f.objects(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := creation.Install(ctx, c.Client, missing); err != nil {
+		return nil, err
+	}
+	return objects, creation.Apply(ctx, c.Client, objects)
 }
 
 // print prints the manifest. Without a management cluster (c is nil) only the routes of this host are known.

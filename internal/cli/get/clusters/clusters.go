@@ -9,6 +9,7 @@ package clusters
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/duration"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -25,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // row is one cluster.
@@ -84,6 +88,9 @@ func Command(e env.Env) *cobra.Command {
 		}
 		rows := rowsOf(list.Items)
 		return format.Print(e.Out, rows, func(w io.Writer) error {
+			if len(rows) == 0 && !*all && isAbsent(cmd.Context(), c.Client, c.Namespace) {
+				return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the clusters of all namespaces", c.Namespace)
+			}
 			if len(rows) == 0 {
 				return none(e.Err, c.Namespace, *all)
 			}
@@ -91,6 +98,11 @@ func Command(e env.Env) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// isAbsent reports whether there is no such namespace, as far as this user may know.
+func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
+	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 }
 
 func none(w io.Writer, namespace string, all bool) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,7 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 func texts(p loop.Plan) []string {
@@ -317,5 +321,28 @@ func TestReadsWhenAMachineIsLost(t *testing.T) { // KC-16
 	s.Workload.At = s.Workload.At.Add(time.Second)
 	if s.isReadDue() {
 		t.Error("it is read again and again")
+	}
+}
+
+// A first Machine whose bootstrap has failed keeps all others waiting, until a person deletes it.
+func TestFirstMachineFailed(t *testing.T) {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "FooMachine", Name: "a"}
+	for reason, want := range map[string]string{
+		"Bootstrapping":                "Waiting for the first Machine to initialize the cluster",
+		contract.ReasonBootstrapFailed: "Machine a could not initialize the cluster",
+	} {
+		infra := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "BootstrapExecSucceeded", "status": "False", "reason": reason},
+		}}}}
+		s := Snapshot{Plane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.Members{{Machine: m}},
+			Clones: &clone.Clones{Items: map[clone.Key]contract.Object{{Kind: "FooMachine", Name: "a"}: {Unstructured: infra, Contract: contract.V1Beta2}}}}
+		if got := (checked{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+		s.Machines[0].Deleted = true
+		if got := (checked{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
+			t.Errorf("deleted already: %q", got)
+		}
 	}
 }

@@ -176,6 +176,11 @@ func (c checked) notInitialized() string {
 	if len(c.Machines) == 0 || c.isInitialized() {
 		return ""
 	}
+	for _, m := range c.Machines {
+		if !m.Deleted && c.Clones.NeverJoins(m.Machine) {
+			return fmt.Sprintf("Machine %s could not initialize the cluster, and does not try again: its condition InfrastructureReady says why. Correct the cause, then delete the Machine to have another one try", m.Name)
+		}
+	}
 	return "Waiting for the first Machine to initialize the cluster"
 }
 
