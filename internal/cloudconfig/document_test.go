@@ -94,7 +94,7 @@ write_files:
 			steps:  []Step{{Section: "write_files", File: file("/a", "{{ x }} {% y %}")}},
 		},
 		"skipped": {
-			reason: "what is not carried out is named, once each, in document order",
+			reason: "what is not supported out is named, once each, in document order",
 			in: `#cloud-config
 packages: [curl]
 disk_setup: {/dev/sdb: {layout: true}}

@@ -76,7 +76,7 @@ func unavailableVersion(t *testing.T, in *installation, w workload) { // CP-04, 
 	process, before := in.get("hostedcontrolplane/classy", "{.status.process.pid}"), in.machines()
 	in.kubectl("patch", "cluster", "classy", "--type", "merge", "-p", `{"spec":{"topology":{"version":"v1.37.0"}}}`)
 	untilContains(t, short, "what to do about the version", "Kubernetes v1.37.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.37.0`",
-		func() string { return in.condition("hostedcontrolplane/classy", "VersionCarried") })
+		func() string { return in.condition("hostedcontrolplane/classy", "VersionSupported") })
 	untilContains(t, short, "the topology waits", "HostedControlPlane classy is upgrading to v1.37.0", func() string { return in.condition("cluster/classy", "TopologyReconciled") })
 	if picture := in.picture("classy"); !strings.Contains(picture, "slipway versions add v1.37.0") {
 		t.Errorf("the verb does not say what to do:\n%s", picture)

@@ -25,7 +25,7 @@ func TestUpgradeThatHooksHoldBack(t *testing.T) {
 	}
 	g.release("BeforeClusterCreate", nil)
 
-	untilContains(t, short, "what to do about the version", "slipway versions add "+further, func() string { return in.condition("hostedcontrolplane/aged", "VersionCarried") })
+	untilContains(t, short, "what to do about the version", "slipway versions add "+further, func() string { return in.condition("hostedcontrolplane/aged", "VersionSupported") })
 	if started := in.get("hostedcontrolplane/aged", "{.status.process.pid}"); started != "" && started != "0" {
 		t.Errorf("process %s was started", started)
 	}

@@ -24,7 +24,7 @@ func TestQuickstart(t *testing.T) {
 	t.Run("scale up and down", func(t *testing.T) { scales(t, in.with(t), w.with(t)) })
 	t.Run("a node removed by hand is replaced", func(t *testing.T) { nodeRemoved(t, in.with(t), w.with(t)) })
 	t.Run("a killed control plane comes back with its data", func(t *testing.T) { controlPlaneKilled(t, in.with(t), w.with(t)) })
-	t.Run("a version that is not carried", func(t *testing.T) { versionNotCarried(t, in.with(t), w.with(t)) })
+	t.Run("a version that is not supported", func(t *testing.T) { versionNotSupported(t, in.with(t), w.with(t)) })
 	t.Run("deletion leaves nothing", func(t *testing.T) { deletion(t, in.with(t)) })
 }
 
@@ -206,12 +206,12 @@ func controlPlaneKilled(t *testing.T, in *installation, w workload) {
 	in.untilReady("quick", 2)
 }
 
-func versionNotCarried(t *testing.T, in *installation, w workload) { // CP-04
+func versionNotSupported(t *testing.T, in *installation, w workload) { // CP-04
 	in.kubectl("patch", "hostedcontrolplane", "quick", "--type", "merge", "-p", `{"spec":{"version":"v1.35.0"}}`)
-	untilContains(t, short, "the condition names what is carried", "v1.36.3", func() string { return in.condition("hostedcontrolplane/quick", "VersionCarried") })
+	untilContains(t, short, "the condition names what is supported", "v1.36.3", func() string { return in.condition("hostedcontrolplane/quick", "VersionSupported") })
 	w.kubectl("get", "configmap", "kept") // what runs goes on running
 	in.kubectl("patch", "hostedcontrolplane", "quick", "--type", "merge", "-p", `{"spec":{"version":"v1.36.3"}}`)
-	untilContains(t, short, "and all is well again", "True", func() string { return in.condition("hostedcontrolplane/quick", "VersionCarried") })
+	untilContains(t, short, "and all is well again", "True", func() string { return in.condition("hostedcontrolplane/quick", "VersionSupported") })
 }
 
 func deletion(t *testing.T, in *installation) { // CL-12

@@ -25,9 +25,9 @@ const (
 	// ProcessRunningCondition is true while the process of the control plane runs.
 	ProcessRunningCondition = "ProcessRunning"
 
-	// VersionCarriedCondition is true when the Kubernetes version that the spec asks for, or a newer patch version of it that
+	// VersionSupportedCondition is true when the Kubernetes version that the spec asks for, or a newer patch version of it that
 	// the control plane runs, is included in this build. When it is false, the message names the versions that are.
-	VersionCarriedCondition = "VersionCarried"
+	VersionSupportedCondition = "VersionSupported"
 
 	// AddonsAppliedCondition is true when what kubeadm join needs, and the add-ons, are in the workload cluster.
 	AddonsAppliedCondition = "AddonsApplied"
@@ -63,7 +63,7 @@ type HostedControlPlaneSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
 	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
-	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionCarried, AddonsApplied, AddonsAvailable,
+	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionSupported, AddonsApplied, AddonsAvailable,
 	// Restored, RollingOut, Deleting, Paused.
 	// +optional
 	// +listType=map

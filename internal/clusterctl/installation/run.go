@@ -34,7 +34,7 @@ const (
 	serveTimeout = 2 * time.Minute
 )
 
-// ReasonStep says that a step was not carried out; its kind is that of the cause.
+// ReasonStep says that a step was not supported out; its kind is that of the cause.
 const ReasonStep = "InstallationIncomplete"
 
 // Runner carries out plans.

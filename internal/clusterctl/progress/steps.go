@@ -82,7 +82,7 @@ func hopeless(s tree.Snapshot) error {
 		}
 	}
 	cp := object(s, c.Spec.ControlPlaneRef)
-	if has := find(cp, "VersionCarried"); has != nil && has.Status == metav1.ConditionFalse {
+	if has := find(cp, "VersionSupported"); has != nil && has.Status == metav1.ConditionFalse {
 		verb := "start"
 		if at, _, _ := unstructured.NestedString(cp.Object, "status", "version"); at != "" {
 			verb = "be of the version that spec.version says"

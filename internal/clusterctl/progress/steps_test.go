@@ -184,7 +184,7 @@ func TestCreationIsHopeless(t *testing.T) {
 			o := s.Objects[tree.Ref{Group: infraRef.APIGroup, Kind: infraRef.Kind, Name: infraRef.Name}]
 			o.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["reason"] = "SubnetTaken"
 		}, fault.Invalid, `demo of cluster "demo" is refused: a network of this host uses it`},
-		"version": {"the spec has to change", func(s *tree.Snapshot) { provider(s, planeRef, "VersionCarried", "False", "carried are: v1.36.3") }, fault.Invalid, "carried are: v1.36.3"},
+		"version": {"the spec has to change", func(s *tree.Snapshot) { provider(s, planeRef, "VersionSupported", "False", "carried are: v1.36.3") }, fault.Invalid, "carried are: v1.36.3"},
 		"no controller": {"nothing will ever start it", func(s *tree.Snapshot) {
 			c := cond("ControlPlaneInitialized", "False", "use HostedControlPlane")
 			c.Reason = "NoController"

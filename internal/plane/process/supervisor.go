@@ -20,7 +20,7 @@ import (
 )
 
 // ReasonVersion is the reason of the fault for a version that this host does not have.
-const ReasonVersion = "VersionNotCarried"
+const ReasonVersion = "VersionNotSupported"
 
 // Config is what a Supervisor needs.
 type Config struct {

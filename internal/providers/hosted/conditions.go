@@ -27,7 +27,7 @@ type judged struct {
 // conditions is the table of conditions.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: hostedv1.VersionCarriedCondition, Of: judged.versionCarried},
+	{Type: hostedv1.VersionSupportedCondition, Of: judged.versionSupported},
 	{Type: hostedv1.CertificatesAvailableCondition, Of: judged.certificates},
 	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: judged.encryptionKeys},
 	{Type: hostedv1.ProcessRunningCondition, Of: judged.processRunning},
@@ -49,15 +49,15 @@ func (j judged) deleting() condition.Verdict {
 	return condition.True(clusterv1.DeletionCompletedReason)
 }
 
-func (j judged) versionCarried() condition.Verdict {
+func (j judged) versionSupported() condition.Verdict {
 	run, included := versionToRun(j.Snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
 		return condition.TrueBecause("PatchVersion", fmt.Sprintf("%s has Kubernetes %s and not %s: the control plane runs %s; set spec.version to it when it suits you", j.Terms.HolderOfVersions(), run, j.Plane.Spec.Version, run))
 	case included:
-		return condition.True("Carried")
+		return condition.True("Supported")
 	}
-	return condition.False("NotCarried", notCarried(j.Snapshot))
+	return condition.False("NotSupported", notSupported(j.Snapshot))
 }
 
 func (j judged) certificates() condition.Verdict {

@@ -165,7 +165,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).ForPerson()
 		p.RecheckIn(versionAgain)
 		return
 	}
@@ -317,7 +317,7 @@ func versionToRun(s Snapshot) (string, bool) {
 	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
-func notCarried(s Snapshot) string { return s.Terms.NotCarried(s.Plane) }
+func notSupported(s Snapshot) string { return s.Terms.NotSupported(s.Plane) }
 
 // configOf is what the process is told.
 func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {

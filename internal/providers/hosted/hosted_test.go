@@ -170,7 +170,7 @@ func TestDecide(t *testing.T) {
 			s.Secrets[PurposeKubeconfig].OwnerReferences, s.Secrets[PurposeKubeconfig].Type = nil, corev1.SecretTypeOpaque
 			s.Kubeconfig.Server = "https://other"
 		}), nil},
-		"not carried": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
+		"not supported": {"what runs goes on running", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }),
 			[]string{"wait: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these"}},
 		"an older version": {"another reason than that the host has none", running(t, func(s *Snapshot) { s.Plane.Spec.Version, s.Plane.Status.Version = "v1.35.4", "v1.36.3" }),
 			[]string{"wait: The control plane is at v1.36.3 and cannot go back to v1.35.4, because what etcd has was written by the newer one; set spec.version to v1.36.3"}},
@@ -289,7 +289,7 @@ func TestConditions(t *testing.T) { // CP-12
 	}{
 		"settled": {s: running(t), want: wants{
 			"Available": "True Available", "CertificatesAvailable": "True Available", "EtcdClusterAvailable": "True Available", "ProcessRunning": "True Running",
-			"VersionCarried": "True Carried", "AddonsApplied": "True Applied", "AddonsAvailable": "True Available", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
+			"VersionSupported": "True Supported", "AddonsApplied": "True Applied", "AddonsAvailable": "True Available", "RollingOut": "False NotRollingOut", "Deleting": "False NotDeleting"}},
 		"waiting": {s: running(t, func(s *Snapshot) { s.Cluster, s.Process = nil, backend.ControlPlane{} }), want: wants{
 			"Available":             "False NotAvailable: Waiting for the Cluster to own this control plane",
 			"CertificatesAvailable": "Unknown WaitingForCluster: Waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: Waiting for the Cluster to own this control plane"}},
@@ -303,21 +303,21 @@ func TestConditions(t *testing.T) { // CP-12
 			s.Process = backend.ControlPlane{Exists: true, Config: s.Process.Config, LastExit: "exit status 1", Log: "no space left"}
 		}), want: wants{
 			"ProcessRunning": "False Died: The control plane died (exit status 1) and is started again (`slipway logs control-plane p -n ns` has its log); it last said:\nno space left", "EtcdClusterAvailable": "False NotAvailable: The control plane does not run"}},
-		"not carried": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
-			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
-			"Available":      "True Available"}},
-		"not carried, with a class, new": {s: running(t, func(s *Snapshot) {
+		"not supported": {s: running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.99.0" }), want: wants{
+			"VersionSupported": "False NotSupported: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these",
+			"Available":        "True Available"}},
+		"not supported, with a class, new": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.99.0"
 			s.Plane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterNameLabel: "c"}
 		}), want: wants{
-			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.topology.version of Cluster c to one of these",
-			"Available":      "True Available"}},
-		"not carried, with a class": {s: running(t, func(s *Snapshot) { // which does not let it go back
+			"VersionSupported": "False NotSupported: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.topology.version of Cluster c to one of these",
+			"Available":        "True Available"}},
+		"not supported, with a class": {s: running(t, func(s *Snapshot) { // which does not let it go back
 			s.Plane.Spec.Version, s.Plane.Status.Version = "v1.99.0", "v1.36.3"
 			s.Plane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterNameLabel: "c"}
 		}), want: wants{
-			"VersionCarried": "False NotCarried: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`",
-			"Available":      "True Available"}},
+			"VersionSupported": "False NotSupported: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`",
+			"Available":        "True Available"}},
 		"rolling out": {s: running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
 			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")
@@ -566,7 +566,7 @@ func TestBlockedTakeoverIsSaid(t *testing.T) {
 		s.Process.Config, s.Process.Ready, s.Process.EtcdReady = "", false, false
 	})
 	status, ok := Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
-	if set := condition.Set(status.Conditions); !ok || set.IsTrue("VersionCarried") || !set.IsTrue("Available") || status.Version != version {
+	if set := condition.Set(status.Conditions); !ok || set.IsTrue("VersionSupported") || !set.IsTrue("Available") || status.Version != version {
 		t.Errorf("%+v", status)
 	}
 }

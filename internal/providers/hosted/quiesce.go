@@ -64,7 +64,7 @@ func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) boo
 		return false
 	}
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotCarried", "%s", notCarried(s)).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).ForPerson()
 		p.RecheckIn(versionAgain)
 		return false
 	}

@@ -30,7 +30,7 @@ import (
 
 func simulatedPlane() *hostedv1.HostedControlPlane {
 	p := plane()
-	p.Spec.Version = "v1.30.0" // not carried, which does not matter
+	p.Spec.Version = "v1.30.0" // not supported, which does not matter
 	p.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
 	return p
 }
@@ -131,7 +131,7 @@ func TestReportSimulated(t *testing.T) { // CP-08, CP-10, CP-12
 	if d := cmp.Diff(hostedv1.ProcessStatus{Since: metav1.NewTime(now)}, status.Process, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("it has no process: %s", d)
 	}
-	for _, conditionType := range []string{"Available", "CertificatesAvailable", "EtcdClusterAvailable", "ProcessRunning", "VersionCarried", "AddonsApplied"} {
+	for _, conditionType := range []string{"Available", "CertificatesAvailable", "EtcdClusterAvailable", "ProcessRunning", "VersionSupported", "AddonsApplied"} {
 		if !condition.Set(status.Conditions).IsTrue(conditionType) {
 			t.Errorf("%+v", condition.Set(status.Conditions).Get(conditionType))
 		}

@@ -109,8 +109,8 @@ func events(s Snapshot, status hostedv1.HostedControlPlaneStatus, out loop.Outco
 			list = append(list, loop.Normal("ControlPlaneStarted", "Started the control plane at %s: %s", start.Version, start.Why))
 		}
 	}
-	if _, included := versionToRun(s); !included && !condition.Set(s.Plane.Status.Conditions).IsFalse(hostedv1.VersionCarriedCondition) {
-		list = append(list, loop.Warning("VersionNotIncluded", "%s", notCarried(s)))
+	if _, included := versionToRun(s); !included && !condition.Set(s.Plane.Status.Conditions).IsFalse(hostedv1.VersionSupportedCondition) {
+		list = append(list, loop.Warning("VersionNotIncluded", "%s", notSupported(s)))
 	}
 	if int32(s.Process.Restarts) > s.Plane.Status.Process.Restarts {
 		list = append(list, loop.Warning("ControlPlaneDied", "The control plane died (%s) and was started again", s.Process.LastExit))

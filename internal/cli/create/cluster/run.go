@@ -61,11 +61,11 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 
 // apply makes the manifest and applies it, one command after the other.
 func (f *flags) apply(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
-	end, err := creation.Turn(ctx, c.DataDir)
+	release, err := creation.Lock(ctx, c.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer release()
 	missing, objects, err := f.objects(ctx, c, name)
 	if err != nil {
 		return nil, err

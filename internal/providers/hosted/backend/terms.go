@@ -91,8 +91,8 @@ func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 	return want, false
 }
 
-// NotCarried says why a control plane cannot be of the version that it is to have, and what to do.
-func (t Terms) NotCarried(plane *hostedv1.HostedControlPlane) string {
+// NotSupported says why a control plane cannot be of the version that it is to have, and what to do.
+func (t Terms) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {
 		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set %s to %s", at, want, field, at)

@@ -8,35 +8,35 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 )
 
-func TestTurn(t *testing.T) {
+func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	end, err := creation.Turn(t.Context(), dir)
+	release, err := creation.Lock(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	given, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := creation.Turn(given, dir); !errors.Is(err, context.Canceled) {
-		t.Errorf("two have the turn: %v", err)
+	if _, err := creation.Lock(given, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("two have the lock: %v", err)
 	}
 	second := make(chan error)
 	go func() {
-		end, err := creation.Turn(context.WithoutCancel(given), dir)
+		release, err := creation.Lock(context.WithoutCancel(given), dir)
 		if err == nil {
-			end()
+			release()
 		}
 		second <- err
 	}()
-	end()
+	release()
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
-	if end, err := creation.Turn(given, ""); err != nil {
+	if release, err := creation.Lock(given, ""); err != nil {
 		t.Errorf("without a data directory: %v", err)
 	} else {
-		end()
+		release()
 	}
-	if _, err := creation.Turn(t.Context(), dir+"/none"); err == nil {
+	if _, err := creation.Lock(t.Context(), dir+"/none"); err == nil {
 		t.Error("a data directory that is not there")
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turnRetry is the time between two attempts to have the turn.
-const turnRetry = 50 * time.Millisecond
+// lockRetry is the time between two attempts to lock.
+const lockRetry = 50 * time.Millisecond
 
-// Turn waits until no other command of this host is between choosing a network and applying the cluster that uses it, and returns what ends
-// the turn: two commands at once would choose the same network. The turn is a lock of the data directory, which ends with the process;
-// where there is no data directory, no turn is needed.
-func Turn(ctx context.Context, dataDir string) (end func(), err error) {
+// Lock waits until no other command of this host is between choosing a network and applying the cluster that uses it: two commands at once
+// would choose the same network. The lock is on the data directory, and ends with the process; without a data directory there is none.
+func Lock(ctx context.Context, dataDir string) (release func(), err error) {
 	if dataDir == "" {
 		return func() {}, nil
 	}
@@ -34,7 +33,7 @@ func Turn(ctx context.Context, dataDir string) (end func(), err error) {
 			return nil, fmt.Errorf("waiting for other commands that create clusters: %w", err)
 		}
 		select {
-		case <-time.After(turnRetry):
+		case <-time.After(lockRetry):
 		case <-ctx.Done():
 			_ = dir.Close()
 			return nil, ctx.Err()
