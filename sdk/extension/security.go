@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
 // lookEvery is how long files are believed not to have changed.
@@ -42,7 +42,7 @@ func newSecurity(cfg Config) (*security, error) {
 		_, err := s.server.get()
 		return s, err
 	}
-	made, err := selfmade.New(cfg.Hosts...)
+	made, err := servingcert.New(cfg.Hosts...)
 	if err != nil {
 		return nil, err
 	}

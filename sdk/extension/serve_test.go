@@ -16,7 +16,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/sdk/extension"
-	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
 // served is an extension that listens.
@@ -78,7 +78,7 @@ func discover(t *testing.T, c *http.Client, url string) (int, string, error) {
 }
 
 // RT-23: without files the extension makes a certificate, and says by which authority.
-func TestServeSelfMade(t *testing.T) {
+func TestServeWithoutACertificate(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	s := serve(t, newExtension(t, create(answerNothing)), extension.Config{CAFile: ca})
 	pem, err := os.ReadFile(ca)
@@ -104,7 +104,7 @@ func TestServeSelfMade(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, dir string, made selfmade.Certificate) {
+func write(t *testing.T, dir string, made servingcert.Certificate) {
 	t.Helper()
 	for name, data := range map[string][]byte{"tls.key": made.Key, "tls.crt": made.Certificate, "ca.crt": made.CA} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
@@ -113,9 +113,9 @@ func write(t *testing.T, dir string, made selfmade.Certificate) {
 	}
 }
 
-func made(t *testing.T, hosts ...string) selfmade.Certificate {
+func made(t *testing.T, hosts ...string) servingcert.Certificate {
 	t.Helper()
-	m, err := selfmade.New(hosts...)
+	m, err := servingcert.New(hosts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestServeReloads(t *testing.T) {
 	first, second := made(t, "127.0.0.1"), made(t, "127.0.0.1")
 	write(t, dir, first)
 	s := serve(t, newExtension(t), extension.Config{CertDir: dir})
-	works := func(m selfmade.Certificate) bool {
+	works := func(m servingcert.Certificate) bool {
 		_, _, err := get(t, dial(t, m.CA), s.url+"/healthz")
 		return err == nil
 	}
@@ -162,7 +162,7 @@ func TestServeClients(t *testing.T) {
 	if err := os.WriteFile(clients, manager.CA, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pair := func(m selfmade.Certificate) tls.Certificate {
+	pair := func(m servingcert.Certificate) tls.Certificate {
 		p, err := tls.X509KeyPair(m.Certificate, m.Key)
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/sdk/extension"
-	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
 const (
@@ -62,7 +62,7 @@ func newLiar(seed uint64) (*liar, error) {
 		return nil, err
 	}
 	l.honest = x.Handler(slog.New(slog.DiscardHandler))
-	made, err := selfmade.New("127.0.0.1")
+	made, err := servingcert.New("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}

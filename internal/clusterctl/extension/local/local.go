@@ -30,7 +30,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/extension"
-	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -112,7 +112,7 @@ func prepare() (*Extension, error) {
 	if err := listener.Close(); err != nil {
 		return nil, fmt.Errorf("choosing a port: %w", err)
 	}
-	made, err := selfmade.New(loopback, "localhost")
+	made, err := servingcert.New(loopback, "localhost")
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
-	"github.com/slipwayhq/slipway/sdk/extension/selfmade"
+	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
 // Limits of what is passed on.
@@ -85,7 +85,7 @@ func Start(o Options) (*Proxy, error) {
 	if o.Host != "" {
 		host = o.Host
 	}
-	made, err := selfmade.New(host)
+	made, err := servingcert.New(host)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,11 @@
-// Package selfmade makes a serving certificate with a certificate authority of its own.
+// Package servingcert makes a serving certificate with a certificate authority of its own.
 //
 // Does: makes an authority that signs one certificate and is then forgotten: its key leaves this package never.
 //
 // Never: writes files.
 //
 // Read first: [New].
-package selfmade
+package servingcert
 
 import (
 	"crypto/ecdsa"
