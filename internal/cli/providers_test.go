@@ -87,7 +87,7 @@ func TestProviderVerbs(t *testing.T) {
 			t.Errorf("the namespace is there: %v", err)
 		}
 	})
-	o.wants(t, init, cli.ExitOK, "Installed provider cluster-api v1.14.1 in namespace clusterapi-system.", "Installed provider infrastructure-acme v2.0.0")
+	o.wants(t, init, cli.ExitOK, "Installed provider cluster-api v1.14.1 in namespace clusterapi-system.", "Installed provider infrastructure-acme v2.0.0", "has no Node", "slipway up --node")
 	o.wants(t, init, cli.ExitInvalid, "is installed already", "slipway upgrade apply")
 	o.wants(t, "init --list-images", cli.ExitInvalid, `"slipway init list-images"`)
 	if r := o.wants(t, "init list-images", cli.ExitOK, `"init" needs no image`); r.out != "" {

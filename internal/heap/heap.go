@@ -16,7 +16,6 @@ const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
 	gcSparing       = 25
-	gcFrugal        = 20
 )
 
 // How much memory, in bytes, a start may take before garbage is collected.
@@ -70,7 +69,7 @@ func Management() Headroom {
 
 // Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
 func Manager() Headroom {
-	return Headroom{rest: gcFrugal, bytes: 16 << 20, large: 256 << 20, percent: 150}
+	return Headroom{rest: gcSparing, bytes: 40 << 20, large: 256 << 20, percent: 150}
 }
 
 // Workload is the headroom of a hosted control plane. There are many of them, and most have little to do.

@@ -20,9 +20,9 @@ func TestPercent(t *testing.T) {
 		"small heap":    {"it may grow by the room", Management(), 96 * mib, 200},
 		"large heap":    {"a collection takes long", Manager(), 256 * mib, 150},
 		"much stored":   {"a write costs the same, a collection more", Management(), 1024 * mib, 200},
-		"between":       {"it may grow by a fifth of itself, which is more", Manager(), 255 * mib, 20},
+		"between":       {"it may grow by a quarter of itself, which is more", Manager(), 255 * mib, 25},
 		"empty heap":    {"nothing is divided by zero", Headroom{rest: 25, bytes: 100, large: 1}, 0, 10000},
-		"heap of room":  {"it may double", Manager(), 16 * mib, 100},
+		"heap of room":  {"it may double", Manager(), 40 * mib, 100},
 		"control plane": {"many share the memory", Workload(), 127 * mib, 50},
 		"large one":     {"it has much to do", Workload(), 200 * mib, 50},
 	}

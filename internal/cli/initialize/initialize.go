@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/initialize/images"
@@ -101,7 +103,16 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err := f.Runner(e, c).Run(ctx, plan); err != nil {
 		return err
 	}
+	if len(items) > 0 && hasNoNode(ctx, c) {
+		plan.Notes = append(plan.Notes, "This management cluster has no Node, so that Deployments do not start there: \"slipway up --node\" adds one.")
+	}
 	return f.Format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
+}
+
+// hasNoNode reports whether nothing can run in the cluster, as far as this user may know.
+func hasNoNode(ctx context.Context, r client.Reader) bool {
+	nodes := &corev1.NodeList{}
+	return r.List(ctx, nodes, client.Limit(1)) == nil && len(nodes.Items) == 0
 }
 
 // usualCertManager is who satisfies the objects of cert-manager where nothing is said.

@@ -72,6 +72,9 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 		return Found{}, err
 	}
 	if e.Program == env.Clusterctl && f.DataDir == "" && named(e) != "" {
+		if !usual(e) {
+			return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "KUBECONFIG names %s, which does not exist", named(e))
+		}
 		return Found{}, nil
 	}
 	_, err = os.Stat(dir.Kubeconfig())

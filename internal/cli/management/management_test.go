@@ -75,6 +75,7 @@ func TestFind(t *testing.T) {
 		"clusterctl":       {"scripts that call clusterctl set KUBECONFIG", map[string]string{"PROGRAM": "clusterctl", "XDG_DATA_HOME": running, "KUBECONFIG": given}, nil, "", "", ""},
 		"clusterctl here":  {"without KUBECONFIG the cluster that was started here is meant", map[string]string{"PROGRAM": "clusterctl", "XDG_DATA_HOME": running}, nil, def, filepath.Join(running, "slipway"), ""},
 		"clusterctl named": {"a data directory that is named wins", map[string]string{"PROGRAM": "clusterctl", "KUBECONFIG": given}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
+		"clusterctl lost":  {"a file that is not there is named", map[string]string{"PROGRAM": "clusterctl", "XDG_DATA_HOME": running, "KUBECONFIG": "/no/such"}, nil, "", "", "KUBECONFIG names /no/such, which does not exist"},
 		"data dir":         {"--data-dir names another", map[string]string{"XDG_DATA_HOME": running}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
 		"not started":      {"a data directory that was named is not replaced by something else", map[string]string{"KUBECONFIG": given}, []string{"--data-dir", data}, "", "", "slipway up -d --data-dir " + data},
 		"usual":            {"without a data directory kubectl's rules hold", map[string]string{"XDG_DATA_HOME": data, "KUBECONFIG": given}, nil, "", "", ""},
@@ -89,8 +90,12 @@ func TestFind(t *testing.T) {
 			}
 			got, err := flags.Find(environment(tc.vars))
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) || fault.KindOf(err) != fault.Unreachable {
-					t.Errorf("%s: got %v, want an Unreachable fault with %q", tc.reason, err, tc.err)
+				kind := fault.Unreachable
+				if strings.HasPrefix(tc.err, "KUBECONFIG") {
+					kind = fault.Invalid
+				}
+				if err == nil || !strings.Contains(err.Error(), tc.err) || fault.KindOf(err) != kind {
+					t.Errorf("%s: got %v, want a fault with %q", tc.reason, err, tc.err)
 				}
 				return
 			}
@@ -161,6 +166,7 @@ func TestExplain(t *testing.T) {
 		"no cluster api": {"a wrong kubeconfig is the usual reason", remote, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}}, fault.Invalid, "is not a management cluster"},
 		"not all of it":  {"the groups say what is missing", remote, fmt.Errorf("reading: %w", &apiutil.ErrResourceDiscoveryFailed{{Group: "cluster.x-k8s.io", Version: "v1beta2"}: errors.New("no")}), fault.Invalid, "does not serve all of Cluster API (cluster.x-k8s.io/v1beta2): run \"slipway init\""},
 		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
+		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "no manager answers for the management cluster at https://127.0.0.1:1"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
 	}

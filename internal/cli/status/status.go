@@ -11,6 +11,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -114,7 +115,9 @@ func Command(e env.Env) *cobra.Command {
 			s.Simulated = simulated(cmd.Context(), e, dataDir)
 		}
 		start := "slipway up -d"
-		if usual, err := e.DataDir(""); err != nil || usual != dir {
+		if _, err := os.Stat(dir.Etcd()); s.State == Stopped && errors.Is(err, os.ErrNotExist) {
+			start = "slipway manager, with the flags that it had" // there is no management cluster in it
+		} else if usual, err := e.DataDir(""); err != nil || usual != dir {
 			start += " --data-dir " + string(dir)
 		}
 		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, start, e.Now()) })

@@ -182,3 +182,20 @@ func TestManagerOfAnotherCluster(t *testing.T) {
 		t.Errorf("as JSON: %v, %+v", err, s)
 	}
 }
+
+// A directory without etcd was a manager's: "slipway up" would make a new management cluster of it.
+func TestStoppedManager(t *testing.T) {
+	h := used(t)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager") {
+		t.Errorf("without etcd:\n%s", text)
+	}
+	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway up -d --data-dir") {
+		t.Errorf("with etcd:\n%s", text)
+	}
+}

@@ -85,14 +85,14 @@ func runEach(ctx context.Context, e env.Env, c *management.Connection, names []s
 		if err != nil {
 			continue // just now
 		}
+		if len(before) == 0 { // while it is not being deleted: no webhook is called for one that is
+			if away := c.NoManager(ctx, key); away != "" {
+				_, _ = fmt.Fprintln(e.Err, away)
+			}
+		}
 		before[name] = first
 		if err := creation.Delete(ctx, c.Client, key); err != nil {
 			return err
-		}
-	}
-	if len(before) > 0 {
-		if away := c.NoManager(ctx, client.ObjectKey{Namespace: c.Namespace, Name: names[0]}); away != "" {
-			_, _ = fmt.Fprintln(e.Err, away)
 		}
 	}
 	for _, name := range names {
