@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -285,12 +286,20 @@ func TestInitKilled(t *testing.T) {
 	init := "init --infrastructure acme --bootstrap - --control-plane - --cert-manager builtin --config " + o.config
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperCommand$")
 	cmd.Env = append(os.Environ(), helperArguments+"="+init+" --kubeconfig "+through)
+	started, out := make(chan struct{}), &bytes.Buffer{}
 	b.open(9, func() {
+		<-started
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
 	})
-	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.Exited() {
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Start()
+	close(started)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err == nil || cmd.ProcessState.Exited() {
 		t.Fatalf("it was not killed: %v\n%s", err, out)
 	}
 	installed, err := inventory.Read(t.Context(), o.client)

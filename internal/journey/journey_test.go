@@ -11,9 +11,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/journey"
 )
@@ -108,6 +111,27 @@ func TestRecordTwice(t *testing.T) {
 }
 
 // TestFollow: the trace ends with the first Ready, once; a Machine that is Ready for long is none of this process's.
+// followed is a cache that says when a handler of its informer is there.
+type followed struct {
+	*informertest.FakeInformers
+	added chan struct{}
+}
+
+func (f followed) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := f.FakeInformers.GetInformer(ctx, o, opts...)
+	return following{informer, f.added}, err
+}
+
+type following struct {
+	cache.Informer
+	added chan struct{}
+}
+
+func (f following) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	defer close(f.added)
+	return f.Informer.AddEventHandler(handler)
+}
+
 func TestFollow(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {
@@ -119,14 +143,14 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, spans := provider()
-	r := &journey.Recorder{Cache: informers, Tracer: p.Tracer("test"), Now: func() time.Time { return at(3600) }}
+	added := make(chan struct{})
+	r := &journey.Recorder{Cache: followed{informers, added}, Tracer: p.Tracer("test"), Now: func() time.Time { return at(3600) }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Start(ctx) }()
 	young, ready := machine(map[string]int{"BootstrapConfigReady": 3}), machine(whole())
-	for deadline := time.Now().Add(20 * time.Second); len(spans.GetSpans()) == 0 && time.Now().Before(deadline); {
-		machines.Update(young, ready) // until the handler is there
-	}
+	<-added
+	machines.Update(young, ready)
 	machines.Update(ready, young)
 	machines.Update(young, ready)
 	old := machine(whole())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,9 +138,9 @@ var errKilled = errors.New("killed")
 
 // killedAt fails every call from a write on.
 func killedAt(c client.WithWatch, n int) client.Client {
-	writes := 0
+	var writes atomic.Int64
 	write := func(do func() error) error {
-		if writes++; writes > n {
+		if writes.Add(1) > int64(n) {
 			return errKilled
 		}
 		return do()

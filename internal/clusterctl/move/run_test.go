@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,9 +115,9 @@ func TestKilledAtEveryWrite(t *testing.T) {
 // MV-05: a move goes through although an API server fails at any one write, done or not.
 func TestServerFailsOnce(t *testing.T) {
 	for n := 1; ; n++ {
-		writes := 0
+		var writes atomic.Int64
 		fail := func(do func() error) error {
-			if writes++; writes != n {
+			if writes.Add(1) != int64(n) {
 				return do()
 			}
 			if n%2 == 0 { // it was done, and the answer was lost
@@ -150,9 +151,9 @@ func TestServerFailsOnce(t *testing.T) {
 		if diff := cmp.Diff(lines(clusterA, classOfA), contents(t, target)); diff != "" {
 			t.Fatalf("write %d, target:\n%s", n, diff)
 		}
-		if writes < n {
+		if writes.Load() < int64(n) {
 			if n < 30 {
-				t.Fatalf("only %d writes", writes)
+				t.Fatalf("only %d writes", writes.Load())
 			}
 			return
 		}

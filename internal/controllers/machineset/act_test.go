@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,7 +107,12 @@ func (w *world) finish() {
 func TestOneWriteAnObject(t *testing.T) { // MS-09
 	w := newWorld(t, nil)
 	writes := map[string]int{}
-	count := func(kind string) { writes[kind]++ }
+	var mu sync.Mutex
+	count := func(kind string) {
+		mu.Lock()
+		defer mu.Unlock()
+		writes[kind]++
+	}
 	c := managementCluster(bareSet()).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			t.Error("objects are created by apply, so that their manager can apply again")

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,14 +29,20 @@ import (
 
 // recorder records the writes of a client.
 func recorder(writes *[]string) interceptor.Funcs {
+	var mu sync.Mutex
+	note := func(write string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*writes = append(*writes, write)
+	}
 	return interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			options := (&client.PatchOptions{}).ApplyOptions(opts)
-			*writes = append(*writes, fmt.Sprintf("%s %s %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), options.DryRun))
+			note(fmt.Sprintf("%s %s %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), options.DryRun))
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			*writes = append(*writes, "delete "+o.GetName())
+			note("delete " + o.GetName())
 			return c.Delete(ctx, o, opts...)
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,19 +39,30 @@ func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t 
 		f := &failure{at: n}
 		c := build().WithReturnManagedFields().WithInterceptorFuncs(f.funcs()).Build()
 		t.Run(fmt.Sprintf("write %d fails", n), func(t *testing.T) { scenario(t, c) })
-		if !f.happened || t.Failed() {
+		if !f.hasHappened() || t.Failed() {
 			return
 		}
 	}
 }
 
-// failure is the n-th write.
+// failure is the n-th write. What is tested may write from several goroutines.
 type failure struct {
-	at, seen int
+	at int
+
+	mu       sync.Mutex
+	seen     int
 	happened bool
 }
 
+func (f *failure) hasHappened() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.happened
+}
+
 func (f *failure) next() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.seen++
 	if f.seen == f.at {
 		f.happened = true
