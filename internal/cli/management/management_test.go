@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -196,16 +198,16 @@ func TestNoManager(t *testing.T) {
 		"it runs":         {nil, false},
 		"it does not run": {apierrors.NewInternalError(errors.New(`failed calling webhook "x": dial tcp 127.0.0.1:9443: connect: connection refused`)), true},
 		"not allowed":     {apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), false},
-		"it is gone":      {apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "a"), false},
+		"it is refused":   {apierrors.NewInvalid(schema.GroupKind{Kind: "Cluster"}, "a", nil), false},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, options ...client.PatchOption) error {
-				if len((&client.PatchOptions{}).ApplyOptions(options).DryRun) == 0 {
+			Create: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.CreateOption) error {
+				if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) == 0 {
 					t.Error("it is no dry run")
 				}
 				return tc.err
 			},
-		}).Build()
+		}).WithObjects(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}).Build()
 		got := (&management.Connection{Client: c}).NoManager(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"})
 		if (got != "") != tc.says || tc.says && !strings.Contains(got, "connection refused") {
 			t.Errorf("%s: %q", name, got)

@@ -150,6 +150,9 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPorts(ctx, cfg); err != nil {
+		return err
+	}
 	if err := checkRival(ctx, cfg); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strconv"
@@ -46,6 +47,23 @@ func listening(err error) *net.OpError {
 	for _, one := range all.Errors() {
 		if failed := listening(one); failed != nil {
 			return failed
+		}
+	}
+	return nil
+}
+
+// checkPorts fails where a port that the manager serves at is taken, before it has written anything.
+func checkPorts(ctx context.Context, cfg manager.Config) error {
+	for _, address := range []string{cfg.Endpoints.Health, cfg.Endpoints.Diagnostics, cfg.Endpoints.Profiler, net.JoinHostPort(cfg.Webhook.Host, strconv.Itoa(cfg.Webhook.Port))} {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "0" {
+			continue // it serves none there, or the manager says what is wrong with it
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return portTaken(err, cfg)
+		}
+		if err == nil {
+			_ = l.Close()
 		}
 	}
 	return nil

@@ -32,6 +32,13 @@ func TestPortTaken(t *testing.T) {
 	if got := portTaken(taken, manager.Config{Webhook: manager.Webhook{Port: first.Addr().(*net.TCPAddr).Port}}); !strings.Contains(got.Error(), "--webhook-port") {
 		t.Errorf("webhooks: %v", got)
 	}
+	busy := manager.Config{Webhook: manager.Webhook{Host: "127.0.0.1", Port: first.Addr().(*net.TCPAddr).Port}, Endpoints: manager.Endpoints{Health: "0"}}
+	if err := checkPorts(t.Context(), busy); err == nil || !strings.Contains(err.Error(), "--webhook-port") {
+		t.Errorf("before anything is written: %v", err)
+	}
+	if err := checkPorts(t.Context(), manager.Config{Endpoints: manager.Endpoints{Health: "127.0.0.1:0", Diagnostics: "nonsense"}}); err != nil {
+		t.Errorf("ports that are free: %v", err)
+	}
 	joined := utilerrors.NewAggregate([]error{taken, errors.New("failed waiting for all runnables to end")})
 	if got := portTaken(joined, manager.Config{Endpoints: manager.Endpoints{Diagnostics: ":" + port}}); !strings.Contains(got.Error(), "--diagnostics-address") || strings.Contains(got.Error(), "runnables") {
 		t.Errorf("where other things did not end in time either: %v", got)

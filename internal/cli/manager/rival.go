@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/url"
 	"strconv"
@@ -42,31 +44,34 @@ func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
 		if err := c.Get(ctx, client.ObjectKey{Name: set.Validation()}, config); err != nil {
 			continue
 		}
-		if at := address(config); at != "" && at != own && answers(ctx, at) {
+		if at, authority := address(config); at != "" && at != own && answers(ctx, at, authority) {
 			return fault.New(fault.Invalid, "AnotherManager",
-				"another manager runs provider %s of this management cluster: its webhooks answer at %s. Stop it first (slipway down), or name with --providers those that it does not run", set.Name, at)
+				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, or name with --providers those that it does not run", set.Name, at)
 		}
 	}
 	return nil
 }
 
-// address is the host and port of the webhooks; empty: they are behind a Service.
-func address(config *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+// address is the host and port of the webhooks, and the authority of their certificate; empty: they are behind a Service.
+func address(config *admissionregistrationv1.ValidatingWebhookConfiguration) (at string, authority []byte) {
 	for _, w := range config.Webhooks {
 		if w.ClientConfig.URL == nil {
 			continue
 		}
 		if parsed, err := url.Parse(*w.ClientConfig.URL); err == nil {
-			return parsed.Host
+			return parsed.Host, w.ClientConfig.CABundle
 		}
 	}
-	return ""
+	return "", nil
 }
 
-func answers(ctx context.Context, address string) bool {
+// answers reports whether what listens there is the manager that the API server calls: its port may be another program's now.
+func answers(ctx context.Context, address string, authority []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, rivalPatience)
 	defer cancel()
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	connection, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return false
 	}

@@ -1,7 +1,10 @@
 package manager
 
 import (
+	"encoding/pem"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,20 +19,32 @@ import (
 
 // A second manager of the same providers would take the webhooks of the first, and leave none behind when it ends.
 func TestRival(t *testing.T) {
-	other, err := net.Listen("tcp", "127.0.0.1:0")
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	other, authority := server.Listener, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	stranger, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer stranger.Close() //nolint:errcheck // the test ends
+	go func() {
+		for {
+			connection, err := stranger.Accept()
+			if err != nil {
+				return
+			}
+			_ = connection.Close()
+		}
+	}()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(l net.Listener) string { return "https://" + l.Addr().String() + "/validate" }
-	answers, silent := at(other), at(gone)
+	answers, silent, otherProgram := at(other), at(gone), at(stranger)
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close() //nolint:errcheck // the test ends
 	port := other.Addr().(*net.TCPAddr).Port
 	local := func(without ...policy.Provider) manager.Config {
 		cfg := manager.Config{Policy: policy.Default(), Webhook: manager.Webhook{Host: "127.0.0.1", Port: 1}}
@@ -45,11 +60,12 @@ func TestRival(t *testing.T) {
 	}{
 		"another one runs":        {&answers, local(), true},
 		"it has ended":            {&silent, local(), false},
+		"another program":         {&otherProgram, local(), false},
 		"behind a Service":        {nil, local(), false},
 		"its own, of before":      {&answers, same, false},
 		"it runs other providers": {&answers, local(providerset.Core), false},
 	} {
-		config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url}}}}
+		config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}
 		for _, set := range providerset.All() {
 			if set.Name == providerset.Core {
 				config.Name = set.Validation()

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -144,6 +146,9 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	to, err := management.WithWarnings(target.Config, o.warnings(e.Err))
 	if err != nil {
 		return err
+	}
+	if err := to.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); fault.KindOf(err) == fault.Unreachable {
+		return target.Explain(err) // which of the two it is
 	}
 	if !o.withData {
 		options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})

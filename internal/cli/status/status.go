@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -189,6 +190,8 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Version", "slipway "+m.Version)
 		row("  Works for", m.ManagerOf)
 		row("  Memory", mebibytes(m.Memory))
+	case m == nil && strings.HasPrefix(start, "slipway manager"):
+		row("Manager", s.State)
 	case m == nil:
 		row("Management cluster", s.State)
 	default:

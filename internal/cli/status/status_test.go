@@ -189,7 +189,7 @@ func TestStoppedManager(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager") {
+	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager") || strings.Contains(text, "Management cluster") {
 		t.Errorf("without etcd:\n%s", text)
 	}
 	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {
