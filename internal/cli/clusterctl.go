@@ -43,11 +43,25 @@ func prune(cmd *cobra.Command, path string) bool {
 			cmd.RemoveCommand(sub)
 		}
 	}
-	cmd.Example, cmd.Long, cmd.Short = renamed(cmd.Example), renamed(cmd.Long), renamed(cmd.Short)
+	cmd.Example, cmd.Long, cmd.Short = renamed(ofClusterctl(cmd.Example)), renamed(cmd.Long), renamed(cmd.Short)
 	if isGroup && !cmd.HasSubCommands() {
 		return false
 	}
 	return slices.ContainsFunc(clusterctlVerbs(), func(v string) bool { return v == path || strings.HasPrefix(v, path+" ") })
+}
+
+// ofClusterctl are the lines of examples whose verb clusterctl has.
+func ofClusterctl(example string) string {
+	var out []string
+	for line := range strings.SplitSeq(example, "\n") {
+		verb, isVerb := strings.CutPrefix(strings.TrimSpace(line), "slipway ")
+		if !isVerb || slices.ContainsFunc(clusterctlVerbs(), func(v string) bool {
+			return verb == v || strings.HasPrefix(verb, v+" ") && !strings.HasPrefix(verb, "delete cluster")
+		}) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // renamed names the program as it was called, where a text shows one of its verbs.

@@ -163,6 +163,7 @@ func TestLinkAndPlugins(t *testing.T) { // CX-17, CX-19
 		"a plugin of two words":     {binary, "only here now", 0, folder + "/slipway-only-here now"},
 		"not for the link":          {link, "only here", cli.ExitError, `unknown command "only"`},
 		"topology plan was removed": {binary, "alpha topology plan -f x", cli.ExitInvalid, `"slipway plan -f FILE" shows`},
+		"examples are of its verbs": {link, "delete --help", cli.ExitOK, "Examples:\n  clusterctl delete --infrastructure aws"},
 		"rollout is alpha there":    {link, "rollout restart machinedeployment/a", cli.ExitInvalid, "clusterctl alpha rollout restart"},
 		"undo was removed":          {link, "alpha rollout undo machinedeployment/a", cli.ExitInvalid, "apply the former machine template again"},
 	} {
