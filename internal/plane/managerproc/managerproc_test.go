@@ -225,8 +225,8 @@ func TestErrors(t *testing.T) {
 // The manager ends with Run, and the kernel would choose it before the API server.
 func TestStop(t *testing.T) {
 	o, stop := run(t, "waits")
-	o.until(t, "a manager", func() bool { return strings.Contains(o.log.String(), "hello") })
-	pid := o.last.PID
+	pid := 0
+	o.until(t, "a manager", func() bool { pid = o.last.PID; return strings.Contains(o.log.String(), "hello") && pid != 0 })
 	if score, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/oom_score_adj"); err != nil || strings.TrimSpace(string(score)) < "500" {
 		t.Errorf("oom_score_adj %q, %v: the kernel does not choose it first", score, err)
 	}

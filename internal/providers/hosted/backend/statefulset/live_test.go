@@ -90,8 +90,9 @@ func (h *home) restart(changes ...func(*Settings)) {
 		h.Fatal("no cache")
 	}
 	h.planes = b.ControlPlanes.(*controlPlanes)
-	h.changed = make(chan string, 1000)
-	h.Cleanup(h.planes.Subscribe(func(name string) { h.changed <- name }))
+	changed := make(chan string, 1000)
+	h.changed = changed // of this manager alone: the one before still tells its own
+	h.Cleanup(h.planes.Subscribe(func(name string) { changed <- name }))
 }
 
 func (h *home) must(err error) {
