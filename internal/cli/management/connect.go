@@ -144,8 +144,8 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Invalid, ReasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
-		return fault.New(fault.Unreachable, "ManagerNotRunning",
-			"no manager answers for the management cluster at %s, so that nothing can be changed there: start one (\"slipway up\", \"slipway manager\"), or wait until it is ready (%v)", c.host, err).From(err)
+		return fault.New(fault.Unreachable, "WebhookNotRunning",
+			"a webhook of the management cluster at %s does not answer, so that what it checks cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider that it belongs to, or wait until that is ready (%v)", c.host, err).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
