@@ -29,8 +29,8 @@ const WebhookService = "slipway-webhook"
 // inPod is set in the environment of what runs in a Pod.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// webhookAddress is where the API server finds the webhooks.
-func (c Config) webhookAddress() webhook.Address {
+// WebhookAddress is where the API server finds the webhooks.
+func (c Config) WebhookAddress() webhook.Address {
 	out := webhook.Address{Sets: c.Policy.Sets(), MostReplicas: c.Policy.Maxima.Replicas}
 	if w := c.Webhook; w.Local {
 		out.URL = "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port))
@@ -60,15 +60,15 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 		}
 	}
 	if os.Getenv(inPod) == "" { // a Pod may start before its Service is there
-		if err := checkService(ctx, live, cfg.webhookAddress()); err != nil {
+		if err := checkService(ctx, live, cfg.WebhookAddress()); err != nil {
 			return nil, err
 		}
 	}
-	certificates := webhook.NewCertificates(live, cfg.home(), cfg.webhookAddress())
+	certificates := webhook.NewCertificates(live, cfg.home(), cfg.WebhookAddress())
 	if err := certificates.Load(ctx); err != nil {
 		return nil, err
 	}
-	return certificates, webhook.Install(ctx, live, cfg.webhookAddress(), certificates.CA())
+	return certificates, webhook.Install(ctx, live, cfg.WebhookAddress(), certificates.CA())
 }
 
 // checkService refuses an address that is a Service that does not exist: every write to the management cluster would fail, and nothing of

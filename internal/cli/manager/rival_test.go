@@ -47,7 +47,7 @@ func TestRival(t *testing.T) {
 	}
 	port := other.Addr().(*net.TCPAddr).Port
 	local := func(without ...policy.Provider) manager.Config {
-		cfg := manager.Config{Policy: policy.Default(), Webhook: manager.Webhook{Host: "127.0.0.1", Port: 1}}
+		cfg := manager.Config{Policy: policy.Default(), Webhook: manager.Webhook{Host: "127.0.0.1", Port: 1, Local: true}}
 		cfg.Policy.Providers.Disabled = without
 		return cfg
 	}
@@ -80,9 +80,11 @@ func TestRival(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	elected := local()
-	elected.LeaderElection.Enabled = true
-	if err := checkRival(t.Context(), elected); err != nil {
-		t.Errorf("managers that elect a leader: %v", err)
+	elected, filtered, limited := local(), local(), local()
+	elected.LeaderElection.Enabled, filtered.WatchFilter, limited.Namespaces = true, "blue", []string{"team-a"}
+	for name, cfg := range map[string]manager.Config{"elects a leader": elected, "has a label": filtered, "has a namespace": limited} {
+		if err := checkRival(t.Context(), cfg); err != nil {
+			t.Errorf("a manager that %s: %v", name, err)
+		}
 	}
 }

@@ -32,6 +32,9 @@ const (
 	// retryInterval follows a look that failed.
 	retryInterval = 10 * time.Second
 
+	// abandonedInterval is the time between two looks at whether webhooks that another manager took still answer.
+	abandonedInterval = 15 * time.Second
+
 	// attempts bounds how often Load starts again because another manager wrote at the same time.
 	attempts = 5
 )
@@ -153,22 +156,51 @@ func (c *Certificates) leaf() pki.Leaf {
 	return leaf
 }
 
-// Start renews the certificate in time until ctx ends, and tells the API server about new authorities. It is a
-// manager.Runnable that does not need leadership.
+// Start renews the certificate in time until ctx ends, tells the API server about new authorities, and takes over the webhooks that a
+// manager that ended has left behind. It is a manager.Runnable that does not need leadership.
 func (c *Certificates) Start(ctx context.Context) error {
-	wait := lookInterval
+	look := time.NewTimer(lookInterval)
+	defer look.Stop()
+	abandoned := time.NewTicker(abandonedInterval)
+	defer abandoned.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(wait):
-		}
-		wait = lookInterval
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Renewing the webhook certificate")
-			wait = retryInterval
+		case <-abandoned.C:
+			if err := c.takeOver(ctx); err != nil && ctx.Err() == nil {
+				log.FromContext(ctx).Error(err, "Taking over the webhooks of a manager that ended")
+			}
+		case <-look.C:
+			wait := lookInterval
+			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+				log.FromContext(ctx).Error(err, "Renewing the webhook certificate")
+				wait = retryInterval
+			}
+			look.Reset(wait)
 		}
 	}
+}
+
+// takeOver points the webhooks at this manager where those of another one do not answer: it has ended, and every write that they look
+// at fails. While that one answers they stay with it.
+func (c *Certificates) takeOver(ctx context.Context) error {
+	if c.address.URL == "" {
+		return nil
+	}
+	left := c.address
+	left.Sets = nil
+	for _, e := range FindElsewhere(ctx, c.client, c.address) {
+		if e.Answers {
+			continue
+		}
+		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", e.Set.Name, "was", e.Host)
+		left.Sets = append(left.Sets, e.Set)
+	}
+	if len(left.Sets) == 0 {
+		return nil
+	}
+	return Install(ctx, c.client, left, c.CA())
 }
 
 // look reads or renews the certificate. New authorities are trusted before anything is served with them.
