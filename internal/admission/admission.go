@@ -42,6 +42,10 @@ type Request struct {
 type Facts struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
+	// SetBack is who sets the replicas back that the scale subresource is to have; nil: no one is known.
+	SetBack *SetBack
+	// OnHost says that the control plane of a topology is to run on the host of the manager.
+	OnHost bool
 	// Class of a Cluster; nil: it does not exist. Definitions are its variables.
 	Class       *clusterv1.ClusterClass
 	Definitions *variables.Definitions
@@ -51,6 +55,12 @@ type Facts struct {
 	Upgrading []string
 	// Users are the Clusters of a ClusterClass.
 	Users []clusterv1.Cluster
+}
+
+// SetBack is a topology that has the number of replicas of a MachineDeployment.
+type SetBack struct {
+	Cluster, Topology string // names of the Cluster, and of the MachineDeployment in its topology
+	Replicas          int32
 }
 
 // Verdict is the answer to a Request: admitted when there are no errors.

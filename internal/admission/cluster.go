@@ -51,7 +51,11 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Pods, network.Child("pods"))...)
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Services, network.Child("services"))...)
 	topology := validateTopology(r, cluster, spec.Child("topology"))
-	return Verdict{Errors: append(errs, topology.Errors...), Warnings: append(overlapWarning(r, cluster), topology.Warnings...)}
+	warnings := append(overlapWarning(r, cluster), topology.Warnings...)
+	if old, isUpdate := r.Old.(*clusterv1.Cluster); r.Facts.OnHost && (!isUpdate || old.Spec.Topology.Version != cluster.Spec.Topology.Version) {
+		warnings = append(warnings, lackWarning(r, cluster.Spec.Topology.Version, spec.Child("topology", "version"))...)
+	}
+	return Verdict{Errors: append(errs, topology.Errors...), Warnings: warnings}
 }
 
 // overlapWarning tells of Pods and Services that would have the same addresses. It is not refused: an add-on may know better.

@@ -36,6 +36,11 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	if old != nil && version.IsOlder(want, old.Status.Version) {
 		return []string{fmt.Sprintf("spec.version: the control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; it stays as it is until the version is changed again", old.Status.Version, want)}
 	}
+	return lackWarning(r, want, field.NewPath("spec", "version"))
+}
+
+// lackWarning tells that this host does not have a version.
+func lackWarning(r Request, want string, path *field.Path) []string {
 	have := []string{buildinfo.Kubernetes()}
 	if r.KubernetesVersions != nil {
 		have = r.KubernetesVersions()
@@ -43,7 +48,7 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	if slices.Contains(have, want) {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.version: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", strings.Join(have, ", "), want)}
+	return []string{fmt.Sprintf("%s: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", path, strings.Join(have, ", "), want)}
 }
 
 // validateSettings checks what a HostedControlPlane and its template have in common. What was stored before the rules, or

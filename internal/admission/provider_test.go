@@ -299,6 +299,36 @@ func TestFlagsOfHostedControlPlanes(t *testing.T) { // CP-01, CP-13
 	}
 }
 
+// A topology whose control plane would run on this host says it too.
+func TestVersionOfATopologyOnThisHost(t *testing.T) { // CP-04
+	cluster := func(version string) *clusterv1.Cluster {
+		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
+		o.Spec.Topology.ClassRef.Name, o.Spec.Topology.Version = "class", version
+		return o
+	}
+	const says = "spec.topology.version: this host has Kubernetes v1.36.3 and not v1.37.2"
+	for name, tc := range map[string]struct {
+		old, now string
+		onHost   bool
+		warns    bool
+	}{
+		"new":         {"", "v1.37.2", true, true},
+		"changed":     {"v1.36.3", "v1.37.2", true, true},
+		"not changed": {"v1.37.2", "v1.37.2", true, false},
+		"it has it":   {"", "v1.36.3", true, false},
+		"elsewhere":   {"", "v1.37.2", false, false},
+	} {
+		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Facts: Facts{OnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
+			KubernetesVersions: func() []string { return []string{"v1.36.3"} }}
+		if tc.old != "" {
+			r.Old = cluster(tc.old)
+		}
+		if warned := strings.Contains(strings.Join(Validate(r).Warnings, "\n"), says); warned != tc.warns {
+			t.Errorf("%s: %v", name, Validate(r).Warnings)
+		}
+	}
+}
+
 // A version that this build does not include is said when it is written.
 func TestVersionOfAHostedControlPlane(t *testing.T) { // CP-04
 	plane := func(version string) *hostedv1.HostedControlPlane {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"strconv"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -91,5 +92,10 @@ func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
 	if plane := r.Facts.Scaled; plane != nil {
 		errs = append(errs, validateControlPlaneCount(scale.Spec.Replicas, plane.Spec, path)...)
 	}
-	return Verdict{Errors: errs}
+	var warnings []string
+	if by := r.Facts.SetBack; by != nil && by.Replicas != scale.Spec.Replicas {
+		warnings = []string{fmt.Sprintf("%s: the topology of Cluster %s has replicas: %d for MachineDeployment %s, which replaces the %d that are asked for here; change it in spec.topology.workers.machineDeployments of the Cluster, or remove it there to scale here",
+			path, by.Cluster, by.Replicas, by.Topology, scale.Spec.Replicas)}
+	}
+	return Verdict{Errors: errs, Warnings: warnings}
 }

@@ -56,7 +56,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/version"
 	"github.com/slipwayhq/slipway/internal/cli/versions"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -74,11 +73,12 @@ func Run(ctx context.Context, args []string, e env.Env) int {
 	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && e.Program == env.Clusterctl && strings.HasPrefix(err.Error(), `unknown command "rollout"`) {
-		err = fault.New(fault.Invalid, "Usage", "clusterctl has rollout below alpha: clusterctl alpha rollout restart, pause or resume")
-	}
-	if err != nil && e.Program != env.Clusterctl && strings.HasPrefix(err.Error(), "unknown command ") {
-		err = usageError(root, err)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") {
+		if e.Program == env.Clusterctl {
+			err = unknownVerb(e, args, err)
+		} else {
+			err = usageError(root, err)
+		}
 	}
 	return report(e.Err, err)
 }

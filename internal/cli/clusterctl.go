@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // clusterctlVerbs are the verbs of clusterctl.
@@ -34,6 +37,20 @@ func Clusterctl(e env.Env) *cobra.Command {
 	return root
 }
 
+// unknownVerb says where the verb is that clusterctl does not have.
+func unknownVerb(e env.Env, args []string, err error) error {
+	for _, cmd := range Root(e).Commands() {
+		if cmd.Hidden || !slices.Contains(args, cmd.Name()) || !strings.HasPrefix(err.Error(), fmt.Sprintf("unknown command %q", cmd.Name())) {
+			continue
+		}
+		if cmd.Name() == "rollout" {
+			return fault.New(fault.Invalid, "Usage", "clusterctl has rollout below alpha: clusterctl alpha rollout restart, pause or resume")
+		}
+		return fault.New(fault.Invalid, "Usage", "clusterctl has no verb %q; \"slipway %s\" has it: called by that name, the program has verbs of its own besides", cmd.Name(), cmd.Name())
+	}
+	return err
+}
+
 // prune removes what clusterctl does not have below a verb, and reports whether anything is left. Hidden verbs stay: they answer for
 // what clusterctl had once.
 func prune(cmd *cobra.Command, path string) bool {
@@ -42,6 +59,9 @@ func prune(cmd *cobra.Command, path string) bool {
 		if !sub.Hidden && !prune(sub, path+" "+sub.Name()) {
 			cmd.RemoveCommand(sub)
 		}
+	}
+	if flag := cmd.Flags().Lookup(management.KubeconfigFlag); flag != nil && flag.Usage == management.KubeconfigUsage {
+		flag.Usage = "path of the management cluster's kubeconfig (default: KUBECONFIG, else that of the data directory)"
 	}
 	cmd.Example, cmd.Long, cmd.Short = renamed(ofClusterctl(cmd.Example)), renamed(cmd.Long), renamed(cmd.Short)
 	if isGroup && !cmd.HasSubCommands() {

@@ -213,6 +213,9 @@ func (r *References) remedy(ctx context.Context, name string) string {
 			return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", other, name)
 		}
 	}
+	if strings.HasPrefix(name, "docker") && strings.HasSuffix(name, ".infrastructure.cluster.x-k8s.io") { // of the book's quick start
+		return fmt.Sprintf("install the provider it belongs to (CRD %s), or use the Local kinds, which make the same of containers on this host (docs/clusterctl.md)", name)
+	}
 	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name)
 }
 

@@ -52,6 +52,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 		"no contract":    {"the label is missing", cluster(), "Bar", "x", false, "has no label"},
 		"not installed":  {"a person has to install it", cluster(), "Baz", "x", false, "is not installed"},
 		"of other group": {"the group is what is wrong", cluster(), "Elsewhere", "x", false, "is not installed; there is one of group other.io: refer to that, or install"},
+		"the book's":     {"who comes from its quick start has the page that says what is different", cluster(), "DockerCluster", "x", false, "(CRD dockerclusters.infrastructure.cluster.x-k8s.io), or use the Local kinds"},
 		"nothing left":   {"the kind went before the object that referred to it", deleting, "Baz", "x", false, ""},
 		"there, goes on": {"the second look needs no second watch", cluster(), "Foo", "there", true, ""},
 	}
@@ -60,6 +61,9 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 			ref := clusterv1.ContractVersionedObjectReference{Kind: tc.kind, Name: tc.name}
 			if tc.kind != "" {
 				ref.APIGroup = "i"
+			}
+			if tc.kind == "DockerCluster" {
+				ref.APIGroup = "infrastructure.cluster.x-k8s.io"
 			}
 			o, err := refs.Follow(context.Background(), tc.from, ref)
 			if err != nil || (o.Presence() == contract.Found) != tc.found || !strings.Contains(o.Problem, tc.problem) || (o.Problem == "") != (tc.problem == "") {

@@ -41,6 +41,14 @@ func Group(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
+// Removed is a verb that clusterctl had once: it answers what to do instead.
+func Removed(name, answer string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return fault.New(fault.Invalid, "VerbRemoved", "%s", answer) },
+	}
+}
+
 func wrong(cmd *cobra.Command, message, detail string) error {
 	return fault.New(fault.Invalid, "Usage", message+"; see \"%s --help\"", cmd.CommandPath(), detail, cmd.CommandPath())
 }

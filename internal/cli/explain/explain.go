@@ -63,7 +63,7 @@ for example through "kubectl port-forward".`,
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, record, func(w io.Writer) error { return text(w, record, e.Now()) })
+		return format.Print(e.Out, record, func(w io.Writer) error { return text(w, shown{record, c.Again}, e.Now()) })
 	}
 	return cmd
 }

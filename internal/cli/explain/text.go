@@ -13,8 +13,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
+// shown is a plan, and the flags that commands for its management cluster need.
+type shown struct {
+	plans.Record
+	again string
+}
+
 // text prints a plan for people.
-func text(w io.Writer, r plans.Record, now time.Time) error {
+func text(w io.Writer, r shown, now time.Time) error {
 	var b strings.Builder
 	name := r.Name
 	if r.Namespace != "" {
@@ -40,9 +46,9 @@ func text(w io.Writer, r plans.Record, now time.Time) error {
 }
 
 // idle says what there is to know of an object with which nothing is done. A Cluster is what the objects beneath it are.
-func idle(r plans.Record) string {
+func idle(r shown) string {
 	if r.Kind == clusterv1.ClusterKind {
-		return fmt.Sprintf("The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster %s -n %s", r.Name, r.Namespace)
+		return fmt.Sprintf("The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster %s -n %s%s", r.Name, r.Namespace, r.again)
 	}
 	return "There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)"
 }

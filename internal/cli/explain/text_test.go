@@ -66,7 +66,7 @@ The next reconciliation comes 1s after that one, or with the next event.
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := text(&out, tc.record, at.Add(12*time.Second)); err != nil {
+			if err := text(&out, shown{Record: tc.record}, at.Add(12*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {

@@ -139,7 +139,8 @@ func said(w io.Writer, plan installation.Plan, items []installation.Item) error 
 		return err
 	}
 	if !slices.ContainsFunc(plan.Steps, func(s installation.Step) bool { return s.Verb == installation.Await }) {
-		_, err := fmt.Fprintln(w, "Their Deployments may still be starting; --wait-providers waits for them.")
+		_, err := fmt.Fprintf(w, "Their Deployments may still be starting: kubectl -n %s wait --for=condition=Available deployment --all. With --wait-providers, init waits itself.\n",
+			items[len(items)-1].TargetNamespace)
 		return err
 	}
 	return nil

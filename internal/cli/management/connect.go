@@ -41,6 +41,8 @@ type Connection struct {
 	// DataDir is the data directory of the management cluster; empty: it is not one of `slipway up`, as far as
 	// this command knows.
 	DataDir string
+	// Again are the flags that name the management cluster, for a command that is shown.
+	Again string
 
 	host string
 	up   string
@@ -71,7 +73,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, Again: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
 }
 
 func newClient(cfg *rest.Config) (client.WithWatch, error) {

@@ -24,6 +24,12 @@ const (
 	ReasonNotInstalled = "ClusterAPINotInstalled"
 )
 
+// The flag that names a kubeconfig, and what it says of itself.
+const (
+	KubeconfigFlag  = "kubeconfig"
+	KubeconfigUsage = "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)"
+)
+
 // Flags say which management cluster, and which namespace in it.
 type Flags struct {
 	// Kubeconfig is a path; empty: see [Flags.Find].
@@ -46,7 +52,7 @@ func Add(flags *pflag.FlagSet) *Flags {
 // AddClusterScoped adds the flags to a verb that works in no namespace.
 func AddClusterScoped(flags *pflag.FlagSet) *Flags {
 	f := &Flags{}
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)")
+	flags.StringVar(&f.Kubeconfig, KubeconfigFlag, "", KubeconfigUsage)
 	flags.StringVar(&f.Context, "kubeconfig-context", "", "context in the kubeconfig (default: its current one)")
 	flags.StringVar(&f.DataDir, "data-dir", "", "data directory of \"slipway up\" (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	return f
@@ -124,6 +130,17 @@ func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
 		overrides.Context = clientcmdapi.Context{Namespace: f.Namespace}
 	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules(e, found.Path), overrides)
+}
+
+// Again repeats the flags that say which management cluster, for a command that is shown.
+func (f *Flags) Again() string {
+	out := ""
+	for _, flag := range [][2]string{{"--kubeconfig", f.Kubeconfig}, {"--kubeconfig-context", f.Context}, {"--data-dir", f.DataDir}} {
+		if flag[1] != "" {
+			out += " " + flag[0] + " " + flag[1]
+		}
+	}
+	return out
 }
 
 // Up is the command that starts the management cluster that the flags mean.

@@ -27,9 +27,14 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
 	}
 	cmd.AddCommand(changes(e)...)
-	cmd.AddCommand(status(e))
+	cmd.AddCommand(status(e), undo())
 	argument.Group(cmd)
 	return cmd
+}
+
+// undo answers for what clusterctl had once.
+func undo() *cobra.Command {
+	return argument.Removed("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
 }
 
 // Alpha builds the verb as clusterctl has it.
@@ -38,7 +43,7 @@ func Alpha(e env.Env) *cobra.Command {
 		Use:   "rollout",
 		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
 	}
-	cmd.AddCommand(changes(e)...)
+	cmd.AddCommand(append(changes(e), undo())...)
 	argument.Group(cmd)
 	return cmd
 }

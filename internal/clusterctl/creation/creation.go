@@ -96,6 +96,37 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
 }
 
+// halves is the size of the networks that [Half] chooses.
+const halves = 16
+
+// Half returns the first two numbers of a range of 16 bits, for a template that leaves them open: those that the cluster of that name has,
+// else those of a range that is free, the highest of 172.16.0.0/12. Empty: none is free or allowed.
+func Half(ctx context.Context, r client.Reader, key client.ObjectKey, host Host) (string, error) {
+	used, err := networks(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	taken := slices.Clone(host.Routes)
+	for _, u := range used {
+		if u.objects.Has(key) && u.ranges[0].Addr().Is4() {
+			return half(u.ranges[0]), nil
+		}
+		taken = append(taken, u.ranges...)
+	}
+	for n := byte(31); n >= 16; n-- {
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, n}), halves)
+		if !slices.ContainsFunc(taken, p.Overlaps) && host.denies(p) == "" {
+			return half(p), nil
+		}
+	}
+	return "", nil
+}
+
+func half(p netip.Prefix) string {
+	numbers := p.Addr().As4()
+	return fmt.Sprintf("%d.%d", numbers[0], numbers[1])
+}
+
 // use is which ranges a cluster has, or asks for.
 type use struct {
 	name    string
@@ -115,8 +146,9 @@ func networks(ctx context.Context, r client.Reader) ([]use, error) {
 	var used []use
 	for _, c := range existing.Items {
 		name := cmp.Or(c.Labels[clusterv1.ClusterNameLabel], c.Name)
-		used = append(used, use{c.Namespace + "/" + name, sets.New(client.ObjectKeyFromObject(&c), client.ObjectKey{Namespace: c.Namespace, Name: name}),
-			manifest.Taken([]localv1.LocalCluster{c})})
+		if ranges := manifest.Taken([]localv1.LocalCluster{c}); len(ranges) > 0 {
+			used = append(used, use{c.Namespace + "/" + name, sets.New(client.ObjectKeyFromObject(&c), client.ObjectKey{Namespace: c.Namespace, Name: name}), ranges})
+		}
 	}
 	for _, c := range asked.Items {
 		if ranges := manifest.Asked(c); len(ranges) > 0 {

@@ -126,6 +126,37 @@ func TestCheckNetwork(t *testing.T) {
 	}
 }
 
+// A template of two clusters has two networks; written again, it has the one that its cluster has.
+func TestHalf(t *testing.T) {
+	own := local("a", "172.20.0.0/16")
+	own.SetNamespace("team")
+	own.SetName("demo")
+	for name, tc := range map[string]struct {
+		exist           []client.Object
+		routes, allowed string
+		want            string
+	}{
+		"first":       {want: "172.31"},
+		"taken":       {exist: []client.Object{local("a", "172.31.64.0/18")}, routes: "172.30.0.0/24", want: "172.29"},
+		"its own":     {exist: []client.Object{own}, routes: "172.20.0.0/16", want: "172.20"},
+		"not allowed": {allowed: "172.24.0.0/14", want: "172.27"},
+		"nothing":     {allowed: "10.20.0.0/16"},
+		"no network":  {exist: []client.Object{local("a", "")}, want: "172.31"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := creation.Host{Networks: allowed(tc.allowed)}
+			if tc.routes != "" {
+				host.Routes = []netip.Prefix{netip.MustParsePrefix(tc.routes)}
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
+			got, err := creation.Half(t.Context(), c, client.ObjectKey{Namespace: "team", Name: "demo"}, host)
+			if err != nil || got != tc.want {
+				t.Errorf("%q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
 func object(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind))

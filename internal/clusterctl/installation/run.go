@@ -278,8 +278,11 @@ func (r Runner) show(all []Step, done int) {
 		}
 		i := slices.IndexFunc(out, func(p progress.Step) bool { return p.Name == name })
 		if i < 0 {
-			out = append(out, progress.Step{Name: name, Done: true, Ends: "its objects are there"})
+			out = append(out, progress.Step{Name: name, Done: true, Ends: "its objects are gone"})
 			i = len(out) - 1
+		}
+		if s.Verb != Delete && s.Verb != Stop {
+			out[i].Ends = "its objects are there"
 		}
 		if n >= done && out[i].Done {
 			out[i].Done, out[i].Detail = false, s.String()

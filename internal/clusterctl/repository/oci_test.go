@@ -94,7 +94,7 @@ func TestOCI(t *testing.T) {
 	}
 	s := openOCI(t, n, "oci://registry.example/team/capa", keys{})
 	_, err := s.Components(t.Context(), "v9.0.0")
-	wantFault(t, err, fault.Gone, "registry.example/team/capa has no file infrastructure-components.yaml of version v9.0.0")
+	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v9.0.0; its newest are: v1.1.0, v1.0.0")
 	_, err = s.Template(t.Context(), "v1.0.0", "")
 	wantFault(t, err, fault.Gone, "cluster-template.yaml")
 	_, err = openOCI(t, n, "oci://registry.example/team/none", keys{}).Versions(t.Context())

@@ -238,7 +238,7 @@ func TestGitLab(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	_, err = s.Components(t.Context(), "v1.1.0")
-	wantFault(t, err, fault.Gone, "infrastructure-components.yaml of version v1.1.0")
+	wantFault(t, err, fault.Gone, "has no version v1.1.0; its newest are: v1.0.0")
 	if versions, err := s.Versions(t.Context()); err != nil || len(versions) != 1 {
 		t.Errorf("%v, %v", versions, err)
 	}

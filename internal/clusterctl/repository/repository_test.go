@@ -95,6 +95,8 @@ func TestLocal(t *testing.T) {
 	}
 	_, err = s.Template(t.Context(), "v1.0.0", "")
 	wantFault(t, err, fault.Gone, folder+" has no file cluster-template.yaml of version v1.0.0")
+	_, err = s.Template(t.Context(), "v1.9.0", "")
+	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v1.9.0; its newest are: v1.1.0, v1.0.0")
 	_, err = s.ClusterClass(t.Context(), "v1.1.0", "a")
 	wantFault(t, err, fault.Invalid, "no regular file")
 	missing, err := repository.Open(acme("/none/infrastructure-acme/latest/c.yaml"), repository.Options{})

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
@@ -112,8 +113,25 @@ func (s *Source) released(ctx context.Context, version, name string) ([]byte, er
 	}
 	data, err := s.repository.File(ctx, version, name)
 	if err != nil {
-		return nil, err
+		return nil, s.absent(ctx, version, err)
 	}
 	s.files[key] = data
 	return data, nil
+}
+
+// shownVersions is how many versions an error lists.
+const shownVersions = 5
+
+// absent is the fault of a file that could not be read: where the whole version is missing, it names those that there are.
+func (s *Source) absent(ctx context.Context, version string, err error) error {
+	if fault.KindOf(err) != fault.Gone {
+		return err
+	}
+	all, listing := s.Versions(ctx)
+	if listing != nil || len(all) == 0 || slices.Contains(all, version) {
+		return err
+	}
+	slices.Reverse(all)
+	return fault.New(fault.Gone, ReasonNotFound, "provider %s has no version %s; its newest are: %s", s.provider.Label(), version,
+		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }

@@ -16,6 +16,9 @@ import (
 // BuiltinName is the name of the infrastructure provider of this build.
 const BuiltinName = "local"
 
+// BuiltinNetwork is the variable of its templates that holds the first half of a cluster's network.
+const BuiltinNetwork = template.Network
+
 // Builtin is this build's own infrastructure provider, as a repository with one version: that of the build. Its templates and
 // ClusterClasses are those of a release.
 func Builtin() (*repository.Source, error) {

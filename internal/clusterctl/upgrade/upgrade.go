@@ -257,6 +257,9 @@ func (p Plan) Lines() []string {
 		return []string{fmt.Sprintf("Cluster %s has Kubernetes %s; nothing is to be upgraded.", p.Cluster, p.To)}
 	}
 	lines := []string{fmt.Sprintf("Upgrade of cluster %s from %s to %s:", p.Cluster, p.From, p.To)}
+	if p.From == p.To {
+		lines = []string{fmt.Sprintf("The upgrade of cluster %s to %s has begun; what is left:", p.Cluster, p.To)}
+	}
 	for i, s := range p.Steps {
 		what := "workers"
 		if s.ControlPlane {

@@ -182,8 +182,8 @@ func (k kind) scalesWrong(mostReplicas int32) string {
 	if k.scales && mostReplicas > 0 {
 		conditions = append(conditions, scalesBeyond(mostReplicas))
 	}
-	if k.miscounts != "" {
-		conditions = append(conditions, k.miscounts)
+	if k.scaled != "" {
+		conditions = append(conditions, k.scaled)
 	}
 	return strings.Join(conditions, " || ")
 }

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/admission/managed"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -62,17 +63,42 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 	return nil
 }
 
-// scaled reads the control plane whose scale subresource is written, for the rules on its replicas.
+// scaled reads what rules need to know of the object whose scale subresource is written.
 func (f *facts) scaled(ctx context.Context, resource string, r *admission.Request) error {
 	scale, isScale := r.New.(*autoscalingv1.Scale)
-	if !isScale || resource != "kubeadmcontrolplanes" {
+	switch {
+	case !isScale:
+	case resource == "kubeadmcontrolplanes":
+		plane := &controlplanev1.KubeadmControlPlane{}
+		if err := f.live.Get(ctx, client.ObjectKeyFromObject(scale), plane); err != nil {
+			return fmt.Errorf("reading KubeadmControlPlane %s: %w", scale.Name, err)
+		}
+		r.Facts.Scaled = plane
+	case resource == "machinedeployments" && f.topologies:
+		r.Facts.SetBack = f.setBack(ctx, client.ObjectKeyFromObject(scale))
+	}
+	return nil
+}
+
+// setBack is the topology that has the replicas of a MachineDeployment. It is for a warning alone, so that what cannot be read counts as
+// none.
+func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.SetBack {
+	d, cluster := &clusterv1.MachineDeployment{}, &clusterv1.Cluster{}
+	if err := f.live.Get(ctx, key, d); err != nil {
 		return nil
 	}
-	plane := &controlplanev1.KubeadmControlPlane{}
-	if err := f.live.Get(ctx, client.ObjectKeyFromObject(scale), plane); err != nil {
-		return fmt.Errorf("reading KubeadmControlPlane %s: %w", scale.Name, err)
+	name, inTopology := d.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
+	if _, owned := d.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned || !inTopology {
+		return nil
 	}
-	r.Facts.Scaled = plane
+	if err := f.live.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: d.Spec.ClusterName}, cluster); err != nil {
+		return nil
+	}
+	for _, in := range cluster.Spec.Topology.Workers.MachineDeployments {
+		if in.Name == name && in.Replicas != nil {
+			return &admission.SetBack{Cluster: cluster.Name, Topology: name, Replicas: *in.Replicas}
+		}
+	}
 	return nil
 }
 
@@ -110,10 +136,23 @@ func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits b
 			return err
 		}
 	}
+	if r.Old == nil || r.ChangesVersion() {
+		out.OnHost = f.onHost(ctx, out.Class)
+	}
 	if r.ChangesVersion() {
 		out.Upgrading, err = f.upgrading(ctx, r.Old)
 	}
 	return err
+}
+
+// onHost reports whether control planes of a class run on this host. It is for a warning alone, so that what cannot be read does not.
+func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool {
+	if class == nil || class.Spec.ControlPlane.TemplateRef.Kind != "HostedControlPlaneTemplate" {
+		return false
+	}
+	t := &hostedv1.HostedControlPlaneTemplate{}
+	err := f.live.Get(ctx, client.ObjectKey{Namespace: class.Namespace, Name: class.Spec.ControlPlane.TemplateRef.Name}, t)
+	return err == nil && t.Spec.Template.Spec.Backend.Simulated == nil
 }
 
 // class reads the class of a Cluster; nil: it does not exist.

@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -49,5 +52,80 @@ func TestUpgrading(t *testing.T) { // CL-34
 	}
 	if diff := cmp.Diff([]string{"MachineDeployment rolls", "MachineDeployment waits", "MachinePool pool"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestSetBack: who scales a MachineDeployment of a topology is told of a Cluster that has another number for it, and only then.
+func TestSetBack(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
+	cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "fixed", Replicas: new(int32(2))}, {Name: "free"}}
+	deployment := func(name, in, of string, labels ...string) *clusterv1.MachineDeployment {
+		d := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{}}}
+		d.Spec.ClusterName = of
+		if in != "" {
+			d.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] = in
+		}
+		for _, label := range labels {
+			d.Labels[label] = ""
+		}
+		return d
+	}
+	owned := clusterv1.ClusterTopologyOwnedLabel
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster,
+		deployment("fixed", "fixed", "c", owned), deployment("free", "free", "c", owned), deployment("left", "left", "c", owned),
+		deployment("alone", "", "c"), deployment("orphan", "fixed", "gone", owned), deployment("forged", "fixed", "c"),
+	).Build()
+	f := &facts{live: live, topologies: true}
+	for name, want := range map[string]*admission.SetBack{
+		"fixed": {Cluster: "c", Topology: "fixed", Replicas: 2}, "free": nil, "left": nil, "alone": nil, "orphan": nil, "forged": nil, "absent": nil,
+	} {
+		r := &admission.Request{New: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Spec: autoscalingv1.ScaleSpec{Replicas: 5}}}
+		if err := f.scaled(t.Context(), "machinedeployments", r); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, r.Facts.SetBack); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		verdict := admission.Validate(*r)
+		if len(verdict.Errors) > 0 || (len(verdict.Warnings) > 0) != (want != nil) {
+			t.Errorf("%s: %+v", name, verdict)
+		}
+	}
+	f.topologies = false
+	r := &admission.Request{New: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "fixed"}}}
+	if err := f.scaled(t.Context(), "machinedeployments", r); err != nil || r.Facts.SetBack != nil {
+		t.Errorf("without topologies: %v, %v", r.Facts.SetBack, err)
+	}
+}
+
+// TestOnHost: control planes of a class run on this host where its template is hosted and not simulated.
+func TestOnHost(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := hostedv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	here := &hostedv1.HostedControlPlaneTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "here"}}
+	simulated := &hostedv1.HostedControlPlaneTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "simulated"}}
+	simulated.Spec.Template.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{}
+	f := &facts{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(here, simulated).Build()}
+	for _, c := range []struct {
+		kind, name string
+		want       bool
+	}{
+		{"HostedControlPlaneTemplate", "here", true}, {"HostedControlPlaneTemplate", "simulated", false},
+		{"HostedControlPlaneTemplate", "absent", false}, {"KubeadmControlPlaneTemplate", "here", false},
+	} {
+		class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "class"}}
+		class.Spec.ControlPlane.TemplateRef = clusterv1.ClusterClassTemplateReference{Kind: c.kind, Name: c.name}
+		if got := f.onHost(t.Context(), class); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+	if f.onHost(t.Context(), nil) {
+		t.Error("without a class")
 	}
 }

@@ -36,8 +36,8 @@ type kind struct {
 	// scales is true for a kind with replicas, of which the operator allows so many.
 	scales bool
 
-	// miscounts is a CEL expression for numbers of replicas that its rules refuse also where the scale subresource asks for them; empty: none.
-	miscounts string
+	// scaled is a CEL expression for numbers of replicas that its rules look at also where the scale subresource asks for them; empty: none.
+	scaled string
 
 	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
 	// object is validated.
@@ -110,6 +110,7 @@ func coreKinds() []kind {
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
 			scales:   true,
+			scaled:   `true`, // the topology of its Cluster may set them back
 			object:   func() runtime.Object { return &clusterv1.MachineDeployment{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || object.?spec.?selector.?matchLabels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
@@ -219,10 +220,10 @@ func controlPlaneKinds() []kind {
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanes"),
 			scales:   true,
 			// No members of etcd, or an even number: the rules know whether etcd is external.
-			miscounts: `object.?spec.?replicas.orValue(0) % 2 == 0`,
-			object:    func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
-			lacks:     `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
-			touched:   []string{wholeSpec},
+			scaled:  `object.?spec.?replicas.orValue(0) % 2 == 0`,
+			object:  func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
+			lacks:   `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
+			touched: []string{wholeSpec},
 		},
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),

@@ -15,14 +15,15 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// The variables of a template. Network is the first half of a /16 of IPv4.
+// The variables of a template.
 const (
 	clusterName = "${CLUSTER_NAME}"
 	namespace   = "${NAMESPACE}"
 	version     = "${KUBERNETES_VERSION}"
 	planes      = "${CONTROL_PLANE_MACHINE_COUNT}"
 	workers     = "${WORKER_MACHINE_COUNT}"
-	network     = "LOCAL_NETWORK"
+	// Network is the first half of a /16 of IPv4.
+	Network = "LOCAL_NETWORK"
 )
 
 // Flavor is a template.
@@ -129,7 +130,7 @@ func (f Flavor) text(s string) string {
 		return clusterName + rest
 	}
 	if rest, found := strings.CutPrefix(s, f.network+"."); found && f.network != "" {
-		return "${" + network + ":=" + f.network + "}." + rest
+		return "${" + Network + ":=" + f.network + "}." + rest
 	}
 	return s
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/hostnetwork"
 	"github.com/slipwayhq/slipway/internal/cli/hostversion"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/screen"
@@ -23,12 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
-	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
-
-// routeTable is where the kernel shows its IPv4 routes.
-const routeTable = "/proc/net/route"
 
 func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	c, err := f.connection.Connect(e)
@@ -130,7 +124,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	}
 	switch {
 	case chosen.Containers():
-		host, err := hostOf(c)
+		host, err := hostnetwork.Of(c)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -178,34 +172,6 @@ func (f *flags) network() string {
 	return ", network " + f.prefix.String()
 }
 
-// hostOf is what is known of this host. What its operator allows is known of the management cluster of "slipway up" that runs here; c may be nil.
-func hostOf(c *management.Connection) (creation.Host, error) {
-	routes, err := hostRoutes()
-	if err != nil || c == nil || c.DataDir == "" {
-		return creation.Host{Routes: routes}, err
-	}
-	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
-	if err != nil || state.Run == nil || state.Run.Networks == nil {
-		return creation.Host{Routes: routes}, err
-	}
-	allowed := state.Run.Networks
-	return creation.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, nil
-}
-
-// hostRoutes returns what the host reaches, Docker's networks included. A host without the table has no say.
-func hostRoutes() ([]netip.Prefix, error) {
-	table, err := os.Open(routeTable)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the routes of this host: %w", err)
-	}
-	defer table.Close()
-	routes, err := subnet.ParseRoutes(table)
-	return subnet.Destinations(routes), err
-}
-
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -243,14 +209,8 @@ func (f *flags) next(name string) string {
 
 // again repeats the flags that say which management cluster and namespace.
 func (f *flags) again() string {
-	out := ""
-	for _, flag := range [][2]string{
-		{"--kubeconfig", f.connection.Kubeconfig}, {"--kubeconfig-context", f.connection.Context},
-		{"--data-dir", f.connection.DataDir}, {"-n", f.connection.Namespace},
-	} {
-		if flag[1] != "" {
-			out += " " + flag[0] + " " + flag[1]
-		}
+	if f.connection.Namespace == "" {
+		return f.connection.Again()
 	}
-	return out
+	return f.connection.Again() + " -n " + f.connection.Namespace
 }

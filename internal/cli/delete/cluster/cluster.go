@@ -100,7 +100,7 @@ func wait(ctx context.Context, e env.Env, c *management.Connection, d deletion, 
 	}, screen.Reporter(e))
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace)
+		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace, c.Again)
 	}
 	return err
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/hostnetwork"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/source"
+	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
@@ -26,6 +28,8 @@ type generation struct {
 	missing error
 	// builtin says that the template is one of this build.
 	builtin bool
+	// network is the first half of a range for the cluster, for templates of this build; empty: the template's own.
+	network string
 }
 
 func (o *options) run(ctx context.Context, e env.Env) error {
@@ -66,6 +70,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	var existing client.Reader
 	if g.cluster != nil {
 		existing = g.cluster.Client
+		g.choose(ctx)
 	}
 	t, err := release.Template(ctx, existing, g.template())
 	return g.print(t, err)
@@ -150,12 +155,27 @@ func (g *generation) template() template.Options {
 	return out
 }
 
-// lookup knows the version of Kubernetes of this build, for templates of this build.
+// choose finds a network that no cluster of the management cluster has: two that are made from one template would have the same. Where
+// that cannot be asked, the template's own stays, as without a management cluster.
+func (g *generation) choose(ctx context.Context) {
+	if !g.builtin {
+		return
+	}
+	if host, err := hostnetwork.Of(g.cluster); err == nil {
+		g.network, _ = creation.Half(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
+	}
+}
+
+// lookup knows the version of Kubernetes of this build, and a network, for templates of this build.
 func (g *generation) lookup() substitution.Lookup {
 	return func(name string) (string, bool) {
 		value, ok := g.loader.Config.Variable(name)
-		if !ok && g.builtin && name == "KUBERNETES_VERSION" {
+		switch {
+		case ok || !g.builtin:
+		case name == "KUBERNETES_VERSION":
 			return buildinfo.Get().Kubernetes, true
+		case name == template.BuiltinNetwork && g.network != "":
+			return g.network, true
 		}
 		return value, ok
 	}

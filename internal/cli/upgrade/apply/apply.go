@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
@@ -110,13 +111,24 @@ func (w *work) warn() error {
 func (w *work) said(out io.Writer) error {
 	lines := append([]string{}, w.plan.Notes...)
 	for _, c := range w.changes {
-		lines = append(lines, fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version))
+		lines = append(lines, changed(c))
 	}
 	if len(w.changes) == 0 {
 		lines = append(lines, "There is nothing to upgrade.")
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
+}
+
+// changed says what became of a provider: a version that is named may be an older one, or the same.
+func changed(c providerupgrade.Change) string {
+	switch semver.Compare(c.To.Version, c.From.Version) {
+	case -1:
+		return fmt.Sprintf("Provider %s in namespace %s went back from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
+	case 0:
+		return fmt.Sprintf("Provider %s in namespace %s was installed again, in version %s.", c.From.Label(), c.From.Namespace, c.To.Version)
+	}
+	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
 }
 
 // carryOut carries the plan out, and goes back when providers do not become available.

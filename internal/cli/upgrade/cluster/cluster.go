@@ -165,7 +165,7 @@ func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, p
 	start := e.Now()
 	err := progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: plan.Cluster}, screen.Reporter(e))
 	if known := fault.As(err); errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The upgrade of cluster %q continues; \"slipway describe cluster %s\" shows how far it is.\n", plan.Cluster, plan.Cluster)
+		_, _ = fmt.Fprintf(e.Err, "The upgrade of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows how far it is.\n", plan.Cluster, plan.Cluster, c.Namespace, c.Again)
 	}
 	if err != nil {
 		return err
