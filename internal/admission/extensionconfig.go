@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/admission/clientconfig"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -48,7 +48,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "handlers are called <handler>.<name>: "+text))
 	}
 	errs = append(errs, validateInjection(c)...)
-	errs = append(errs, validateClientConfig(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
+	errs = append(errs, clientconfig.Problems(&c.Spec.ClientConfig, spec.Child("clientConfig"))...)
 	if c.Spec.NamespaceSelector != nil {
 		errs = append(errs, metavalidation.ValidateLabelSelector(c.Spec.NamespaceSelector,
 			metavalidation.LabelSelectorValidationOptions{}, spec.Child("namespaceSelector"))...)
@@ -65,64 +65,6 @@ func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata",
 		"annotations").Key(runtimev1.InjectCAFromSecretAnnotation), text,
 		"must be <namespace>/<name> of a Secret")}
-}
-
-func validateClientConfig(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
-	switch defined := c.Service.IsDefined(); {
-	case c.URL == "" && !defined:
-		return field.ErrorList{field.Required(path, "either url or service is required")}
-	case c.URL != "" && defined:
-		return field.ErrorList{field.Forbidden(path, "only one of url and service may be set")}
-	case defined:
-		return validateService(&c.Service, path.Child("service"))
-	}
-	return validateExtensionURL(c.URL, path.Child("url"))
-}
-
-// validateExtensionURL never repeats the URL in an error: it may hold a password.
-func validateExtensionURL(text string, path *field.Path) field.ErrorList {
-	u, err := url.Parse(text)
-	if err != nil {
-		return field.ErrorList{field.Forbidden(path, "must be a URL, https://host:port/path")}
-	}
-	var errs field.ErrorList
-	for _, rule := range []struct {
-		broken bool
-		text   string
-	}{
-		{u.Scheme != "https", "the scheme must be https"},
-		{u.Host == "" || u.Hostname() == "", "a host is required"},
-		{u.User != nil, "user and password are not allowed"},
-		{u.RawQuery != "" || u.ForceQuery, "a query is not allowed"},
-		{u.Fragment != "" || strings.HasSuffix(text, "#"), "a fragment is not allowed"},
-	} {
-		if rule.broken {
-			errs = append(errs, field.Forbidden(path, rule.text))
-		}
-	}
-	return errs
-}
-
-func validateService(s *runtimev1.ServiceReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, part := range []struct{ name, value string }{{"name", s.Name}, {"namespace", s.Namespace}} {
-		if part.value == "" {
-			errs = append(errs, field.Required(path.Child(part.name), "a Service is named by namespace and name"))
-			continue
-		}
-		for _, text := range validation.IsDNS1123Label(part.value) {
-			errs = append(errs, field.Invalid(path.Child(part.name), part.value, text))
-		}
-	}
-	if s.Port != nil {
-		for _, text := range validation.IsValidPortNum(int(*s.Port)) {
-			errs = append(errs, field.Invalid(path.Child("port"), *s.Port, text))
-		}
-	}
-	if u, err := url.Parse(s.Path); err != nil || u.Scheme != "" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
-		errs = append(errs, field.Invalid(path.Child("path"), s.Path, "must be the path of a URL, without query and fragment"))
-	}
-	return errs
 }
 
 // deprecationWarnings has one warning for each handler of a version that goes, in the order of the status.
