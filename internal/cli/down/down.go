@@ -12,6 +12,7 @@
 package down
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,11 +75,15 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		return err
 	}
 	if !f.delete {
-		continues := "slipway up"
-		if isManager(state) {
-			continues = "slipway manager"
+		at := ""
+		if usual, err := e.DataDir(""); err != nil || usual != dir {
+			at = " --data-dir " + string(dir)
 		}
-		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete\" removes it.\n", dir, continues)
+		continues := "slipway up" + at
+		if isManager(state) {
+			continues = cmp.Or(state.Holder.Command, "slipway manager")
+		}
+		_, _ = fmt.Fprintf(e.Err, "Stopped. Data is kept in %s; \"%s\" continues, \"slipway down --delete%s\" removes it.\n", dir, continues, at)
 		planes, err := process.Inspect(dir.Planes())
 		if len(planes) > 0 {
 			_, _ = fmt.Fprintln(e.Err, "Hosted control planes are stopped, too. Nodes in containers keep running with their Pods.")
@@ -114,7 +119,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	_, _ = fmt.Fprintln(e.Err, "Deleting workload clusters, if there are any …")
+	_, _ = fmt.Fprintln(e.Err, "Removing the hosted control planes, containers and networks that were made from here, if there are any …")
 	if err := remove(ctx, string(dir), h.Instance, progress(e)); err != nil && !pointless(dir, err) {
 		return fault.New(fault.KindOf(err), "DeleteWorkloadClusters",
 			"workload clusters of instance %s could not be removed (%s); the data in %s is kept: make this work, then run the command again",

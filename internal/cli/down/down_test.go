@@ -33,7 +33,7 @@ func stopped(t *testing.T) *datadir.Handle {
 func run(t *testing.T, dir datadir.Dir, remove down.Delete, args ...string) (string, error) {
 	t.Helper()
 	var said bytes.Buffer
-	cmd := down.Command(env.Env{Err: &said, Now: time.Now}, remove)
+	cmd := down.Command(env.Env{Err: &said, Now: time.Now, Getenv: func(string) string { return "/nowhere" }}, remove)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(append([]string{"--data-dir", string(dir)}, args...))
 	err := cmd.ExecuteContext(t.Context())
@@ -47,7 +47,8 @@ func never(context.Context, string, string, func(gone, of int)) error {
 func TestWithoutDelete(t *testing.T) {
 	h := stopped(t)
 	said, err := run(t, h.Dir, never)
-	if err != nil || !strings.Contains(said, "Data is kept in "+string(h.Dir)) {
+	at := " --data-dir " + string(h.Dir)
+	if err != nil || !strings.Contains(said, "Data is kept in "+string(h.Dir)+"; \"slipway up"+at+"\" continues, \"slipway down --delete"+at+"\" removes it.") {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := datadir.ReadInstance(h.Dir); err != nil {

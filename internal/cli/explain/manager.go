@@ -107,7 +107,7 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
-			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics, for example through \"kubectl port-forward\"",
+			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --manager https://127.0.0.1:8443 --manager-insecure, for one in a Pod through \"kubectl port-forward\"",
 			c.Config.Host, dir)
 	case state.Run.Manager == nil && state.Run.Ready:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning",

@@ -58,8 +58,9 @@ type options struct {
 	pods                pods
 	configuration       configuration.Flags
 	providers           providers
-	// given are the names of the flags on the command line.
+	// given are the names of the flags on the command line, and set the flags themselves.
 	given []string
+	set   []*pflag.Flag
 }
 
 // Command builds the verb.
@@ -78,7 +79,7 @@ func Command(e env.Env) *cobra.Command {
 			if o.configuration.Print {
 				return o.configuration.PrintTo(e.Out)
 			}
-			cmd.Flags().Visit(func(f *pflag.Flag) { o.given = append(o.given, f.Name) })
+			cmd.Flags().Visit(func(f *pflag.Flag) { o.given, o.set = append(o.given, f.Name), append(o.set, f) })
 			return o.run(cmd.Context(), e)
 		},
 	}
@@ -266,5 +267,5 @@ func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
-	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(), ManagerOf: server})
+	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(), ManagerOf: server, Command: o.command(e)})
 }

@@ -118,6 +118,9 @@ func Command(e env.Env) *cobra.Command {
 		start := "slipway up -d"
 		if _, err := os.Stat(dir.Etcd()); s.State == Stopped && errors.Is(err, os.ErrNotExist) {
 			start = "slipway manager, with the flags that it had" // there is no management cluster in it
+			if state, err := datadir.Inspect(dir); err == nil && state.Holder.Command != "" {
+				start = state.Holder.Command
+			}
 		} else if usual, err := e.DataDir(""); err != nil || usual != dir {
 			start += " --data-dir " + string(dir)
 		}

@@ -189,8 +189,18 @@ func TestStoppedManager(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager") || strings.Contains(text, "Management cluster") {
+	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager, with") || strings.Contains(text, "Management cluster") {
 		t.Errorf("without etcd:\n%s", text)
+	}
+	again, err := datadir.Open(h.Dir, datadir.Holder{PID: os.Getpid(), Host: "here", Since: now, ManagerOf: "https://192.0.2.1:6443", Command: "slipway manager --kubeconfig=k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := run(t, h.Dir); !strings.Contains(text, "Start it with: slipway manager --kubeconfig=k\n") {
+		t.Errorf("with its command:\n%s", text)
 	}
 	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,8 @@ type Holder struct {
 	Version string    `json:"version,omitempty"`
 	// ManagerOf is the API server that a manager in a process of its own works for; empty: the holder is none.
 	ManagerOf string `json:"managerOf,omitempty"`
+	// Command is how that manager was started. It stays in the lock file when it has ended, with ManagerOf.
+	Command string `json:"command,omitempty"`
 }
 
 // Lock is a held lock file (an open file description lock: unlike flock, it can
