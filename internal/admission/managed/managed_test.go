@@ -364,6 +364,9 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			want: []string{`spec.topology.classRef: Invalid value: "ns/full": ClusterClass does not exist: the topology can be changed once it does`}},
 		"class not reconciled": {change: func(r *request) { r.Class.Generation = 2; r.New.Spec.Topology.Variables = nil },
 			warnings: []string{"the variables of ClusterClass ns/full are not known yet; those of the Cluster are checked and defaulted once they are"}},
+		"paused, class not reconciled": {change: func(r *request) {
+			r.Class.Generation, r.New.Spec.Topology.Variables, r.New.Spec.Paused = 2, nil, new(true)
+		}},
 		"topology comes": {update: true, change: func(r *request) { r.Old.Spec.Topology = clusterv1.Topology{} },
 			want: []string{"spec.topology.classRef: Forbidden: cannot be set on a Cluster that exists without a topology: create a new Cluster, or set the annotation unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check after its objects were prepared for that"}},
 		"topology comes, allowed": {update: true, change: func(r *request) {

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
@@ -103,8 +104,10 @@ func ValidateTopology(r TopologyRequest) Verdict {
 	}
 	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
 	if !IsReconciled(r.Class) {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",
-			r.Class.Namespace, r.Class.Name))
+		if !IsPaused(r.New) {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",
+				r.Class.Namespace, r.Class.Name))
+		}
 		return v
 	}
 	var old *clusterv1.Topology
@@ -114,6 +117,9 @@ func ValidateTopology(r TopologyRequest) Verdict {
 	v.refuse(r.Definitions.Validate(&r.New.Spec.Topology, old, path)...)
 	return v
 }
+
+// IsPaused reports whether nothing is done with a Cluster: it was just moved, maybe, as its class was.
+func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
 
 // classExists reports whether there is a class to check the topology with. One that is missing may follow a new Cluster.
 func (r TopologyRequest) classExists(v *Verdict, path *field.Path) bool {

@@ -205,12 +205,16 @@ func continuedThere(err error) error {
 func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
-	for range tries {
+	for n := range tries {
 		t := m.forth(j)
 		if err = t.Run(ctx); err != nil {
 			return "", continued(err)
 		}
-		m.Report("Comparing the target with the source")
+		if n == 0 {
+			m.Report("Comparing the target with the source")
+		} else {
+			m.Report("The source has changed since: comparing the target with it again")
+		}
 		if err = t.Verify(ctx); err != nil {
 			return "", continued(err)
 		}

@@ -117,7 +117,7 @@ func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *a
 
 func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits bool, out *admission.Facts) error {
 	var err error
-	if waits && r.Old == nil {
+	if waits && r.Old == nil && !managed.IsPaused(r.New) {
 		out.Class, err = f.awaitClass(ctx, r.New)
 	} else {
 		out.Class, err = f.class(ctx, r.New)
