@@ -1,12 +1,14 @@
 package up
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -66,6 +68,40 @@ func defaultOf(f *pflag.Flag) string {
 		return ""
 	}
 	return f.DefValue
+}
+
+// startTime is how long a start may take that another command began, and startPoll how often it is looked at.
+const (
+	startTime = 2 * time.Minute
+	startPoll = 200 * time.Millisecond
+)
+
+// awaitOther waits for the start of a management cluster that another command began at the same moment. Where the holder of the directory
+// does not become one, the error is that of the command that met it.
+func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	told := false
+	for {
+		state, err := datadir.Inspect(dir)
+		switch {
+		case err != nil:
+			return err
+		case !state.Held || state.Holder.ManagerOf != "":
+			return held
+		case state.Run != nil && state.Run.Ready:
+			_, err := runsAlready(e, dir, set)
+			return err
+		case !told:
+			told = true
+			_, _ = fmt.Fprintf(e.Err, "Another command starts it (process %d); waiting until it runs …\n", state.Holder.PID)
+		}
+		select {
+		case <-ctx.Done():
+			return held
+		case <-time.After(startPoll):
+		}
+	}
 }
 
 // runsAlready tells of a management cluster that runs in dir. Flags that it does not run with are an error: who gives them expects

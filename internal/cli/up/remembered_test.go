@@ -3,6 +3,7 @@ package up
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,50 @@ func TestRunsAlready(t *testing.T) {
 		})
 	}
 }
+
+// Two commands that start it at once end in the same: it runs.
+func TestAwaitOther(t *testing.T) {
+	held := fault.New(fault.Invalid, datadir.ReasonHeld, "held")
+	t.Run("it becomes ready", func(t *testing.T) {
+		h := opened(t)
+		var said bytes.Buffer
+		waits := writer(func(p []byte) (int, error) { // once it is said that it waits, the other is ready
+			if !strings.Contains(said.String(), "Another command") {
+				if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Ready: true, Server: "https://127.0.0.1:1"}); err != nil {
+					t.Error(err)
+				}
+			}
+			return said.Write(p)
+		})
+		if err := awaitOther(t.Context(), env.Env{Err: waits}, h.Dir, given(t), held); err != nil {
+			t.Fatal(err)
+		}
+		if want := "waiting until it runs"; !strings.Contains(said.String(), want) || !strings.Contains(said.String(), "Runs already (process") {
+			t.Errorf("it says %q", said.String())
+		}
+	})
+	t.Run("it ends", func(t *testing.T) {
+		h := opened(t)
+		ends := writer(func(p []byte) (int, error) { return len(p), h.Close() })
+		if err := awaitOther(t.Context(), env.Env{Err: ends}, h.Dir, given(t), held); !errors.Is(err, held) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("another directory's manager", func(t *testing.T) {
+		h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close() //nolint:errcheck // the test ends
+		if err := awaitOther(t.Context(), env.Env{Err: &bytes.Buffer{}}, h.Dir, given(t), held); !errors.Is(err, held) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // What was kept is what the background process is given: a start with -d twice over leaves the same.
 func TestUpWithoutConfigurationOfTheLastStart(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -93,7 +94,11 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 		return err
 	}
 	if f.detach {
-		return f.detached(ctx, e, dir, set)
+		err := f.detached(ctx, e, dir, set)
+		if known := fault.As(err); known != nil && known.Reason == datadir.ReasonHeld {
+			return awaitOther(ctx, e, dir, set, err)
+		}
+		return err
 	}
 	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node, flags: kept}
 	if f.reportFD > 0 {
