@@ -56,6 +56,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/version"
 	"github.com/slipwayhq/slipway/internal/cli/versions"
 	"github.com/slipwayhq/slipway/internal/cli/wait"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
@@ -69,18 +70,19 @@ func Run(ctx context.Context, args []string, e env.Env) int {
 		root, plugins = Clusterctl(e), []string{env.Clusterctl}
 	}
 	if err := plugin.Run(root, args, plugins); err != nil {
-		return report(e.Err, err)
+		return report(e.Err, root.Name(), err)
 	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") {
 		if e.Program == env.Clusterctl {
 			err = unknownVerb(e, args, err)
-		} else {
+		}
+		if fault.As(err) == nil {
 			err = usageError(root, err)
 		}
 	}
-	return report(e.Err, err)
+	return report(e.Err, root.Name(), err)
 }
 
 // Root builds the whole command tree.

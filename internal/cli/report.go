@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +30,8 @@ type ExitCode int
 // Error implements error.
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// report prints what is to be said about err and returns the exit code.
-func report(w io.Writer, err error) int {
+// report prints what is to be said about err, after the name that the program was called by, and returns the exit code.
+func report(w io.Writer, program string, err error) int {
 	var code ExitCode
 	var printed interface {
 		error
@@ -44,11 +45,11 @@ func report(w io.Writer, err error) int {
 	case errors.As(err, &printed): // of a child process, or of an outcome that a verb has printed
 		return printed.ExitCode()
 	case errors.Is(err, context.Canceled):
-		_, _ = fmt.Fprintln(w, "slipway: interrupted")
+		_, _ = fmt.Fprintln(w, program+": interrupted")
 		return ExitInterrupted
 	}
 	exit, hint := classify(err)
-	_, _ = fmt.Fprintf(w, "slipway: %v\n", fault.UserMessage(err))
+	_, _ = fmt.Fprintf(w, "%s: %v\n", program, fault.UserMessage(err))
 	if hint != "" {
 		_, _ = fmt.Fprintf(w, "  %s\n", hint)
 	}
@@ -74,5 +75,9 @@ func classify(err error) (exit int, hint string) {
 
 // usageError makes a fault of a wrong flag, and says where help is.
 func usageError(cmd *cobra.Command, err error) error {
-	return fault.New(fault.Invalid, "Usage", "%v; see %q", err, cmd.CommandPath()+" --help").From(err)
+	text := err.Error()
+	if mistaken, similar, found := strings.Cut(text, "\n\nDid you mean this?\n"); found {
+		text = mistaken + "; did you mean " + strings.Join(strings.Fields(similar), " or ") + "?"
+	}
+	return fault.New(fault.Invalid, "Usage", "%s; see %q", text, cmd.CommandPath()+" --help").From(err)
 }

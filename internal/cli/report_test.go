@@ -39,7 +39,7 @@ func TestReport(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if code := report(&out, test.err); code != test.code {
+			if code := report(&out, "slipway", test.err); code != test.code {
 				t.Errorf("code %d, want %d: %s", code, test.code, test.reason)
 			}
 			if test.says == nil && out.Len() > 0 {

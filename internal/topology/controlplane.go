@@ -1,12 +1,21 @@
 package topology
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
+
+// WithoutNodes reports whether the control planes of a template have no Machines and no Nodes, and so no replicas: those that Slipway
+// hosts. What a topology says of replicas is left out there, because manifests that were written for other control planes have it.
+func WithoutNodes(template clusterv1.ClusterClassTemplateReference) bool {
+	return template.GroupVersionKind().GroupKind() == schema.GroupKind{Group: hostedv1.GroupVersion.Group, Kind: "HostedControlPlaneTemplate"}
+}
 
 // controlPlane adds the control plane with the template of its machines and its health check.
 func (b *builder) controlPlane() error {
@@ -14,6 +23,9 @@ func (b *builder) controlPlane() error {
 	hasMachines := class.MachineInfrastructure.TemplateRef.IsDefined()
 	spec := contract.ControlPlaneSpec{Version: b.Versions.ControlPlane, Replicas: topology.Replicas, RolloutAfter: topology.Rollout.After}
 	source, patched := b.source(Key{Role: ControlPlane})
+	if WithoutNodes(source.Ref) { // it has neither field
+		spec.Replicas, spec.RolloutAfter = nil, metav1.Time{}
+	}
 	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, topology.Metadata.Annotations)
 	if hasMachines {
 		spec.Machines = &contract.ControlPlaneMachines{

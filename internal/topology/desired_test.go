@@ -311,6 +311,26 @@ func TestOlderContract(t *testing.T) { // TP-09, TP-35
 	golden.Compare(t, filepath.Join("testdata", "older-contract.golden"), difference(lines(before), lines(after)))
 }
 
+// A hosted control plane has no replicas and no rollouts: a topology that was written for another one has its other fields.
+func TestHostedControlPlane(t *testing.T) { // TP-09
+	s := whole()
+	ref := clusterv1.ClusterClassTemplateReference{APIVersion: "controlplane.slipway.dev/v1alpha1", Kind: "HostedControlPlaneTemplate", Name: "plane"}
+	template := classTemplate("HostedControlPlaneTemplate", "plane", map[string]any{"flags": map[string]any{"audit": "on"}})
+	template.SetAPIVersion(ref.APIVersion)
+	s.Class.Spec.ControlPlane.TemplateRef, s.Templates[ref] = ref, template
+	s.Class.Spec.ControlPlane.MachineInfrastructure = clusterv1.ControlPlaneClassMachineInfrastructureTemplate{}
+	s.Class.Spec.ControlPlane.HealthCheck = clusterv1.ControlPlaneClassHealthCheck{}
+	s.Cluster.Spec.Topology.ControlPlane.Replicas, s.Cluster.Spec.Topology.ControlPlane.Rollout.After = new(int32(3)), metav1.Now()
+	got, err := desire(s, target(s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(got.Part(Key{Role: ControlPlane}).Want.Object, "spec")
+	if want := map[string]any{"version": s.Cluster.Spec.Topology.Version, "flags": map[string]any{"audit": "on"}}; !reflect.DeepEqual(spec, want) {
+		t.Errorf("%v, want %v", spec, want)
+	}
+}
+
 // No patch reaches a field that the topology sets.
 func TestProtectedFields(t *testing.T) { // TP-14
 	s := whole()

@@ -364,6 +364,14 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			want: []string{`spec.topology.classRef: Invalid value: "ns/full": ClusterClass does not exist: the topology can be changed once it does`}},
 		"class not reconciled": {change: func(r *request) { r.Class.Generation = 2; r.New.Spec.Topology.Variables = nil },
 			warnings: []string{"the variables of ClusterClass ns/full are not known yet; those of the Cluster are checked and defaulted once they are"}},
+		"replicas of a control plane without nodes": {change: func(r *request) {
+			r.Class.Spec.ControlPlane.TemplateRef = clusterv1.ClusterClassTemplateReference{APIVersion: "controlplane.slipway.dev/v1alpha1", Kind: "HostedControlPlaneTemplate", Name: "p"}
+			r.New.Spec.Topology.ControlPlane.Replicas = new(int32(1))
+		}, warnings: []string{"spec.topology.controlPlane.replicas: the control planes of ClusterClass full have no nodes, so that this has no effect; remove it"}},
+		"they were there": {update: true, change: func(r *request) {
+			r.Class.Spec.ControlPlane.TemplateRef = clusterv1.ClusterClassTemplateReference{APIVersion: "controlplane.slipway.dev/v1alpha1", Kind: "HostedControlPlaneTemplate", Name: "p"}
+			r.New.Spec.Topology.ControlPlane.Replicas, r.Old.Spec.Topology.ControlPlane.Replicas = new(int32(1)), new(int32(1))
+		}},
 		"paused, class not reconciled": {change: func(r *request) {
 			r.Class.Generation, r.New.Spec.Topology.Variables, r.New.Spec.Paused = 2, nil, new(true)
 		}},

@@ -6,11 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
@@ -103,6 +105,10 @@ func ValidateTopology(r TopologyRequest) Verdict {
 		r.rebase(&v, path.Child("classRef"))
 	}
 	v.refuse(validateWithClass(r.New.Spec.Topology, r.Class, path)...)
+	if n := r.New.Spec.Topology.ControlPlane.Replicas; n != nil && topology.WithoutNodes(r.Class.Spec.ControlPlane.TemplateRef) &&
+		(r.Old == nil || !equality.Semantic.DeepEqual(n, r.Old.Spec.Topology.ControlPlane.Replicas)) {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s: the control planes of ClusterClass %s have no nodes, so that this has no effect; remove it", path.Child("controlPlane", "replicas"), r.Class.Name))
+	}
 	if !IsReconciled(r.Class) {
 		if !IsPaused(r.New) {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("the variables of ClusterClass %s/%s are not known yet; those of the Cluster are checked and defaulted once they are",

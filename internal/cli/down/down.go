@@ -71,6 +71,9 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		_, err := fmt.Fprintf(e.Err, "Nothing to stop: %s is not a data directory of slipway.\n", dir)
 		return err
 	}
+	if isManager(state) {
+		sayLeft(ctx, e, state.Holder)
+	}
 	if err := stop(ctx, e, dir, state); err != nil {
 		return err
 	}
@@ -93,8 +96,8 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 	return deleteAll(ctx, e, dir, remove)
 }
 
-// isManager reports whether the directory is held by a manager of another cluster.
-func isManager(state datadir.State) bool { return state.Held && state.Holder.ManagerOf != "" }
+// isManager reports whether the directory is that of a manager of another cluster: its holder is one, or was the last that held it.
+func isManager(state datadir.State) bool { return state.Holder.ManagerOf != "" }
 
 // stop is safe to repeat: the next slipway process can take the directory when
 // it returns.

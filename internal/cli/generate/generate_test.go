@@ -134,6 +134,28 @@ func TestClusterFromARelease(t *testing.T) {
 }
 
 // CX-05: a template from the standard input, a file and a server; the number of machines.
+// A number that the template does not read is told, for templates of this build with the flavor that reads it; others are silent.
+func TestNumbersWithoutEffect(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of this build": {[]string{"-i", "local", "--control-plane-machine-count", "3"}, "Warning: --control-plane-machine-count has no effect: the template does not read CONTROL_PLANE_MACHINE_COUNT; its control plane has no Machines, that of flavor kubeadm has\n"},
+		"read":          {[]string{"-i", "local", "--flavor", "kubeadm", "--control-plane-machine-count", "3", "--worker-machine-count", "2"}, ""},
+		"of others":     {[]string{"-i", "test:v1.0.0", "--worker-machine-count", "2"}, "Warning: --worker-machine-count has no effect: the template does not read WORKER_MACHINE_COUNT\n"},
+		"not given":     {[]string{"-i", "test:v1.0.0"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := w.run(t, "", append([]string{"cluster", "demo", "-n", "team", "--kubernetes-version", "v1.36.3"}, tc.args...)...)
+			wants(t, out, err, "name: demo")
+			if got := strings.Contains(out, "Warning:"); got != (tc.want != "") || !strings.Contains(out, tc.want) {
+				t.Errorf("want %q in\n%s", tc.want, out)
+			}
+		})
+	}
+}
+
 func TestClusterFromAnAddress(t *testing.T) {
 	w := newWorld(t)
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${CLUSTER_NAME}\"}\ndata: {machines: \"${CONTROL_PLANE_MACHINE_COUNT}/${WORKER_MACHINE_COUNT}\"}\n"

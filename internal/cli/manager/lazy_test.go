@@ -65,3 +65,16 @@ func TestLazy(t *testing.T) {
 		t.Errorf("attributes of a logger that says nothing were written down %d times", written)
 	}
 }
+
+// Lines that controller-runtime writes for each controller are those of -v 2.
+func TestDetailedLines(t *testing.T) {
+	for level, want := range map[slog.Level]bool{0: false, -1: false, -2: true} {
+		var out bytes.Buffer
+		l := logr.FromSlogHandler(lazy{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
+		l.Info("Starting workers")
+		l.Info("ready")
+		if got := bytes.Contains(out.Bytes(), []byte("Starting workers")); got != want || !bytes.Contains(out.Bytes(), []byte("msg=ready")) {
+			t.Errorf("level %d: %s", level, out.String())
+		}
+	}
+}

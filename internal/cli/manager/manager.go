@@ -151,10 +151,13 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPorts(ctx, cfg); err != nil {
+	if err := o.checkDirectory(e); err != nil {
 		return err
 	}
 	if err := checkRival(ctx, cfg); err != nil {
+		return err
+	}
+	if err := checkPorts(ctx, cfg); err != nil {
 		return err
 	}
 	dir, err := o.open(e, cfg.REST.Host)
@@ -257,6 +260,19 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 	}}, nil
 }
 
+// checkDirectory refuses a data directory that is held, before anything is asked of the management cluster.
+func (o *options) checkDirectory(e env.Env) error {
+	dir, err := e.DataDir(o.dataDir)
+	if err != nil {
+		return err
+	}
+	state, err := datadir.Inspect(dir)
+	if err != nil || !state.Held {
+		return err
+	}
+	return datadir.Held(dir, state.Holder)
+}
+
 // open takes the data directory, which no other manager may use at the same time.
 func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
 	dir, err := e.DataDir(o.dataDir)
@@ -267,5 +283,6 @@ func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
-	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(), ManagerOf: server, Command: o.command(e)})
+	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
+		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context})
 }

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"cmp"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -22,6 +24,19 @@ func (o *options) command(e env.Env) string {
 		words = append(words, quoted("--"+f.Name+"="+value))
 	}
 	return strings.Join(words, " ")
+}
+
+// kubeconfigFile is the absolute path of the kubeconfig; empty: there is none, or there are several.
+func (o *options) kubeconfigFile(e env.Env) string {
+	path := cmp.Or(o.kubeconfig, e.Getenv("KUBECONFIG"))
+	if path == "" || o.kubeconfig == "" && len(filepath.SplitList(path)) > 1 {
+		return ""
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	return absolute
 }
 
 // plain is what a shell takes as it is.

@@ -62,7 +62,7 @@ func TestRival(t *testing.T) {
 		"it has ended":            {&silent, local(), false},
 		"another program":         {&otherProgram, local(), false},
 		"behind a Service":        {nil, local(), false},
-		"its own, of before":      {&answers, same, false},
+		"at the same port":        {&answers, same, true},
 		"it runs other providers": {&answers, local(providerset.Core), false},
 	} {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}

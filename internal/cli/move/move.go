@@ -223,6 +223,9 @@ func (o *options) files(ctx context.Context, e env.Env, c client.Client, options
 	if err != nil {
 		return err
 	}
+	if o.fromDir != "" && !o.dryRun && done.Created > 0 {
+		_, _ = fmt.Fprintln(e.Err, "Where the objects came from they are not paused: what runs there and here has two managers until one of them is stopped.")
+	}
 	return o.format.Print(e.Out, done, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, done)
 		return err

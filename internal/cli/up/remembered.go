@@ -1,10 +1,13 @@
 package up
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +71,20 @@ func defaultOf(f *pflag.Flag) string {
 		return ""
 	}
 	return f.DefValue
+}
+
+// refuseManagers refuses the directory of a "slipway manager", which would get a management cluster of its own beside what the other one
+// has on this host.
+func refuseManagers(dir datadir.Dir) error {
+	state, err := datadir.Inspect(dir)
+	if err != nil || state.Holder.ManagerOf == "" {
+		return err
+	}
+	if _, err := os.Stat(dir.Etcd()); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return fault.New(fault.Invalid, "ManagersDirectory", "data directory %s is that of a manager of %s; choose another --data-dir, or start that manager: %s",
+		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"))
 }
 
 // startTime is how long a start may take that another command began, and startPoll how often it is looked at.

@@ -164,6 +164,29 @@ func TestAwaitOther(t *testing.T) {
 	})
 }
 
+// The directory of a manager does not become a management cluster; one that was a management cluster before stays one.
+func TestRefuseManagers(t *testing.T) {
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1:6443", Command: "slipway manager --kubeconfig=k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := refuseManagers(h.Dir); fault.KindOf(err) != fault.Invalid || !strings.HasSuffix(err.Error(), "is that of a manager of https://192.0.2.1:6443; choose another --data-dir, or start that manager: slipway manager --kubeconfig=k") {
+		t.Errorf("%v", err)
+	}
+	if err := os.MkdirAll(h.Etcd(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := refuseManagers(h.Dir); err != nil {
+		t.Error(err)
+	}
+	if err := refuseManagers(datadir.Dir(filepath.Join(t.TempDir(), "new"))); err != nil {
+		t.Error(err)
+	}
+}
+
 type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }

@@ -80,6 +80,9 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	if err != nil {
 		return err
 	}
+	if err := refuseManagers(dir); err != nil {
+		return err
+	}
 	if f.detach {
 		if done, err := runsAlready(e, dir, set); done || err != nil {
 			return err

@@ -107,7 +107,7 @@ func unreachable(u *url.URL, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fault.New(fault.Unreachable, ReasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again", u.Host, err).From(err)
+	return fault.New(fault.Unreachable, ReasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again. Without a network, a folder with the files of the release can be the url of the provider in the configuration file", u.Host, err).From(err)
 }
 
 // checkStatus makes a fault of every answer that is not the file.

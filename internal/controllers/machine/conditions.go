@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/controllers/machine/nodestate"
 	"github.com/slipwayhq/slipway/internal/drain"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -125,59 +125,18 @@ func (j judged) nodeReady() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
-	c := nodeCondition(j.Node.Item, corev1.NodeReady)
-	switch {
-	case c == nil:
-		return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "Node.Ready: Condition not yet reported")
-	case c.Status == corev1.ConditionTrue:
-		return condition.True(clusterv1.MachineNodeReadyReason)
-	case c.Status == corev1.ConditionFalse:
-		return condition.False(clusterv1.MachineNodeNotReadyReason, "* Node.Ready: "+c.Message)
-	}
-	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
+	return nodestate.Ready(j.Node.Item)
 }
 
 func (j judged) nodeHealthy() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
-	var bad, unknown []string
-	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		good := corev1.ConditionFalse
-		if t == corev1.NodeReady {
-			good = corev1.ConditionTrue
-		}
-		c := nodeCondition(j.Node.Item, t)
-		switch {
-		case c == nil:
-			unknown = append(unknown, fmt.Sprintf("* Node.%s: Condition not yet reported", t))
-		case c.Status == good:
-		case c.Status == corev1.ConditionUnknown:
-			unknown = append(unknown, fmt.Sprintf("* Node.%s: %s", t, c.Message))
-		default:
-			bad = append(bad, fmt.Sprintf("* Node.%s: %s", t, c.Message))
-		}
-	}
-	switch {
-	case len(bad) > 0:
-		return condition.False(clusterv1.MachineNodeNotHealthyReason, strings.Join(append(bad, unknown...), "\n"))
-	case len(unknown) > 0:
-		return condition.Unknown(clusterv1.MachineNodeHealthUnknownReason, strings.Join(unknown, "\n"))
-	}
-	return condition.True(clusterv1.MachineNodeHealthyReason)
+	return nodestate.Healthy(j.Node.Item)
 }
 
 func (j judged) before(conditionType string) *metav1.Condition {
 	return condition.Set(j.Machine.Status.Conditions).Get(conditionType)
-}
-
-func nodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == t {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 func (j judged) ready(set condition.Set) condition.Verdict {

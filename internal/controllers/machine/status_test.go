@@ -101,8 +101,10 @@ func TestConditions(t *testing.T) {
 		"infra deleted":  {"MA-07", settled(func(s *Snapshot) { s.Infra = contract.InfraMachineView{} }), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine i has been deleted while it was in use: restore it, or delete Machine m")},
 		"infra goes too": {"MD-14", settled(deleted, noProviders), nil, "InfrastructureReady", condition.False("ObjectDeleted", "FooMachine has been deleted")},
 
-		"Node ready":            {"MA-19", settled(), nil, "NodeReady", condition.True("NodeReady")},
-		"Node not ready":        {"MA-19", settled(nodeSays("Ready", "False", "no network")), nil, "NodeReady", condition.False("NodeNotReady", "* Node.Ready: no network")},
+		"Node ready":     {"MA-19", settled(), nil, "NodeReady", condition.True("NodeReady")},
+		"Node not ready": {"MA-19", settled(nodeSays("Ready", "False", "no network")), nil, "NodeReady", condition.False("NodeNotReady", "* Node.Ready: no network")},
+		"no network of Pods": {"MA-19", settled(nodeSays("Ready", "False", "cni plugin not initialized")), nil, "NodeReady", condition.False("NodeNotReady",
+			"* Node.Ready: cni plugin not initialized; a network for Pods (CNI) has yet to be installed in the workload cluster, as with Slipway's classes by the label slipway.dev/cni: flannel on the Cluster")},
 		"Node unknown":          {"MA-19", settled(nodeSays("Ready", "Unknown", "no heartbeat")), nil, "NodeReady", condition.Unknown("NodeReadyUnknown", "* Node.Ready: no heartbeat")},
 		"Node says nothing":     {"MA-19", settled(func(s *Snapshot) { s.Node.Item.Status.Conditions = nil }), nil, "NodeReady", condition.Unknown("NodeReadyUnknown", "Node.Ready: Condition not yet reported")},
 		"Node healthy":          {"MA-19", settled(), nil, "NodeHealthy", condition.True("NodeHealthy")},

@@ -198,11 +198,19 @@ func (e *stepError) Unwrap() error { return e.err }
 func (e *stepError) brief() string {
 	switch a := e.step.(type) {
 	case Create:
-		return fmt.Sprintf("%s %s cannot be created: %v", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err)
+		return fmt.Sprintf("%s %s cannot be created: %v%s", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err, remedy(e.err))
 	case Apply:
-		return fmt.Sprintf("%s %s cannot be changed: %v", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err)
+		return fmt.Sprintf("%s %s cannot be changed: %v%s", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err, remedy(e.err))
 	}
 	return e.Error()
+}
+
+// remedy is for a control plane of a kind without replicas, in a topology that was written for another one.
+func remedy(err error) string {
+	if strings.Contains(err.Error(), ".spec.replicas: field not declared in schema") {
+		return "; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"
+	}
+	return ""
 }
 
 func (c *Controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {

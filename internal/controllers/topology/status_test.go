@@ -56,6 +56,7 @@ func TestMessageOfAStep(t *testing.T) {
 		says string
 	}{
 		{&stepError{create, refused}, "FooTemplate a cannot be created: .spec.x: field not declared in schema"},
+		{&stepError{create, errors.New(".spec.replicas: field not declared in schema")}, "FooTemplate a cannot be created: .spec.replicas: field not declared in schema; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"},
 		{fmt.Errorf("%s: %w", Workers{}, &stepError{apply, refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
 		{&stepError{Retry{}, refused}, sentence(Retry{}.String()) + ": .spec.x: field not declared in schema"},
 		{&stepError{create, fault.New(fault.Invalid, "AlreadyExists", "FooTemplate a exists: rename it")}, "FooTemplate a exists: rename it"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -190,12 +191,12 @@ func (c *Certificates) takeOver(ctx context.Context) error {
 	}
 	left := c.address
 	left.Sets = nil
-	for _, e := range FindElsewhere(ctx, c.client, c.address) {
-		if e.Answers {
+	for _, p := range Find(ctx, c.client, c.address) {
+		if p.Answers || strings.HasSuffix(c.address.URL, "://"+p.Host) {
 			continue
 		}
-		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", e.Set.Name, "was", e.Host)
-		left.Sets = append(left.Sets, e.Set)
+		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", p.Set.Name, "was", p.Host)
+		left.Sets = append(left.Sets, p.Set)
 	}
 	if len(left.Sets) == 0 {
 		return nil

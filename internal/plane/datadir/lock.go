@@ -24,6 +24,9 @@ type Holder struct {
 	ManagerOf string `json:"managerOf,omitempty"`
 	// Command is how that manager was started. It stays in the lock file when it has ended, with ManagerOf.
 	Command string `json:"command,omitempty"`
+	// Kubeconfig, an absolute path, and Context are how it reaches that API server; empty: it runs in a Pod, or has several files.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
 }
 
 // Lock is a held lock file (an open file description lock: unlike flock, it can

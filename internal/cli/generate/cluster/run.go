@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +55,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 		if o.list {
 			return g.variables(text)
 		}
+		g.warn(text)
 		t, err := template.New(text, g.template())
 		return g.print(t, err)
 	}
@@ -60,13 +63,14 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
+	text, err := release.Text(ctx)
+	if err != nil {
+		return err
+	}
 	if o.list {
-		text, err := release.Text(ctx)
-		if err != nil {
-			return err
-		}
 		return g.variables(text)
 	}
+	g.warn(text)
 	var existing client.Reader
 	if g.cluster != nil {
 		existing = g.cluster.Client
@@ -178,6 +182,29 @@ func (g *generation) lookup() substitution.Lookup {
 			return g.network, true
 		}
 		return value, ok
+	}
+}
+
+// warn tells of numbers that were asked for and that the template does not read.
+func (g *generation) warn(text []byte) {
+	all, err := substitution.Envsubst{}.Variables(text)
+	if err != nil {
+		return // which is told where values are set
+	}
+	for _, flag := range []struct {
+		given                 bool
+		name, variable, other string
+	}{
+		{g.controlPlaneGiven, "control-plane-machine-count", "CONTROL_PLANE_MACHINE_COUNT", "; its control plane has no Machines, that of flavor kubeadm has"},
+		{g.workersGiven, "worker-machine-count", "WORKER_MACHINE_COUNT", ""},
+	} {
+		if !flag.given || slices.ContainsFunc(all, func(v substitution.Variable) bool { return v.Name == flag.variable }) {
+			continue
+		}
+		if !g.builtin {
+			flag.other = ""
+		}
+		_, _ = fmt.Fprintf(g.e.Err, "Warning: --%s has no effect: the template does not read %s%s\n", flag.name, flag.variable, flag.other)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // patience is how long the webhooks of another manager may take to accept a connection.
 const patience = 2 * time.Second
 
-// Elsewhere is where the webhooks of a provider are, when that is not the address that was asked about.
-type Elsewhere struct {
+// Place is where the webhooks of a provider are.
+type Place struct {
 	Set providerset.Set
 	// Host is the host and port that the API server calls.
 	Host string
@@ -26,21 +26,17 @@ type Elsewhere struct {
 	Answers bool
 }
 
-// FindElsewhere returns the providers of an address whose webhooks are at another URL of the management cluster. Those behind a Service
-// are not looked at: they cannot be asked from here. A configuration that cannot be read is none: who writes it meets that again.
-func FindElsewhere(ctx context.Context, c client.Reader, a Address) []Elsewhere {
-	own, err := url.Parse(a.URL)
-	if err != nil {
-		return nil
-	}
-	var out []Elsewhere
+// Find returns where the webhooks of the providers of an address are. Those behind a Service are left out: they cannot be asked from here.
+// A configuration that cannot be read is none: who writes it meets that again.
+func Find(ctx context.Context, c client.Reader, a Address) []Place {
+	var out []Place
 	for _, set := range a.sets() {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		if err := c.Get(ctx, client.ObjectKey{Name: set.Validation()}, config); err != nil {
 			continue
 		}
-		if host, authority := at(config); host != "" && host != own.Host {
-			out = append(out, Elsewhere{Set: set, Host: host, Answers: answers(ctx, host, authority)})
+		if host, authority := at(config); host != "" {
+			out = append(out, Place{Set: set, Host: host, Answers: answers(ctx, host, authority)})
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 
 // PA-02: of managers that share a management cluster the last one that started serves the webhooks. When it has ended, or another
 // program listens at its port, one that still runs finds that out; one that answers keeps them.
-func TestFindElsewhere(t *testing.T) {
+func TestFind(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -39,24 +39,22 @@ func TestFindElsewhere(t *testing.T) {
 	core := sets[slices.IndexFunc(sets, func(s providerset.Set) bool { return s.Name == providerset.Core })]
 	for name, c := range map[string]struct {
 		url  *string
-		own  string
 		sets []providerset.Set
 		want []found
 	}{
-		"answers":                     {url: at(server.Listener.Addr()), own: "https://127.0.0.1:1", want: []found{{server.Listener.Addr().String(), true}}},
-		"ended":                       {url: at(gone.Addr()), own: "https://127.0.0.1:1", want: []found{{gone.Addr().String(), false}}},
-		"another program":             {url: at(plain.Listener.Addr()), own: "https://127.0.0.1:1", want: []found{{plain.Listener.Addr().String(), false}}},
-		"a host without a port":       {url: new("https://127.0.0.1/validate"), own: "https://127.0.0.1:1", want: []found{{"127.0.0.1", false}}},
-		"behind a Service":            {own: "https://127.0.0.1:1"},
-		"its own":                     {url: at(gone.Addr()), own: "https://" + gone.Addr().String()},
-		"of a provider that it lacks": {url: at(gone.Addr()), own: "https://127.0.0.1:1", sets: []providerset.Set{}},
+		"answers":                     {url: at(server.Listener.Addr()), want: []found{{server.Listener.Addr().String(), true}}},
+		"ended":                       {url: at(gone.Addr()), want: []found{{gone.Addr().String(), false}}},
+		"another program":             {url: at(plain.Listener.Addr()), want: []found{{plain.Listener.Addr().String(), false}}},
+		"a host without a port":       {url: new("https://127.0.0.1/validate"), want: []found{{"127.0.0.1", false}}},
+		"behind a Service":            {},
+		"of a provider that it lacks": {url: at(gone.Addr()), sets: []providerset.Set{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}
 			config.Name = core.Validation()
 			var got []found
-			for _, e := range FindElsewhere(t.Context(), fake.NewClientBuilder().WithObjects([]client.Object{config}...).Build(), Address{URL: c.own, Sets: c.sets}) {
+			for _, e := range Find(t.Context(), fake.NewClientBuilder().WithObjects([]client.Object{config}...).Build(), Address{Sets: c.sets}) {
 				if e.Set.Name != providerset.Core {
 					t.Errorf("a provider without a configuration: %s", e.Set.Name)
 				}
