@@ -114,6 +114,9 @@ func (f *Flags) checkContext(loaded clientcmd.ClientConfig) error {
 }
 
 func (f *Flags) unusable(found Found, err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return fault.New(fault.Invalid, ReasonKubeconfig, "%s names no cluster, or is empty: name another one with --kubeconfig", strings.TrimSpace("the kubeconfig "+found.Path)).From(err)
+	}
 	if found.Path == "" {
 		return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig cannot be used: %v; name one with --kubeconfig", err).From(err)
 	}

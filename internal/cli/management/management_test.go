@@ -114,6 +114,10 @@ func TestConnect(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct {
 		reason    string
 		flags     management.Flags
@@ -125,6 +129,7 @@ func TestConnect(t *testing.T) {
 		"flag":                {"-n wins", management.Flags{Kubeconfig: path, Namespace: "mine"}, "mine", ""},
 		"no context":          {"the message lists the contexts", management.Flags{Kubeconfig: path, Context: "none"}, "", "it has: other, slipway"},
 		"no file":             {"the path is what is wrong", management.Flags{Kubeconfig: path + "x"}, "", path + "x cannot be used"},
+		"empty":               {"there is nothing to parse", management.Flags{Kubeconfig: empty}, "", empty + " names no cluster, or is empty"},
 		"broken":              {"the parser's words help", management.Flags{Kubeconfig: broken}, "", "cannot be used"},
 	}
 	for name, tc := range cases {

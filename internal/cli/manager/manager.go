@@ -232,6 +232,9 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 		return access, nil
 	}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s names no cluster, or is empty: name another one", path).From(err)
+	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s cannot be used: %v", path, err).From(err)
 	}
