@@ -120,6 +120,7 @@ func base(e env.Env) *cobra.Command {
 func verbs() []func(env.Env) *cobra.Command {
 	return []func(env.Env) *cobra.Command{
 		alpha.Command,
+		func(env.Env) *cobra.Command { return alpha.Topology() },
 		backup.Command,
 		completion.Command,
 		config.Command,

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube/quickstart"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -213,10 +214,8 @@ func (r *References) remedy(ctx context.Context, name string) string {
 			return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", other, name)
 		}
 	}
-	if strings.HasPrefix(name, "docker") && strings.HasSuffix(name, ".infrastructure.cluster.x-k8s.io") { // of the book's quick start
-		return fmt.Sprintf("install the provider it belongs to (CRD %s), or use the Local kinds, which make the same of containers on this host (docs/clusterctl.md)", name)
-	}
-	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name)
+	_, group, _ := strings.Cut(name, ".")
+	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name) + quickstart.Instead(plural, group)
 }
 
 // once calls do one time for each version of a kind: another version is read from a cache of its own. A nil do is not called.

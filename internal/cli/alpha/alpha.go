@@ -18,8 +18,12 @@ import (
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
-	topology := argument.Removed("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
-	cmd.AddCommand(rollout.Alpha(e), topology)
+	cmd.AddCommand(rollout.Alpha(e), Topology())
 	argument.Group(cmd)
 	return cmd
+}
+
+// Topology answers for what clusterctl had once, below alpha and where it is looked for without.
+func Topology() *cobra.Command {
+	return argument.Removed("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
 }

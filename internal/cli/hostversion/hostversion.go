@@ -20,6 +20,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
+// Newer names the versions of the host that a control plane of a class could be upgraded to; empty: none is known.
+func Newer(dir datadir.Dir, of class.Class, version string) string {
+	if dir == "" || !of.RunsOnHost() {
+		return ""
+	}
+	return newer(releases.Local(dir.Kubernetes()).Versions(), version)
+}
+
+func newer(have []string, version string) string {
+	newer := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return semver.Compare(v, version) <= 0 })
+	if len(newer) == 0 {
+		return "; this host has none that is newer: `slipway versions add` adds one"
+	}
+	return "; this host has " + strings.Join(newer, ", ")
+}
+
 // Lacks says what the host lacks for control planes of a class, and what adds it; empty: nothing, as far as is known. An empty folder is
 // that of another host.
 func Lacks(dir datadir.Dir, of class.Class, version string) string {

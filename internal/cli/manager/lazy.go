@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 )
 
 // lazy is a handler that writes down what its lines have in common when it writes a line. Every pass over an object has a
@@ -21,15 +22,15 @@ func (l lazy) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (l lazy) WithGroup(name string) slog.Handler { return lazy{Handler: l.now().WithGroup(name)} }
 
-// detailed are lines of controller-runtime that are many at each start, and of little use.
-var detailed = map[string]bool{"Starting EventSource": true, "Starting Controller": true, "Starting workers": true}
+// detailed begin lines of libraries that are many at each start, and of little use.
+var detailed = []string{"Starting EventSource", "Starting Controller", "Starting workers", "Adding GroupVersion ", "Skipping API "}
 
 // detail is the level that they are written at, that of -v 2.
 const detail = slog.Level(-2)
 
 // Handle implements slog.Handler.
 func (l lazy) Handle(ctx context.Context, r slog.Record) error {
-	if detailed[r.Message] && !l.Enabled(ctx, detail) {
+	if r.Level == slog.LevelInfo && !l.Enabled(ctx, detail) && slices.ContainsFunc(detailed, func(begin string) bool { return strings.HasPrefix(r.Message, begin) }) {
 		return nil
 	}
 	return l.now().Handle(ctx, r)

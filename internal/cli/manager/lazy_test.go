@@ -72,8 +72,9 @@ func TestDetailedLines(t *testing.T) {
 		var out bytes.Buffer
 		l := logr.FromSlogHandler(lazy{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
 		l.Info("Starting workers")
+		l.Info("Adding GroupVersion v1 to ResourceManager")
 		l.Info("ready")
-		if got := bytes.Contains(out.Bytes(), []byte("Starting workers")); got != want || !bytes.Contains(out.Bytes(), []byte("msg=ready")) {
+		if got := bytes.Contains(out.Bytes(), []byte("Starting workers")); got != want || bytes.Contains(out.Bytes(), []byte("GroupVersion")) != want || !bytes.Contains(out.Bytes(), []byte("msg=ready")) {
 			t.Errorf("level %d: %s", level, out.String())
 		}
 	}

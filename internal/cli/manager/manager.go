@@ -52,6 +52,7 @@ type options struct {
 	logging             logging
 	concurrency         map[string]*int
 	contentionProfiling bool
+	detach              bool
 	nodes               nodes
 	machinery           machinery
 	preflight           preflight
@@ -130,6 +131,8 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.minTLS, "tls-min-version", "VersionTLS12", "oldest TLS version to serve: VersionTLS12 or VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites to serve with TLS 1.2; default: Go's")
 	f.Int32SliceVar(&o.curves, "tls-curve-preferences", nil, "key exchange mechanisms to serve with, as numbers of Go's tls.CurveID; the order has no meaning; default: Go's")
+	f.BoolVarP(&o.detach, "detach", "d", false, "as of \"slipway up\"; a manager does not")
+	_ = f.MarkHidden("detach")
 	o.logging.bind(f)
 	o.nodes.bind(f)
 	o.machinery.bind(f)
@@ -147,9 +150,12 @@ func (o *options) bind(f *pflag.FlagSet) {
 }
 
 func (o *options) run(ctx context.Context, e env.Env) error {
+	if o.detach {
+		return fault.New(fault.Invalid, "Usage", "\"slipway manager\" runs in the foreground, as a service or a Pod has it; a shell has & for that, and \"slipway down --data-dir DIR\" ends it")
+	}
 	cfg, err := o.complete(e)
 	if err != nil {
-		return err
+		return o.withLast(e, err)
 	}
 	if err := o.checkDirectory(e); err != nil {
 		return err
@@ -174,7 +180,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	}
 	ctrl.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
-	return portTaken(manager.Run(ctx, cfg), cfg)
+	return withoutRights(portTaken(manager.Run(ctx, cfg), cfg))
 }
 
 // complete makes the manager's configuration of the flags.
@@ -226,7 +232,7 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 	if path == "" {
 		access, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "NoManagementCluster",
+			return nil, fault.New(fault.Invalid, reasonNoCluster,
 				"no management cluster: give --kubeconfig, or set KUBECONFIG, or run in a Pod").From(err)
 		}
 		return access, nil

@@ -52,17 +52,24 @@ func listening(err error) *net.OpError {
 	return nil
 }
 
-// checkPorts fails where a port that the manager serves at is taken, before it has written anything.
+// checkPorts fails where the manager cannot listen, before it has written anything: the port is taken, or the host is none of this machine.
 func checkPorts(ctx context.Context, cfg manager.Config) error {
-	for _, address := range []string{cfg.Endpoints.Health, cfg.Endpoints.Diagnostics, cfg.Endpoints.Profiler, net.JoinHostPort(cfg.Webhook.Host, strconv.Itoa(cfg.Webhook.Port))} {
-		if _, port, err := net.SplitHostPort(address); err != nil || port == "0" {
+	for _, served := range []struct{ address, flag string }{
+		{cfg.Endpoints.Health, "--health-addr"}, {cfg.Endpoints.Diagnostics, "--diagnostics-address"}, {cfg.Endpoints.Profiler, "--profiler-address"},
+		{net.JoinHostPort(cfg.Webhook.Host, strconv.Itoa(cfg.Webhook.Port)), "--webhook-host"},
+	} {
+		host, port, err := net.SplitHostPort(served.address)
+		if err != nil || port == "0" {
 			continue // it serves none there, or the manager says what is wrong with it
 		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if errors.Is(err, syscall.EADDRINUSE) {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", served.address)
+		var unknown *net.DNSError
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
 			return portTaken(err, cfg)
-		}
-		if err == nil {
+		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown):
+			return fault.New(fault.Invalid, "NotThisMachine", "%s: %s is no address of this machine, so that nothing can listen there; name one that it has, such as 127.0.0.1", served.flag, host).From(err)
+		case err == nil:
 			_ = l.Close()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
@@ -38,6 +39,12 @@ func TestPortTaken(t *testing.T) {
 	}
 	if err := checkPorts(t.Context(), manager.Config{Endpoints: manager.Endpoints{Health: "127.0.0.1:0", Diagnostics: "nonsense"}}); err != nil {
 		t.Errorf("ports that are free: %v", err)
+	}
+	for _, host := range []string{"192.0.2.1", "host.invalid"} {
+		err := checkPorts(t.Context(), manager.Config{Webhook: manager.Webhook{Host: host, Port: 9443}, Endpoints: manager.Endpoints{Health: "0"}})
+		if fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "--webhook-host: "+host+" is no address of this machine") {
+			t.Errorf("%s: %v", host, err)
+		}
 	}
 	joined := utilerrors.NewAggregate([]error{taken, errors.New("failed waiting for all runnables to end")})
 	if got := portTaken(joined, manager.Config{Endpoints: manager.Endpoints{Diagnostics: ":" + port}}); !strings.Contains(got.Error(), "--diagnostics-address") || strings.Contains(got.Error(), "runnables") {

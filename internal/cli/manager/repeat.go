@@ -6,9 +6,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
+
+// reasonNoCluster says that no management cluster was named.
+const reasonNoCluster = "NoManagementCluster"
 
 // command is the command line with which this manager starts again, for a shell.
 func (o *options) command(e env.Env) string {
@@ -24,6 +30,31 @@ func (o *options) command(e env.Env) string {
 		words = append(words, quoted("--"+f.Name+"="+value))
 	}
 	return strings.Join(words, " ")
+}
+
+// withLast adds to what is missing on the command line how the last manager of the same data directory was started.
+func (o *options) withLast(e env.Env, err error) error {
+	known := fault.As(err)
+	if known == nil || known.Reason != reasonNoCluster || o.dataDir == "" {
+		return err
+	}
+	dir, dirErr := e.DataDir(o.dataDir)
+	if dirErr != nil {
+		return err
+	}
+	state, stateErr := datadir.Inspect(dir)
+	if stateErr != nil || state.Holder.Command == "" {
+		return err
+	}
+	return fault.New(fault.Invalid, reasonNoCluster, "%s; the last manager of %s was started with: %s", known.Message, dir, state.Holder.Command)
+}
+
+// withoutRights says where the rights of a manager are, to who may not do what it does.
+func withoutRights(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fault.New(fault.Invalid, "Forbidden", "%v; \"slipway manager --print-roles\" prints the rights that it needs, for an administrator to apply", err).From(err)
 }
 
 // kubeconfigFile is the absolute path of the kubeconfig; empty: there is none, or there are several.

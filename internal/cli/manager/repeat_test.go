@@ -1,12 +1,19 @@
 package manager
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // What status and down show starts the manager again as it was.
@@ -36,5 +43,37 @@ func TestCommandToRepeat(t *testing.T) {
 				t.Errorf("%s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Who starts it again without its flags hears what they were; who lacks rights hears where they are.
+func TestHints(t *testing.T) {
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: 1, ManagerOf: "https://192.0.2.1", Command: "slipway manager --kubeconfig=k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := env.Env{Getenv: func(string) string { return "" }}
+	missing := fault.New(fault.Invalid, reasonNoCluster, "no management cluster")
+	if got := (&options{dataDir: string(h.Dir)}).withLast(e, missing); !strings.HasSuffix(got.Error(), "was started with: slipway manager --kubeconfig=k") {
+		t.Errorf("%v", got)
+	}
+	other := errors.New("other")
+	for _, o := range []*options{{}, {dataDir: t.TempDir()}} {
+		if got := o.withLast(e, missing); got != error(missing) {
+			t.Errorf("%v", got)
+		}
+	}
+	if got := (&options{dataDir: string(h.Dir)}).withLast(e, other); got != other {
+		t.Errorf("%v", got)
+	}
+	forbidden := fmt.Errorf("installing: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", other))
+	if got := withoutRights(forbidden); fault.KindOf(got) != fault.Invalid || !strings.Contains(got.Error(), "--print-roles") {
+		t.Errorf("%v", got)
+	}
+	if got := withoutRights(other); got != other {
+		t.Errorf("%v", got)
 	}
 }

@@ -43,7 +43,7 @@ func Alpha(e env.Env) *cobra.Command {
 		Use:   "rollout",
 		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
 	}
-	cmd.AddCommand(append(changes(e), undo())...)
+	cmd.AddCommand(append(changes(e), undo(), argument.Removed("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
 	argument.Group(cmd)
 	return cmd
 }

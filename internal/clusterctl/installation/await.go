@@ -3,11 +3,13 @@ package installation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +61,25 @@ func (r Runner) accept(ctx context.Context, w *kube.Writer, s Step) error {
 		}
 		return fmt.Sprintf("%s cannot be created: %v", s.Object.GetKind(), err), nil
 	})
+}
+
+// checkNodes fails before anything is written where Deployments are to be waited for in a cluster without any Node.
+func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
+	i := slices.IndexFunc(steps, func(s Step) bool { return s.Verb == Await })
+	if i < 0 {
+		return nil
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.Client.List(ctx, nodes, client.Limit(1)); apierrors.IsForbidden(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if len(nodes.Items) > 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, ReasonNoNode,
+		"Deployment %s has no Node to run on, because this cluster has none, so that it would never become available: nothing was changed. `slipway up --node` adds one to an embedded management cluster; without --wait-providers nothing waits for it", steps[i].Object.GetName())
 }
 
 // unavailable says why a Deployment is not available; empty: it is.

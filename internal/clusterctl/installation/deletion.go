@@ -53,7 +53,7 @@ func Named(named map[provider.Type][]string, all bool, installed []inventory.Pro
 				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Current() != ref.Version
 			})
 			if len(found) == 0 {
-				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; there are: %s. What its deletion kept goes with \"kubectl delete crd -l cluster.x-k8s.io/provider=%s\" and \"kubectl delete namespace\"",
+				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; there are: %s. What its deletion kept goes with \"kubectl delete crd -l cluster.x-k8s.io/provider=%s\" and \"kubectl delete namespace NAMESPACE\"",
 					t.Label(ref.String()), listed(installed), t.Label(ref.Name))
 			}
 			out = append(out, found...)

@@ -57,6 +57,9 @@ func (r Runner) Run(ctx context.Context, p Plan) error {
 	}
 	w := kube.NewWriter(r.Client, Manager)
 	waits := time.Duration(0)
+	if err := r.checkNodes(ctx, p.Steps); err != nil {
+		return err
+	}
 	for n, s := range p.Steps {
 		r.show(p.Steps, n)
 		err := r.retry(ctx, func() error { return r.step(ctx, w, s, &waits) })

@@ -4,9 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 type recorded struct{ steps []progress.Step }
@@ -24,5 +28,26 @@ func TestShow(t *testing.T) {
 	want := []progress.Step{{Name: "goes", Done: true, Ends: "its objects are gone"}, {Name: "comes", Done: true, Ends: "its objects are there"}}
 	if diff := cmp.Diff(want, seen.steps); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Where there is no Node, nothing is begun that would be waited for in vain.
+func TestCheckNodes(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "d", "namespace": "n"}}}
+	apply, await := Step{Verb: Apply, Object: object}, Step{Verb: Await, Object: object}
+	empty, full := fake.NewClientBuilder(), fake.NewClientBuilder().WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
+	for name, tc := range map[string]struct {
+		cluster *fake.ClientBuilder
+		steps   []Step
+		refused bool
+	}{
+		"waits, no Node":   {empty, []Step{apply, await}, true},
+		"waits, a Node":    {full, []Step{apply, await}, false},
+		"waits for nobody": {empty, []Step{apply}, false},
+	} {
+		err := Runner{Client: tc.cluster.Build()}.checkNodes(t.Context(), tc.steps)
+		if known := fault.As(err); (known != nil && known.Reason == ReasonNoNode && known.Kind == fault.Invalid) != tc.refused || (err != nil) != tc.refused {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -101,6 +101,9 @@ func find(name string, kinds []Kind) (Kind, error) {
 			}
 		}
 	}
+	if strings.Contains(name, "-") { // no kind has one: it is a name
+		return "", fault.New(fault.Invalid, ReasonResource, "the kind of %q is missing: write KIND/%s; the kinds are: %s", name, name, list(kinds))
+	}
 	return "", fault.New(fault.Invalid, ReasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))
 }
 

@@ -132,9 +132,19 @@ func (s State) String() string {
 	return waiting + fmt.Sprintf("%d of %d updated machines are available...", s.Available, s.Desired) + s.because()
 }
 
+// reasonLength is how much of the reason a line holds, in characters; "slipway describe" has all.
+const reasonLength = 300
+
+func shortened(text string) string {
+	if letters := []rune(text); len(letters) > reasonLength {
+		return string(letters[:reasonLength-1]) + "…"
+	}
+	return text
+}
+
 func (s State) because() string {
 	if s.Reason == "" {
 		return ""
 	}
-	return " (" + s.Reason + ")"
+	return " (" + shortened(s.Reason) + ")"
 }

@@ -81,6 +81,36 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
+// Redirect has the objects of the CRDs of some providers converted at another address, and changes nothing else of them: they may be
+// those of a newer version. The hash is removed, so that who installs them next writes them.
+func Redirect(ctx context.Context, c client.Client, opts Options) error {
+	list, err := Of(opts)
+	if err != nil {
+		return err
+	}
+	if list, err = wanted(ctx, c, list, opts); err != nil {
+		return err
+	}
+	w := kube.NewWriter(c, writerName)
+	for _, crd := range list {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading CRD %s: %w", crd.Name, err)
+		}
+		if live.Spec.Conversion == nil || live.Spec.Conversion.Webhook == nil {
+			continue
+		}
+		err := w.Patch(ctx, live, func(o client.Object) {
+			o.(*apiextensionsv1.CustomResourceDefinition).Spec.Conversion.Webhook.ClientConfig = opts.ConversionWebhook.DeepCopy()
+			delete(o.GetAnnotations(), hashAnnotation)
+		})
+		if err != nil {
+			return fmt.Errorf("redirecting the conversion of CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
 // wanted returns those of the CRDs, each of a provider that runs, without those that another implementation keeps.
 func wanted(
 	ctx context.Context, c client.Client, list []*apiextensionsv1.CustomResourceDefinition, opts Options,

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -88,5 +89,43 @@ func TestCRDsOfSets(t *testing.T) {
 	}
 	if diff := cmp.Diff(providerset.CRDs(sets), names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Who takes the conversion over from a manager that ended leaves the schemas as they are, and who installs the CRDs next writes them.
+func TestRedirect(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	crd := func(name string, webhook bool) *apiextensionsv1.CustomResourceDefinition {
+		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hashAnnotation: "of a newer version", "a": "b"}}}
+		o.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta9", Served: true}}
+		o.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		if webhook {
+			o.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert")}, ConversionReviewVersions: []string{"v1"}}}
+		}
+		return o
+	}
+	const moved, plain, other = "clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "kubeadmconfigs.bootstrap.cluster.x-k8s.io"
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(crd(moved, true), crd(plain, false), crd(other, true)).Build()
+	sets := slices.DeleteFunc(providerset.All(), func(s providerset.Set) bool { return s.Name != providerset.Core })
+	to := &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:2/convert"), CABundle: []byte("ca")}
+	if err := Redirect(t.Context(), c, Options{ConversionWebhook: to, Sets: sets}); err != nil {
+		t.Fatal(err)
+	}
+	for name, changed := range map[string]bool{moved: true, plain: false, other: false} {
+		want, got := crd(name, name != plain), &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, got); err != nil {
+			t.Fatal(err)
+		}
+		if changed {
+			want.Spec.Conversion.Webhook.ClientConfig = to
+			delete(want.Annotations, hashAnnotation)
+		}
+		if diff := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Annotations, got.Annotations); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
@@ -184,7 +185,7 @@ func (c *Certificates) Start(ctx context.Context) error {
 }
 
 // takeOver points the webhooks at this manager where those of another one do not answer: it has ended, and every write that they look
-// at fails. While that one answers they stay with it.
+// at fails. While that one answers they stay with it. CRDs keep their schemas, which may be those of a newer version.
 func (c *Certificates) takeOver(ctx context.Context) error {
 	if c.address.URL == "" {
 		return nil
@@ -201,7 +202,10 @@ func (c *Certificates) takeOver(ctx context.Context) error {
 	if len(left.Sets) == 0 {
 		return nil
 	}
-	return Install(ctx, c.client, left, c.CA())
+	if err := crds.Redirect(ctx, c.client, crds.Options{ConversionWebhook: left.conversionClient(c.CA()), Sets: left.Sets}); err != nil {
+		return err
+	}
+	return Configure(ctx, c.client, left, c.CA())
 }
 
 // look reads or renews the certificate. New authorities are trusted before anything is served with them.

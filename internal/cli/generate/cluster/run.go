@@ -67,15 +67,15 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	if o.list {
-		return g.variables(text)
-	}
-	g.warn(text)
 	var existing client.Reader
 	if g.cluster != nil {
 		existing = g.cluster.Client
 		g.choose(ctx)
 	}
+	if o.list {
+		return g.variables(text)
+	}
+	g.warn(text)
 	t, err := release.Template(ctx, existing, g.template())
 	return g.print(t, err)
 }
@@ -212,6 +212,11 @@ func (g *generation) variables(text []byte) error {
 	variables, err := substitution.Envsubst{}.Variables(text)
 	if err != nil {
 		return err
+	}
+	for i := range variables {
+		if variables[i].Name == template.BuiltinNetwork && g.network != "" {
+			variables[i].Default = &g.network
+		}
 	}
 	return source.List(g.e.Out, variables)
 }

@@ -69,13 +69,10 @@ type flags struct {
 }
 
 func (f *flags) check() error {
-	switch {
-	case f.to == "":
-		return usage("--to VERSION is missing, for example --to v1.37.2")
-	case f.timeout < 0:
+	if f.timeout < 0 {
 		return usage("--wait-timeout cannot be negative; 0 does not wait")
 	}
-	if !strings.HasPrefix(f.to, "v") {
+	if f.to != "" && !strings.HasPrefix(f.to, "v") {
 		f.to = "v" + f.to
 	}
 	return nil
@@ -93,6 +90,10 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	used, err := classOf(ctx, c, found)
 	if err != nil {
 		return err
+	}
+	if f.to == "" {
+		now := found.Cluster.Spec.Topology.Version
+		return usage(fmt.Sprintf("--to VERSION is missing; cluster %s has %s%s", name, now, hostversion.Newer(datadir.Dir(c.DataDir), used, now)))
 	}
 	plan, err := upgrade.Of(found, used.ClusterClass, f.to)
 	if err != nil {
