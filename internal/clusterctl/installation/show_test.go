@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
@@ -35,9 +36,9 @@ func TestShow(t *testing.T) {
 func TestCheckNodes(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "d", "namespace": "n"}}}
 	apply, await := Step{Verb: Apply, Object: object}, Step{Verb: Await, Object: object}
-	empty, full := fake.NewClientBuilder(), fake.NewClientBuilder().WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
+	empty, full := fake.NewClientBuilder().Build(), fake.NewClientBuilder().WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Build()
 	for name, tc := range map[string]struct {
-		cluster *fake.ClientBuilder
+		cluster client.Client
 		steps   []Step
 		refused bool
 	}{
@@ -45,7 +46,7 @@ func TestCheckNodes(t *testing.T) {
 		"waits, a Node":    {full, []Step{apply, await}, false},
 		"waits for nobody": {empty, []Step{apply}, false},
 	} {
-		err := Runner{Client: tc.cluster.Build()}.checkNodes(t.Context(), tc.steps)
+		err := Runner{Client: tc.cluster}.checkNodes(t.Context(), tc.steps)
 		if known := fault.As(err); (known != nil && known.Reason == ReasonNoNode && known.Kind == fault.Invalid) != tc.refused || (err != nil) != tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
