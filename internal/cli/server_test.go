@@ -338,7 +338,7 @@ func (u user) rollout(t *testing.T) {
 
 // CX-08
 func (u user) getKubeconfig(t *testing.T) {
-	u.run(t.Context(), "get", "kubeconfig", "demo").wants(t, cli.ExitNotFound, "`slipway describe cluster demo -n default` shows how far it is")
+	u.run(t.Context(), "get", "kubeconfig", "demo").wants(t, cli.ExitNotFound, "`slipway describe cluster demo -n default --kubeconfig ", "` shows how far it is")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo-kubeconfig"},
 		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": []byte("apiVersion: v1\nkind: Config\n")}}
 	if err := u.client.Create(t.Context(), secret); err != nil {

@@ -72,7 +72,9 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		return err
 	}
 	if isManager(state) {
-		sayLeft(ctx, e, state.Holder)
+		if err := f.checkLeft(ctx, e, dir, state); err != nil {
+			return err
+		}
 	}
 	if err := stop(ctx, e, dir, state); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
@@ -24,32 +25,46 @@ const (
 	leftShown = 6
 )
 
-// sayLeft names what a manager leaves in its cluster: objects with finalizers, which no one deletes until a manager runs again. What cannot
-// be read is not said.
-func sayLeft(ctx context.Context, e env.Env, of datadir.Holder) {
+// checkLeft names what a manager leaves in its cluster: objects with finalizers, which no one deletes until a manager runs again. Its
+// data, which may be that of their nodes and control planes, is not deleted while it still could delete them. What cannot be read is not
+// said.
+func (f flags) checkLeft(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
+	names := left(ctx, e, state.Holder)
+	if names == "" {
+		return nil
+	}
+	if f.delete && state.Held {
+		return fault.New(fault.Invalid, "ObjectsLeft", "in the management cluster of %s are still %s: delete them first, while the manager runs; or stop it without --delete, then with it, and they stay there with their finalizers", state.Holder.ManagerOf, names)
+	}
+	text := fmt.Sprintf("In the management cluster are still %s: their finalizers keep them until a manager runs.", names)
+	if !f.delete {
+		text += " To give it up, start it again and delete them while it runs."
+	}
+	_, err := fmt.Fprintln(e.Err, text)
+	return err
+}
+
+// left names what is there; empty: nothing, as far as is known.
+func left(ctx context.Context, e env.Env, of datadir.Holder) string {
 	if of.Kubeconfig == "" {
-		return
+		return ""
 	}
 	flags := management.Flags{Kubeconfig: of.Kubeconfig, Context: of.Context}
 	c, err := flags.Connect(e)
 	if err != nil {
-		return
+		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, leftPatience)
 	defer cancel()
-	names := left(ctx, c.Client)
-	if len(names) == 0 {
-		return
-	}
-	more := ""
+	names := finalized(ctx, c.Client)
 	if n := len(names) - leftShown; n > 0 {
-		names, more = names[:leftShown], fmt.Sprintf(" and %d more", n)
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n)
 	}
-	_, _ = fmt.Fprintf(e.Err, "In the management cluster are still %s%s: their finalizers keep them until a manager runs. To give it up, delete them while it runs.\n", strings.Join(names, ", "), more)
+	return strings.Join(names, ", ")
 }
 
-// left are the objects of providers that have finalizers and belong to no other object.
-func left(ctx context.Context, c client.Client) []string {
+// finalized are the objects of providers that have finalizers and belong to no other object.
+func finalized(ctx context.Context, c client.Client) []string {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	if err := c.List(ctx, crds, client.HasLabels{provider.ComponentLabel}); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -26,7 +27,10 @@ func TestLeft(t *testing.T) {
 	c := server.Client(t, scheme)
 	say := func(kubeconfig string) string {
 		var said bytes.Buffer
-		sayLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.Holder{Kubeconfig: kubeconfig})
+		err := flags{}.checkLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, "d", datadir.State{Holder: datadir.Holder{Kubeconfig: kubeconfig}})
+		if err != nil {
+			t.Error(err)
+		}
 		return said.String()
 	}
 	if got := say(server.Kubeconfig); got != "" {
@@ -55,6 +59,11 @@ func TestLeft(t *testing.T) {
 	}
 	if got, want := say(server.Kubeconfig), "are still Cluster default/loc, ClusterResourceSet default/flannel: their finalizers"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
+	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, "d", held)
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "Cluster default/loc, ClusterResourceSet default/flannel: delete them first") {
+		t.Errorf("its data goes while it runs: %v", err)
 	}
 	if got := say("/nowhere/kubeconfig") + say(""); got != "" {
 		t.Errorf("a cluster that cannot be asked: %q", got)

@@ -48,7 +48,7 @@ func text(w io.Writer, r shown, now time.Time) error {
 // idle says what there is to know of an object with which nothing is done. A Cluster is what the objects beneath it are.
 func idle(r shown) string {
 	if r.Kind == clusterv1.ClusterKind {
-		return fmt.Sprintf("The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster %s -n %s%s", r.Name, r.Namespace, r.again)
+		return fmt.Sprintf("The controller that reconciled it last waits for nothing. What its topology and the objects beneath it wait for: slipway describe cluster %s -n %s%s", r.Name, r.Namespace, r.again)
 	}
 	return "There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)"
 }

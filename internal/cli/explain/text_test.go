@@ -36,7 +36,7 @@ There was nothing to do and nothing to wait for. (Of an object that is paused th
 `},
 		"idle Cluster": {plans.Record{Kind: "Cluster", Namespace: "team", Name: "demo", Time: at}, `Cluster team/demo, reconciled 12s ago
 
-The Cluster itself waits for nothing. What the objects beneath it wait for: slipway describe cluster demo -n team
+The controller that reconciled it last waits for nothing. What its topology and the objects beneath it wait for: slipway describe cluster demo -n team
 `},
 		"full": {full, `Machine ns/m, reconciled 12s ago
 

@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -74,6 +75,13 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 		return nil, f.unusable(found, err)
 	}
 	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, Again: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
+}
+
+// SayWhere tells who is about to write that KUBECONFIG names another management cluster than the one that is used.
+func (c *Connection) SayWhere(e env.Env) {
+	if c.overlooked {
+		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
+	}
 }
 
 func newClient(cfg *rest.Config) (client.WithWatch, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 // Reasons of the faults of this package.
@@ -90,11 +91,23 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
 	}
+	if path := ofManager(dir); path != "" && f.DataDir != "" {
+		return Found{Path: path}, nil
+	}
 	if f.DataDir != "" || !usual(e) {
 		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,
 			"no management cluster has been started in %s; \"%s\" starts it", dir, f.Up())
 	}
 	return Found{}, nil
+}
+
+// ofManager is the kubeconfig with which a "slipway manager" runs that holds the directory; empty: none does, or it has no single file.
+func ofManager(dir datadir.Dir) string {
+	state, err := datadir.Inspect(dir)
+	if err != nil || !state.Held || state.Holder.ManagerOf == "" {
+		return ""
+	}
+	return state.Holder.Kubeconfig
 }
 
 // named is what KUBECONFIG names; empty: nothing.

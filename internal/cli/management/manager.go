@@ -12,10 +12,13 @@ import (
 
 // NoManager says that no manager answers for the clusters of the management cluster; empty: one does, or that cannot be told. The webhooks
 // of Clusters are in the manager: the API server is asked to create another Cluster like this one, as a dry run. They are not called
-// for a change that no rule is about.
+// for a change that no rule is about. Without a name it is asked for a Cluster of the namespace.
 func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string {
 	like := &clusterv1.Cluster{}
-	if err := c.Client.Get(ctx, key, like); err != nil {
+	switch err := c.Client.Get(ctx, key, like); {
+	case key.Name == "": // nothing is asked about one Cluster
+		like.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.slipway.dev", Kind: "HostedControlPlane", Name: "probe"}
+	case err != nil:
 		return ""
 	}
 	another := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, GenerateName: "probe-"}, Spec: like.Spec}

@@ -49,6 +49,9 @@ func (f *Change) Run(e env.Env, run func(ctx context.Context, e env.Env, c *mana
 		if err != nil {
 			return err
 		}
+		if !f.DryRun {
+			c.SayWhere(e)
+		}
 		return c.Explain(run(cmd.Context(), e, c))
 	}
 }

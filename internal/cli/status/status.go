@@ -11,7 +11,6 @@ package status
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,17 +115,19 @@ func Command(e env.Env) *cobra.Command {
 			s.Simulated = simulated(cmd.Context(), e, dataDir)
 		}
 		start := "slipway up -d"
-		if _, err := os.Stat(dir.Etcd()); s.State == Stopped && errors.Is(err, os.ErrNotExist) {
-			start = "slipway manager, with the flags that it had" // there is no management cluster in it
-			if state, err := datadir.Inspect(dir); err == nil && state.Holder.Command != "" {
-				start = state.Holder.Command
-			}
+		if state, err := datadir.Inspect(dir); err == nil && s.State == Stopped && state.Holder.ManagerOf != "" && !exists(dir.Etcd()) {
+			start = cmp.Or(state.Holder.Command, "slipway manager, with the flags that it had")
 		} else if usual, err := e.DataDir(""); err != nil || usual != dir {
 			start += " --data-dir " + string(dir)
 		}
 		return format.Print(e.Out, s, func(w io.Writer) error { return text(w, s, start, e.Now()) })
 	}
 	return cmd
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Collect reads the status of a data directory.
@@ -193,7 +194,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Version", "slipway "+m.Version)
 		row("  Works for", m.ManagerOf)
 		row("  Memory", mebibytes(m.Memory))
-	case m == nil && strings.HasPrefix(start, "slipway manager"):
+	case m == nil && strings.Contains(start, "slipway manager"):
 		row("Manager", s.State)
 	case m == nil:
 		row("Management cluster", s.State)

@@ -62,6 +62,5 @@ func absent(ctx context.Context, r client.Reader, name client.ObjectKey) error {
 		cond.Status != metav1.ConditionTrue && cond.Message != "" {
 		why = cond.Message
 	}
-	return fault.New(fault.Gone, ReasonNotYet, "there is no kubeconfig of cluster %q: %s; `slipway describe cluster %s -n %s` shows how far it is",
-		name.Name, why, name.Name, name.Namespace)
+	return fault.New(fault.Gone, ReasonNotYet, "there is no kubeconfig of cluster %q yet: %s", name.Name, why)
 }

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 			"", fault.Invalid, `not passed on: the kubeconfig asks to run a command`},
 		"there":      {"the content is passed on as it is", []client.Object{cluster(), secret(map[string][]byte{"value": []byte("preferences: {}")})}, "preferences: {}", 0, ""},
 		"no cluster": {"the name is what is wrong", nil, "", fault.Gone, "there is no cluster"},
-		"not yet":    {"the control plane's own words say what it waits for", []client.Object{cluster(waiting)}, "", fault.Gone, "Control plane not yet initialized; `slipway describe cluster demo -n team`"},
+		"not yet":    {"the control plane's own words say what it waits for", []client.Object{cluster(waiting)}, "", fault.Gone, "Control plane not yet initialized"},
 		"silent":     {"a control plane that reports nothing", []client.Object{cluster()}, "", fault.Gone, "has not written it yet"},
 		"empty":      {"a Secret without the key is somebody's mistake", []client.Object{cluster(), secret(map[string][]byte{"other": []byte("x")})}, "", fault.Invalid, "delete it"},
 	}

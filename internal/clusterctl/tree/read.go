@@ -213,7 +213,7 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
-		s.missing(ref, cmp.Or(kube.Misspelled(r.RESTMapper(), kind), fmt.Sprintf("the kind %s is not installed in the management cluster%s", kind, quickstart.Instead(kind.Kind, kind.Group))))
+		s.missing(ref, cmp.Or(kube.Misspelled(r.RESTMapper(), kind), fmt.Sprintf("the kind %s is not installed in the management cluster: install its provider%s", kind, quickstart.Instead(kind.Kind, kind.Group))))
 		return nil
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 	}
 	want := map[tree.Ref]string{
 		{Group: group, Kind: "LocalMachinePool", Name: "new"}:      "does not exist here; there is one in namespace team-a",
-		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}: "the kind Plane.nobody.example.com is not installed in the management cluster",
+		{Group: "nobody.example.com", Kind: "Plane", Name: "demo"}: "the kind Plane.nobody.example.com is not installed in the management cluster: install its provider",
 	}
 	if d := cmp.Diff(want, got.Missing); d != "" {
 		t.Errorf("missing (-want +got):\n%s", d)

@@ -109,7 +109,7 @@ func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo,
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
-		return user, http.StatusUnauthorized, "Send a bearer token of the management cluster"
+		return user, http.StatusUnauthorized, "Send a bearer token of the management cluster, as \"kubectl create token\" makes one"
 	}
 	who, err := h.API.AuthenticationV1().TokenReviews().Create(r.Context(),
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})

@@ -32,6 +32,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	if err != nil {
 		return err
 	}
+	c.SayWhere(e)
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}

@@ -45,6 +45,7 @@ names the clusters of the namespace and asks first.`,
 		if err != nil {
 			return err
 		}
+		c.SayWhere(e)
 		if chosen.all {
 			return c.Explain(chosen.runAll(cmd.Context(), e, c, *timeout))
 		}

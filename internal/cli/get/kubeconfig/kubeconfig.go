@@ -63,6 +63,9 @@ all of one person, whose name can be the value of a label, with
 			return err
 		}
 		data, err := kubeconfig.Read(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
+		if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
+			return fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, args[0], c.Namespace, c.Again).From(err)
+		}
 		if err != nil {
 			return c.Explain(err)
 		}

@@ -119,6 +119,7 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		if images != "" {
 			return fault.New(fault.Invalid, "NodeImageMissing", "%s", withoutImages(images))
 		}
+		c.SayWhere(e)
 		if !f.yes {
 			if err := e.Confirm("upgrade"); err != nil {
 				return err
