@@ -359,7 +359,7 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"no class": {change: func(r *request) { r.New.Spec.Topology.ClassRef.Name = "" },
 			want: []string{"spec.topology.classRef.name: Required value: a topology needs a ClusterClass"}},
 		"class missing": {change: func(r *request) { r.Class = nil },
-			warnings: []string{"ClusterClass ns/full does not exist; nothing of the Cluster is created until it does"}},
+			warnings: []string{"ClusterClass ns/full does not exist; nothing of the Cluster is created until it does (\"kubectl get clusterclasses -n ns\" lists those that there are)"}},
 		"class missing, update": {update: true, change: func(r *request) { r.Class = nil },
 			want: []string{`spec.topology.classRef: Invalid value: "ns/full": ClusterClass does not exist: the topology can be changed once it does`}},
 		"class not reconciled": {change: func(r *request) { r.Class.Generation = 2; r.New.Spec.Topology.Variables = nil },

@@ -134,7 +134,7 @@ func (r TopologyRequest) classExists(v *Verdict, path *field.Path) bool {
 	}
 	namespace, name := ClassKey(r.New)
 	if r.Old == nil {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s/%s does not exist; nothing of the Cluster is created until it does", namespace, name))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("ClusterClass %s/%s does not exist; nothing of the Cluster is created until it does (\"kubectl get clusterclasses -n %s\" lists those that there are)", namespace, name, namespace))
 	} else {
 		v.refuse(field.Invalid(path, namespace+"/"+name, "ClusterClass does not exist: the topology can be changed once it does"))
 	}

@@ -93,7 +93,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ofDataDir is the URL of the manager of `slipway up`, where the management cluster is that of its data directory.
+// ofDataDir is the URL of the manager of `slipway up`, or of a `slipway manager`, where the management cluster is that of its data directory.
 func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	dir, err := e.DataDir(f.connection.DataDir)
 	if err != nil {
@@ -103,11 +103,14 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case state.Held && state.Holder.ManagerOf == c.Config.Host && state.Holder.Diagnostics != "":
+		f.Insecure = f.CA == "" // its certificate is its own; who holds the directory serves there
+		return "https://" + net.JoinHostPort("127.0.0.1", state.Holder.Diagnostics), nil
 	case state.Run == nil && c.DataDir != "":
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
-			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --manager https://127.0.0.1:8443 --manager-insecure, for one in a Pod through \"kubectl port-forward\"",
+			"%s is not the management cluster of %s: say with --manager at which URL its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
 			c.Config.Host, dir)
 	case state.Run.Manager == nil && state.Run.Ready:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning",

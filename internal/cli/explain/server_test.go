@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/plans"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
@@ -66,6 +68,15 @@ func TestExplain(t *testing.T) {
 	}
 	reader, stranger := user(t, server.Config, api, "planned", true), user(t, server.Config, api, "new", false)
 	admin, here := server.Kubeconfig, []string{"--manager", manager.URL, "--manager-ca", certificate}
+	_, port, err := net.SplitHostPort(manager.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: server.Config.Host, Kubeconfig: admin, Diagnostics: port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
 	for name, tc := range map[string]struct {
 		reason, kubeconfig, object string
 		flags                      []string
@@ -86,6 +97,8 @@ func TestExplain(t *testing.T) {
 		"insecure, remote":  {"", admin, "cl/planned", []string{"--manager", "https://192.0.2.1:1", "--manager-insecure"}, fault.Invalid, "use --manager-ca"},
 		"plain HTTP":        {"", admin, "cl/planned", []string{"--manager", "http://127.0.0.1:1"}, fault.Invalid, "not an https URL"},
 		"nothing there":     {"", admin, "cl/planned", []string{"--manager", "https://127.0.0.1:1", "--manager-ca", certificate}, fault.Unreachable, "cannot be reached"},
+		"of a directory":    {"a manager of this machine", admin, "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
+		"the directory":     {"its kubeconfig, too", "", "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
 		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, fault.Invalid, "say with --manager"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +108,11 @@ func TestExplain(t *testing.T) {
 			}}
 			cmd := Command(e)
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			cmd.SetArgs(append([]string{tc.object, "--kubeconfig", tc.kubeconfig, "--data-dir", t.TempDir()}, tc.flags...))
+			args := []string{tc.object, "--data-dir", t.TempDir()}
+			if tc.kubeconfig != "" {
+				args = append(args, "--kubeconfig", tc.kubeconfig)
+			}
+			cmd.SetArgs(append(args, tc.flags...))
 			err := cmd.ExecuteContext(t.Context())
 			got := out.String()
 			if err != nil {

@@ -1,6 +1,7 @@
 package management_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -220,14 +222,39 @@ func TestNoManager(t *testing.T) {
 	}
 }
 
+// The data directory of a manager that runs stands for its management cluster.
+func TestDirectoryOfAManager(t *testing.T) {
+	path := write(t, t.TempDir(), "kubeconfig")
+	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Kubeconfig: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := management.Flags{DataDir: string(h.Dir)}
+	if got, err := flags.Find(environment(nil)); err != nil || got.Path != path || got.DataDir != "" {
+		t.Errorf("while it runs: %+v, %v", got, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := flags.Find(environment(nil)); fault.KindOf(err) != fault.Unreachable {
+		t.Errorf("when it has ended: %+v, %v", got, err)
+	}
+}
+
 // What is not there may be in the cluster that KUBECONFIG names, which is not asked.
 func TestOverlookedKubeconfig(t *testing.T) {
 	home := t.TempDir()
 	of := write(t, home, "slipway", "kubeconfig")
 	for kubeconfig, want := range map[string]bool{"": false, of: false, write(t, home, "other"): true} {
-		c, err := management.Add(pflag.NewFlagSet("x", pflag.ContinueOnError)).Connect(environment(map[string]string{"XDG_DATA_HOME": home, "KUBECONFIG": kubeconfig}))
+		e := environment(map[string]string{"XDG_DATA_HOME": home, "KUBECONFIG": kubeconfig})
+		c, err := management.Add(pflag.NewFlagSet("x", pflag.ContinueOnError)).Connect(e)
 		if err != nil {
 			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		e.Err = &said
+		if c.SayWhere(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
+			t.Errorf("KUBECONFIG %q, before something is written: %q", kubeconfig, said.String())
 		}
 		err = c.Explain(fault.New(fault.Gone, "X", "there is no such thing"))
 		if said := strings.Contains(err.Error(), "KUBECONFIG names another"); said != want || fault.KindOf(err) != fault.Gone {

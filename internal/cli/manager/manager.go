@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
@@ -178,7 +179,9 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	for flag, set := range ineffective(o.given, cfg.Policy) {
 		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
 	}
+	cfg.Endpoints.ClientCA = clientAuthority(ctx, cfg)
 	ctrl.SetLogger(cfg.Log)
+	klog.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
 	return withoutRights(portTaken(manager.Run(ctx, cfg), cfg))
 }
@@ -293,5 +296,5 @@ func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
 		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
 	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
-		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context})
+		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context, Diagnostics: o.diagnosticsPort()})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -54,6 +55,7 @@ func listening(err error) *net.OpError {
 
 // checkPorts fails where the manager cannot listen, before it has written anything: the port is taken, or the host is none of this machine.
 func checkPorts(ctx context.Context, cfg manager.Config) error {
+	var taken []string
 	for _, served := range []struct{ address, flag string }{
 		{cfg.Endpoints.Health, "--health-addr"}, {cfg.Endpoints.Diagnostics, "--diagnostics-address"}, {cfg.Endpoints.Profiler, "--profiler-address"},
 		{net.JoinHostPort(cfg.Webhook.Host, strconv.Itoa(cfg.Webhook.Port)), "--webhook-host"},
@@ -66,12 +68,15 @@ func checkPorts(ctx context.Context, cfg manager.Config) error {
 		var unknown *net.DNSError
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			return portTaken(err, cfg)
+			taken = append(taken, fault.UserMessage(portTaken(err, cfg)))
 		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown):
 			return fault.New(fault.Invalid, "NotThisMachine", "%s: %s is no address of this machine, so that nothing can listen there; name one that it has, such as 127.0.0.1", served.flag, host).From(err)
 		case err == nil:
 			_ = l.Close()
 		}
+	}
+	if len(taken) > 0 {
+		return fault.New(fault.Invalid, "PortTaken", "%s", strings.Join(taken, "; "))
 	}
 	return nil
 }

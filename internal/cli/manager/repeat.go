@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -68,6 +69,15 @@ func (o *options) kubeconfigFile(e env.Env) string {
 		return ""
 	}
 	return absolute
+}
+
+// diagnosticsPort is where a person of this machine asks for plans; empty: nowhere.
+func (o *options) diagnosticsPort() string {
+	_, port, err := net.SplitHostPort(o.config.Endpoints.Diagnostics)
+	if err != nil || o.config.Endpoints.Insecure {
+		return ""
+	}
+	return port
 }
 
 // plain is what a shell takes as it is.

@@ -61,7 +61,7 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, cmd.Flags(), prepare) },
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server")
+	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server; the two ports after it are for the webhooks and diagnostics of the manager")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default ClusterTopology=true,RuntimeSDK=true)")
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")

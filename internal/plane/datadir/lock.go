@@ -27,6 +27,8 @@ type Holder struct {
 	// Kubeconfig, an absolute path, and Context are how it reaches that API server; empty: it runs in a Pod, or has several files.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
+	// Diagnostics is the port of this machine at which it serves plans; empty: it serves none.
+	Diagnostics string `json:"diagnostics,omitempty"`
 }
 
 // Lock is a held lock file (an open file description lock: unlike flock, it can
