@@ -179,7 +179,6 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	for flag, set := range ineffective(o.given, cfg.Policy) {
 		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
 	}
-	cfg.Endpoints.ClientCA = clientAuthority(ctx, cfg)
 	ctrl.SetLogger(cfg.Log)
 	klog.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
