@@ -72,7 +72,7 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 		return err
 	}
 	if isManager(state) {
-		if err := f.checkLeft(ctx, e, dir, state); err != nil {
+		if err := f.checkLeft(ctx, e, state); err != nil {
 			return err
 		}
 	}

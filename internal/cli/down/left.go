@@ -28,7 +28,7 @@ const (
 // checkLeft names what a manager leaves in its cluster: objects with finalizers, which no one deletes until a manager runs again. Its
 // data, which may be that of their nodes and control planes, is not deleted while it still could delete them. What cannot be read is not
 // said.
-func (f flags) checkLeft(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
+func (f flags) checkLeft(ctx context.Context, e env.Env, state datadir.State) error {
 	names := left(ctx, e, state.Holder)
 	if names == "" {
 		return nil

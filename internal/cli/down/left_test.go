@@ -27,7 +27,7 @@ func TestLeft(t *testing.T) {
 	c := server.Client(t, scheme)
 	say := func(kubeconfig string) string {
 		var said bytes.Buffer
-		err := flags{}.checkLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, "d", datadir.State{Holder: datadir.Holder{Kubeconfig: kubeconfig}})
+		err := flags{}.checkLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.State{Holder: datadir.Holder{Kubeconfig: kubeconfig}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -61,7 +61,7 @@ func TestLeft(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
-	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, "d", held)
+	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "Cluster default/loc, ClusterResourceSet default/flannel: delete them first") {
 		t.Errorf("its data goes while it runs: %v", err)
 	}

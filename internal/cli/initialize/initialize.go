@@ -106,8 +106,10 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if len(items) > 0 && hasNoNode(ctx, c) {
 		plan.Notes = append(plan.Notes, "This management cluster has no Node, so that Deployments do not start there: \"slipway up --node\" adds one.")
 	}
-	if away := connection.NoManager(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
-		plan.Notes = append(plan.Notes, away)
+	if len(items) == 0 { // what was just installed may still be starting
+		if away := connection.NoManager(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
+			plan.Notes = append(plan.Notes, away)
+		}
 	}
 	return f.Format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
 }

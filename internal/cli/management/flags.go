@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -65,6 +66,8 @@ type Found struct {
 	Path string
 	// DataDir is set when the kubeconfig is that of a data directory.
 	DataDir string
+	// Context of the kubeconfig, where the flags name none; empty: its current one.
+	Context string
 	// Overlooked: KUBECONFIG names another one.
 	Overlooked bool
 }
@@ -91,8 +94,8 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
 	}
-	if path := ofManager(dir); path != "" && f.DataDir != "" {
-		return Found{Path: path}, nil
+	if of := managerOf(dir); of.Kubeconfig != "" && f.DataDir != "" {
+		return Found{Path: of.Kubeconfig, Context: of.Context}, nil
 	}
 	if f.DataDir != "" || !usual(e) {
 		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,
@@ -101,13 +104,13 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	return Found{}, nil
 }
 
-// ofManager is the kubeconfig with which a "slipway manager" runs that holds the directory; empty: none does, or it has no single file.
-func ofManager(dir datadir.Dir) string {
+// managerOf is the "slipway manager" that holds the directory; empty: none does.
+func managerOf(dir datadir.Dir) datadir.Holder {
 	state, err := datadir.Inspect(dir)
 	if err != nil || !state.Held || state.Holder.ManagerOf == "" {
-		return ""
+		return datadir.Holder{}
 	}
-	return state.Holder.Kubeconfig
+	return state.Holder
 }
 
 // named is what KUBECONFIG names; empty: nothing.
@@ -138,7 +141,7 @@ func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
 
 // load returns the client configuration of a found kubeconfig.
 func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: cmp.Or(f.Context, found.Context)}
 	if f.Namespace != "" {
 		overrides.Context = clientcmdapi.Context{Namespace: f.Namespace}
 	}

@@ -225,13 +225,16 @@ func TestNoManager(t *testing.T) {
 // The data directory of a manager that runs stands for its management cluster.
 func TestDirectoryOfAManager(t *testing.T) {
 	path := write(t, t.TempDir(), "kubeconfig")
-	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Kubeconfig: path})
+	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Kubeconfig: path, Context: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	flags := management.Flags{DataDir: string(h.Dir)}
 	if got, err := flags.Find(environment(nil)); err != nil || got.Path != path || got.DataDir != "" {
 		t.Errorf("while it runs: %+v, %v", got, err)
+	}
+	if c, err := flags.Connect(environment(nil)); err != nil || c.Namespace != "default" { // that of its context, and not of the current one
+		t.Errorf("its context: %+v, %v", c, err)
 	}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -71,10 +72,11 @@ func (o *options) kubeconfigFile(e env.Env) string {
 	return absolute
 }
 
-// diagnosticsPort is where a person of this machine asks for plans; empty: nowhere.
+// diagnosticsPort is the port of 127.0.0.1 at which plans are served; empty: they are not, or at another address, where the same port of
+// 127.0.0.1 could be another program's, which would get the credentials of who asks.
 func (o *options) diagnosticsPort() string {
-	_, port, err := net.SplitHostPort(o.config.Endpoints.Diagnostics)
-	if err != nil || o.config.Endpoints.Insecure {
+	host, port, err := net.SplitHostPort(o.config.Endpoints.Diagnostics)
+	if err != nil || port == "0" || o.config.Endpoints.Insecure || !slices.Contains([]string{"", "0.0.0.0", "::", "127.0.0.1"}, host) {
 		return ""
 	}
 	return port

@@ -46,6 +46,21 @@ func TestCommandToRepeat(t *testing.T) {
 	}
 }
 
+// A person is sent to 127.0.0.1 only where the manager serves there itself.
+func TestDiagnosticsPort(t *testing.T) {
+	for address, want := range map[string]string{":8443": "8443", "127.0.0.1:1": "1", "[::]:2": "2", "192.0.2.1:8443": "", "0": "", "127.0.0.1:0": ""} {
+		o := &options{}
+		o.config.Endpoints.Diagnostics = address
+		if got := o.diagnosticsPort(); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+		o.config.Endpoints.Insecure = true
+		if got := o.diagnosticsPort(); got != "" {
+			t.Errorf("%s, in plain HTTP: %q", address, got)
+		}
+	}
+}
+
 // Who starts it again without its flags hears what they were; who lacks rights hears where they are.
 func TestHints(t *testing.T) {
 	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: 1, ManagerOf: "https://192.0.2.1", Command: "slipway manager --kubeconfig=k"})

@@ -30,7 +30,7 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 
 func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // at its own address, too: nothing of this one serves yet
-		if p.Answers {
+		if p.Answers(ctx) {
 			return fault.New(fault.Invalid, "AnotherManager",
 				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
 		}

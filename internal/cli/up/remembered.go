@@ -111,7 +111,7 @@ func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.Flag
 			return err
 		case !told:
 			told = true
-			_, _ = fmt.Fprintf(e.Err, "Another command starts it (process %d); waiting until it runs …\n", state.Holder.PID)
+			_, _ = fmt.Fprintf(e.Err, "Another command is at work there (process %d); waiting until it runs …\n", state.Holder.PID)
 		}
 		select {
 		case <-ctx.Done():

@@ -193,7 +193,7 @@ func (c *Certificates) takeOver(ctx context.Context) error {
 	left := c.address
 	left.Sets = nil
 	for _, p := range Find(ctx, c.client, c.address) {
-		if p.Answers || strings.HasSuffix(c.address.URL, "://"+p.Host) {
+		if strings.HasSuffix(c.address.URL, "://"+p.Host) || p.Answers(ctx) {
 			continue
 		}
 		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", p.Set.Name, "was", p.Host)

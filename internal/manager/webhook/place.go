@@ -22,8 +22,8 @@ type Place struct {
 	Set providerset.Set
 	// Host is the host and port that the API server calls.
 	Host string
-	// Answers says that a manager serves there, with the certificate that the API server expects: the port may be another program's now.
-	Answers bool
+
+	authority []byte
 }
 
 // Find returns where the webhooks of the providers of an address are. Those behind a Service are left out: they cannot be asked from here.
@@ -36,7 +36,7 @@ func Find(ctx context.Context, c client.Reader, a Address) []Place {
 			continue
 		}
 		if host, authority := at(config); host != "" {
-			out = append(out, Place{Set: set, Host: host, Answers: answers(ctx, host, authority)})
+			out = append(out, Place{Set: set, Host: host, authority: authority})
 		}
 	}
 	return out
@@ -55,11 +55,13 @@ func at(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host st
 	return "", nil
 }
 
-func answers(ctx context.Context, host string, authority []byte) bool {
+// Answers reports whether a manager serves there, with the certificate that the API server expects: the port may be another program's now.
+func (p Place) Answers(ctx context.Context) bool {
+	host := p.Host
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
+	roots.AppendCertsFromPEM(p.authority)
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		host = net.JoinHostPort(host, "443")
 	}

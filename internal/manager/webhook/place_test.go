@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 				if e.Set.Name != providerset.Core {
 					t.Errorf("a provider without a configuration: %s", e.Set.Name)
 				}
-				got = append(got, found{e.Host, e.Answers})
+				got = append(got, found{e.Host, e.Answers(t.Context())})
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
