@@ -53,8 +53,8 @@ const soon = time.Millisecond
 //	provisioned                                volatile and lost: create it; what is pending: change it
 //	a machine of this name that is another's   wait; of an earlier LocalMachine: delete it
 //	machine exists and does not run            wait while it starts, then start it
-//	machine runs                               set the provider ID; scripted: run the bootstrap data
-//	not everything there that it needs         wait
+//	machine runs                               set the provider ID; scripted: run the bootstrap data once it is there
+//	not everything there that it needs         wait; bootstrap data is not needed to boot a machine that is scripted
 //	not allowed, or refused                    wait
 //	none of these                              set the provider ID, create the machine
 func Decide(s Snapshot) loop.Plan {
@@ -146,7 +146,7 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		!isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
-	case s.secret() == "":
+	case s.secret() == "" && !s.Terms.Scripted:
 		waitForData(s, p)
 	case s.Terms.Unclear != "":
 		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).ForPerson()

@@ -146,10 +146,14 @@ func TestDecide(t *testing.T) {
 		want   []string
 		waits  []string
 	}{
-		"new":                  {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
-		"no owner":             {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
-		"no infra":             {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
-		"no data":              {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}},
+		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
+		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
+		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
+		"no data":  {"it boots meanwhile (IM-11)", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, []string{id, create}, []string{"CreatingMachine"}},
+		"no data, booted": {"there is nothing to run in it (IM-11)", func(s *Snapshot) {
+			progress(backend.NotStarted)(s)
+			s.Machine.Spec.Bootstrap.DataSecretName = nil
+		}, nil, []string{"WaitingForBootstrapData"}},
 		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *Snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
 		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.Host = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
 		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.Host = localMachine(deleted), "", backend.Machine{} }, nil, nil},

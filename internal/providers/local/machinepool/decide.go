@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
@@ -136,7 +138,8 @@ func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 	return changes
 }
 
-// canCreate reports whether everything is there that a machine needs to become a Node.
+// canCreate reports whether everything is there that a machine needs to come up. Scripted ones boot while their bootstrap data
+// is being made.
 func canCreate(s Snapshot, p *loop.Plan) bool {
 	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
@@ -145,7 +148,7 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
-	case s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == nil || *s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName == "":
+	case !s.Offer.Scripted && ptr.Deref(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "":
 		backend.WaitForBootstrapData(p, loop.Subject{Kind: "MachinePool", Name: s.Pool.Name}, s.Cluster, s.Pool.Spec.Template.Spec.Bootstrap)
 	default:
 		return true

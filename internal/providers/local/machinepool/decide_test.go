@@ -139,6 +139,11 @@ func TestDecide(t *testing.T) {
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 			return s
 		}(), nil, []string{"WaitingForBootstrapData"}},
+		"no bootstrap data yet": {"machines boot while it is made (IM-11)", func() Snapshot {
+			s := snapshot(1)
+			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, s.Offer.Scripted = nil, true
+			return s
+		}(), []string{"create LocalMachine NEW there are fewer than asked for"}, nil},
 		"no owner": {"nobody says how many", func() Snapshot { s := snapshot(1); s.Pool = nil; return s }(), nil, []string{"WaitingForMachinePool"}},
 		"scale up": {"the missing ones are made", snapshot(3, member("a", 1, "ready"), member("b", 1, "new")),
 			[]string{"create LocalMachine NEW there are fewer than asked for"}, nil},

@@ -24,6 +24,8 @@ const podsPerNode = 110
 type Offer struct {
 	Capacity corev1.ResourceList
 	NodeInfo infrav1.NodeInfo
+	// Scripted nodes boot without their bootstrap data, and run it then.
+	Scripted bool
 }
 
 // Host is a host that nodes run on.
@@ -64,6 +66,7 @@ func (n Nodes) Offered(spec infrav1.LocalMachineSpec) (Offer, error) {
 	terms := b.Machines.Terms(backend.Request{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
 	out := Offer{
 		Capacity: terms.Capacity,
+		Scripted: terms.Scripted,
 		NodeInfo: infrav1.NodeInfo{Architecture: infrav1.Architecture(n.Host.Architecture), OperatingSystem: "linux"},
 	}
 	if out.Capacity == nil {
