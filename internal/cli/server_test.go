@@ -200,7 +200,8 @@ func (u user) describe(t *testing.T) {
 	if strings.Contains(r.out, "├") || strings.Contains(r.out, "\x1b") {
 		t.Errorf("Unicode or colours in a pipe:\n%s", r.out)
 	}
-	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "machnes,Cluster").wants(t, cli.ExitOK, "no object machnes, as --show-conditions asks for; it has Cluster")
+	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "machnes,Cluster").wants(t, cli.ExitOK, "no object machnes, as --show-conditions asks for; it has Cluster, ", "KubeadmConfig")
+	u.run(t.Context(), "describe", "cluster", "demo", "--show-conditions", "cl/demo,localclusters").wants(t, cli.ExitOK, "| |-Available")
 	u.run(t.Context(), "describe", "cluster", "demo", "--color").wants(t, cli.ExitOK, "\x1b[32mAvailable: True")
 	r = u.run(t.Context(), "describe", "cluster", "demo", "-o", "json")
 	var root struct {
@@ -348,6 +349,15 @@ func (u user) getKubeconfig(t *testing.T) {
 	if r.code != cli.ExitOK || r.out != "apiVersion: v1\nkind: Config\n" || r.err != "" {
 		t.Errorf("got %+v, want the kubeconfig and nothing else", r)
 	}
+	u.run(t.Context(), "get", "kubeconfig", "demo", "--merge").wants(t, cli.ExitInvalid, "has no current context")
+	unreachable := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first-kubeconfig"},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
+			"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {"token": "t"}}],
+			"clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}]}`)}}
+	if err := u.client.Create(t.Context(), unreachable); err != nil {
+		t.Fatal(err)
+	}
+	u.run(t.Context(), "get", "kubeconfig", "first", "--merge").wants(t, cli.ExitUnreachable, "the workload cluster issues no credentials to ", "connection refused; --admin merges the administrator's")
 }
 
 // delete plays the controller that holds the Cluster back until its parts are gone.

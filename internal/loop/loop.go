@@ -170,7 +170,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	err = r.reportTrouble(ctx, o, err)
 	finish(span, plan, err)
 	if r.plans != nil {
-		r.plans.Keep(r.kind.GroupKind(), req.NamespacedName, plan, err)
+		r.plans.Keep(PlannedBy{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
 	}
 	return r.result(log, plan, err)
 }
@@ -226,7 +226,7 @@ func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	}
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)
-	left, refused, err := r.report(ctx, o, report, out)
+	left, refused, err := r.report(ctx, o, plan, report, out)
 	deleted := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
 	if err != nil && !deleted { // the status of an object that ceases to exist does not matter
 		return plan, first(out.Err, err)

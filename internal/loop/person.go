@@ -19,3 +19,8 @@ func PersonEvents(p Plan, before, after []metav1.Condition) []Event {
 	}
 	return list
 }
+
+// awaitsPerson reports whether anything of the plan waits for what only a person can do.
+func (p Plan) awaitsPerson() bool {
+	return slices.ContainsFunc(p.Wait, func(w Wait) bool { return w.Until == UntilPerson })
+}

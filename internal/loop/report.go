@@ -13,7 +13,7 @@ import (
 
 // report writes the status and records the events, or defers both and returns for how long. What the API would refuse of the
 // status is left out, and refused says so.
-func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (left time.Duration, refused, err error) {
+func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Report, out Outcome) (left time.Duration, refused, err error) {
 	key, failed := client.ObjectKeyFromObject(o), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
 	if r.writes.Interval > 0 && !failed && r.Writer.Writes().Stale(o) {
 		// The actions wrote the object itself: the event of that leads to another reconciliation, whose status is of the new
@@ -27,7 +27,9 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out O
 			return 0, nil, err
 		}
 		if change != nil {
-			urgency := r.Urgent.urgencyOf(change, !o.GetDeletionTimestamp().IsZero(), len(out.Done) > 0)
+			urgency := r.Urgent.urgencyOf(change, course{
+				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.awaitsPerson(),
+			})
 			if failed { // the next attempt may be far away
 				urgency = pacing.Urgent
 			}

@@ -101,6 +101,7 @@ type paced struct {
 	events  []Event
 	act     func() error
 	actions []Action
+	waits   []Wait
 	r       *Reconciler[*clusterv1.Machine, *clusterv1.Machine]
 	records *events.FakeRecorder
 }
@@ -128,7 +129,7 @@ func newPaced(t *testing.T) *paced {
 			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Urgent:  Urgent{Fields: []string{"nodeRef"}, Conditions: []string{clusterv1.ReadyCondition}},
 			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },
-			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions} },
+			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions, Wait: p.waits} },
 			Act:     func(context.Context, *clusterv1.Machine, Action) error { return p.act() },
 			Report: func(*clusterv1.Machine, Plan, Outcome) Report {
 				return Report{Status: p.status, Events: p.events}

@@ -81,10 +81,17 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// Plans keeps the last plan of every object that exists.
+// PlannedBy tells apart what controllers made of objects.
+type PlannedBy struct {
+	Controller string
+	Kind       schema.GroupKind
+	Key        client.ObjectKey
+}
+
+// Plans keeps the last plan that each controller made of every object that exists.
 type Plans interface {
-	// Keep replaces the plan of an object; failed is why it could not be carried out, or could not be made.
-	Keep(kind schema.GroupKind, key client.ObjectKey, p Plan, failed error)
+	// Keep replaces a controller's plan of an object; failed is why it could not be carried out, or could not be made.
+	Keep(by PlannedBy, p Plan, failed error)
 	// Drop forgets an object that does not exist any more.
 	Drop(kind schema.GroupKind, key client.ObjectKey)
 }

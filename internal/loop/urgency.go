@@ -25,18 +25,29 @@ type Urgent struct {
 	Replicas bool
 }
 
-// urgencyOf says how long a change of a status may be deferred. What acted changed other objects, of which more is to be said
-// soon.
-func (u Urgent) urgencyOf(change *kube.StatusChange, deleting, acted bool) pacing.Urgency {
+// course is what a reconciliation found and did.
+type course struct {
+	// deleting: the object is being deleted.
+	deleting bool
+	// acted: other objects were changed, of which more is to be said soon.
+	acted bool
+	// person: a person has to do something.
+	person bool
+}
+
+// urgencyOf says how long a change of a status may be deferred.
+func (u Urgent) urgencyOf(change *kube.StatusChange, c course) pacing.Urgency {
 	have, want := change.Have, change.Want
 	switch {
-	case !deleting && u.isUrgent(have, want):
+	case !c.deleting && u.isUrgent(have, want):
 		return pacing.Urgent
-	case isInitial(have, deleting):
+	case isInitial(have, c.deleting) && c.person:
+		return pacing.Demanding
+	case isInitial(have, c.deleting):
 		return pacing.Initial
 	case u.explains(have, want):
 		return pacing.Explanatory
-	case acted:
+	case c.acted:
 		return pacing.Underway
 	}
 	return pacing.Deferrable

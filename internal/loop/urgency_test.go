@@ -55,3 +55,18 @@ func TestStaleReasonIsWrittenSoon(t *testing.T) { // FG-03
 	say("CreatingMachine", "f")
 	p.pass("is not waited for any more when it is gone", 400*time.Millisecond, 2, 3500*time.Millisecond)
 }
+
+// What a person has to do about a new object is not held back until much has become of it, even where it was not known at once.
+func TestWhatAPersonHasToDoIsWrittenSoon(t *testing.T) { // FG-03
+	p := newPaced(t)
+	p.status.Conditions = []metav1.Condition{{Type: "InfrastructureReady", Status: "False", Reason: "Waiting", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0))}}
+	p.pass("a new object is given time to say more", 0, 0, 2*time.Second)
+	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilPerson}}
+	p.pass("where a person has to act, half a window", 700*time.Millisecond, 0, 500*time.Millisecond)
+	p.waits = nil
+	p.pass("not when that was there for a moment", 100*time.Millisecond, 0, 1200*time.Millisecond)
+	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilPerson}}
+	p.pass("half a window from its first sight on", 100*time.Millisecond, 0, 500*time.Millisecond)
+	p.pass("and no longer", 500*time.Millisecond, 1, 0)
+	p.pass("nothing changes", time.Second, 1, 0)
+}

@@ -17,6 +17,8 @@ const (
 	Initial
 	// Underway is a change with which something was done that leads to more of them, such as an object that was created.
 	Underway
+	// Demanding is a first change as Initial is, which says that a person has to do something: one may be watching.
+	Demanding
 	// Explanatory changes correct what is written of why something is not ready.
 	Explanatory
 	// Urgent changes are waited for by something.
@@ -57,7 +59,7 @@ type written[E comparable] struct {
 	since time.Time
 	// initial: nothing was written yet of what has just begun, or is underway.
 	initial bool
-	// outdated is since when what is written explains something wrongly; zero: it does not.
+	// outdated is since when what is written explains something wrongly, or lacks what a person has to do; zero: it does not.
 	outdated time.Time
 	// interval of this object. It doubles while changes keep coming, so that a busy machine, on which everything takes
 	// longer, does not write more.
@@ -79,20 +81,20 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	o, interval := w.objects[key], w.stretched(now)
 	switch {
 	case o.initial:
-	case urgency == Initial:
+	case urgency == Initial, urgency == Demanding:
 		o.since, o.initial, o.interval = now, true, 2*interval
 	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without any
 		o.since, o.initial, o.interval = now, true, interval
 	}
 	o.interval = max(o.interval, interval)
 	switch {
-	case urgency != Explanatory:
+	case urgency != Explanatory && urgency != Demanding:
 		o.outdated = time.Time{}
 	case o.outdated.IsZero():
 		o.outdated = now
 	}
 	passed, left := now.Sub(o.since), o.since.Add(o.interval).Sub(now)
-	if urgency == Explanatory {
+	if !o.outdated.IsZero() {
 		left = min(left, o.outdated.Add(interval/2).Sub(now))
 	}
 	switch {

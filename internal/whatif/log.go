@@ -41,12 +41,12 @@ type log struct {
 
 	mu      sync.Mutex
 	actions []Action
-	last    map[id]Waiting
-	earlier map[id]Waiting
+	last    map[loop.PlannedBy]Waiting
+	earlier map[loop.PlannedBy]Waiting
 }
 
 func newLog() *log {
-	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[id]Waiting{}}
+	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[loop.PlannedBy]Waiting{}}
 }
 
 // begin notes what there is before the change.
@@ -61,24 +61,24 @@ func (l *log) begin(all []*unstructured.Unstructured) {
 }
 
 // Keep implements loop.Plans.
-func (l *log) Keep(kind schema.GroupKind, key client.ObjectKey, p loop.Plan, failed error) {
+func (l *log) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range p.Actions {
-		l.actions = append(l.actions, Action{After: l.now().Sub(l.began).Round(time.Second).String(), Kind: kind.Kind, Object: key.String(), Action: a.String()})
+		l.actions = append(l.actions, Action{After: l.now().Sub(l.began).Round(time.Second).String(), Kind: by.Kind.Kind, Object: by.Key.String(), Action: a.String()})
 	}
-	w := Waiting{Kind: kind.Kind, Object: key.String(), Waits: p.Wait}
+	w := Waiting{Kind: by.Kind.Kind, Object: by.Key.String(), Waits: p.Wait}
 	if failed != nil {
 		w.Errors = kube.Refusals(failed)
 	}
-	l.last[id{kind, key}] = w
+	l.last[by] = w
 }
 
 // Drop implements loop.Plans.
 func (l *log) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.last, id{kind, key})
+	maps.DeleteFunc(l.last, func(by loop.PlannedBy, _ Waiting) bool { return by.Kind == kind && by.Key == key })
 }
 
 // observe notes what becomes of Machines, and what was still to be done before the change.

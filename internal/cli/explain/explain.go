@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
@@ -27,8 +25,8 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
 		Short: "Explain what the manager does about an object, and what it waits for",
-		Long: `Explain what the manager does about an object: the last plan that it made, what it waits for, on which object, and what
-ends each wait. The plan is read from the running manager; who may get the object may read it.
+		Long: `Explain what the manager does about an object: the last plan that each of its controllers made, what it waits for, on which
+object, and what ends each wait. The plans are read from the running manager; who may get the object may read them.
 
 The manager of "slipway up" is found by its data directory. For another one, say with --manager where its diagnostics are served,
 for example through "kubectl port-forward".`,
@@ -59,11 +57,11 @@ for example through "kubectl port-forward".`,
 		if err != nil {
 			return err
 		}
-		record, err := m.Plan(cmd.Context(), o)
+		last, err := m.Plans(cmd.Context(), o)
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, record, func(w io.Writer) error { return text(w, shown{record, c.Again}, e.Now()) })
+		return format.Print(e.Out, last, func(w io.Writer) error { return text(w, shown{last, c.Again}, e.Now()) })
 	}
 	return cmd
 }
@@ -76,7 +74,11 @@ type object struct {
 
 // find reads the object of an argument, so that what does not exist is told apart from what has no plan yet.
 func find(ctx context.Context, c *management.Connection, kind, name string) (object, error) {
-	mapping, err := mappingOf(c, kind)
+	kinds, err := management.NewKinds(c.Config)
+	if err != nil {
+		return object{}, err
+	}
+	mapping, err := kinds.Find(kind)
 	if err != nil {
 		return object{}, err
 	}
@@ -99,27 +101,4 @@ func (o object) String() string {
 		return o.kind.Kind + " " + o.key.Name
 	}
 	return fmt.Sprintf("%s %s in namespace %s", o.kind.Kind, o.key.Name, o.key.Namespace)
-}
-
-// mappingOf finds the kind that a person means by its singular, plural or short name, with its group where that is needed.
-func mappingOf(c *management.Connection, kind string) (*meta.RESTMapping, error) {
-	api, err := discovery.NewDiscoveryClientForConfig(c.Config)
-	if err != nil {
-		return nil, err
-	}
-	groups, err := restmapper.GetAPIGroupResources(api)
-	if err != nil {
-		return nil, err
-	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	short := restmapper.NewShortcutExpander(mapper, api, nil)
-	name := schema.ParseGroupResource(strings.ToLower(kind))
-	gvk, err := short.KindFor(name.WithVersion(""))
-	if meta.IsNoMatchError(err) {
-		return nil, fault.New(fault.Invalid, "UnknownKind", "the management cluster has no kind %q; see \"slipway kubectl api-resources\"", kind).From(err)
-	}
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "UnknownKind", "%q is not one kind: %v; add its group, such as machine.cluster.x-k8s.io", kind, err).From(err)
-	}
-	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }

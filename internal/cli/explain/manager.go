@@ -121,17 +121,17 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	return state.Run.Manager.Diagnostics, nil
 }
 
-// Plan reads the last plan of an object.
-func (m *Manager) Plan(ctx context.Context, o object) (plans.Record, error) {
-	var record plans.Record
+// Plans reads the last plans of an object.
+func (m *Manager) Plans(ctx context.Context, o object) (plans.Plans, error) {
+	var last plans.Plans
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+plans.PathOf(o.kind, o.key), nil)
 	if err != nil {
-		return record, err
+		return last, err
 	}
 	answer, err := m.client.Do(r)
 	if err != nil {
 		if cause := ctx.Err(); cause != nil {
-			return record, cause
+			return last, cause
 		}
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
@@ -139,23 +139,23 @@ func (m *Manager) Plan(ctx context.Context, o object) (plans.Record, error) {
 		}
 		var unknown x509.UnknownAuthorityError
 		if errors.As(err, &unknown) {
-			return record, fault.New(fault.Unreachable, "UnknownAuthority",
+			return last, fault.New(fault.Unreachable, "UnknownAuthority",
 				"the manager at %s cannot be reached: its certificate is not of the authority of the management cluster; name its authority with --manager-ca, or, on this machine, trust any certificate with --manager-insecure", m.url).From(err)
 		}
-		return record, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
+		return last, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
-		return record, fmt.Errorf("reading the manager's answer: %w", err)
+		return last, fmt.Errorf("reading the manager's answer: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return record, refusal(m.url, o, answer.StatusCode, strings.TrimSpace(string(body)))
+		return last, refusal(m.url, o, answer.StatusCode, strings.TrimSpace(string(body)))
 	}
-	if err := json.Unmarshal(body, &record); err != nil {
-		return record, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
+	if err := json.Unmarshal(body, &last); err != nil {
+		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
 	}
-	return record, nil
+	return last, nil
 }
 
 // refusal says what to do about an answer that is no plan.

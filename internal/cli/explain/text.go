@@ -13,42 +13,52 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
-// shown is a plan, and the flags that commands for its management cluster need.
+// shown are the plans of an object, and the flags that commands for its management cluster need.
 type shown struct {
-	plans.Record
+	plans.Plans
 	again string
 }
 
-// text prints a plan for people.
-func text(w io.Writer, r shown, now time.Time) error {
+// text prints plans for people, a paragraph for each controller.
+func text(w io.Writer, s shown, now time.Time) error {
 	var b strings.Builder
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + name
+	name := s.Name
+	if s.Namespace != "" {
+		name = s.Namespace + "/" + name
 	}
-	fmt.Fprintf(&b, "%s %s, reconciled %s ago\n", r.Kind, name, duration.HumanDuration(now.Sub(r.Time)))
-	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
-		b.WriteString("\n" + idle(r) + "\n")
-	}
-	section(&b, "Actions of that reconciliation", r.Actions)
-	section(&b, "It did not succeed", r.Errors)
-	if len(r.Waits) > 0 {
-		b.WriteString("\nWaits\n")
-	}
-	for _, wait := range r.Waits {
-		fmt.Fprintf(&b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), ending(wait))
-	}
-	if r.Recheck != "" {
-		fmt.Fprintf(&b, "\n%s\n", nextReconciliation(r.Recheck))
+	for i, r := range s.Plans.Plans {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s %s, reconciled %s ago by controller %s\n", s.Kind, name, duration.HumanDuration(now.Sub(r.Time)), r.Controller)
+		plan(&b, s, r)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// plan prints what one controller made of the object.
+func plan(b *strings.Builder, s shown, r plans.Record) {
+	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
+		b.WriteString("\n" + s.idle() + "\n")
+	}
+	section(b, "Actions of that reconciliation", r.Actions)
+	section(b, "It did not succeed", r.Errors)
+	if len(r.Waits) > 0 {
+		b.WriteString("\nWaits\n")
+	}
+	for _, wait := range r.Waits {
+		fmt.Fprintf(b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), ending(wait))
+	}
+	if r.Recheck != "" {
+		fmt.Fprintf(b, "\n%s\n", nextReconciliation(r.Recheck))
+	}
+}
+
 // idle says what there is to know of an object with which nothing is done. A Cluster is what the objects beneath it are.
-func idle(r shown) string {
-	if r.Kind == clusterv1.ClusterKind {
-		return fmt.Sprintf("The controller that reconciled it last waits for nothing. What its topology and the objects beneath it wait for: slipway describe cluster %s -n %s%s", r.Name, r.Namespace, r.again)
+func (s shown) idle() string {
+	if s.Kind == clusterv1.ClusterKind {
+		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.again)
 	}
 	return "There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)"
 }

@@ -18,7 +18,7 @@ import (
 func TestText(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	full := plans.Record{
-		Kind: "Machine", Namespace: "ns", Name: "m", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
+		Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
 	}
 	var p loop.Plan
 	p.WaitFor("DrainingNode", "Draining Node n\n* Pod a").For("Node", "n").ForTime()
@@ -27,18 +27,27 @@ func TestText(t *testing.T) {
 	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").ForPerson()
 	full.Waits = p.Wait
 	for name, tc := range map[string]struct {
-		record plans.Record
-		want   string
+		plans plans.Plans
+		want  string
 	}{
-		"idle": {plans.Record{Kind: "ExtensionConfig", Name: "x", Time: at}, `ExtensionConfig x, reconciled 12s ago
+		"idle": {plans.Plans{Kind: "ExtensionConfig", Name: "x", Plans: []plans.Record{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x, reconciled 12s ago by controller extensionconfig
 
 There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)
 `},
-		"idle Cluster": {plans.Record{Kind: "Cluster", Namespace: "team", Name: "demo", Time: at}, `Cluster team/demo, reconciled 12s ago
+		"two controllers": {plans.Plans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []plans.Record{
+			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Wait[1:2]},
+		}}, `Cluster team/demo, reconciled 12s ago by controller cluster
 
-The controller that reconciled it last waits for nothing. What its topology and the objects beneath it wait for: slipway describe cluster demo -n team
+This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster demo -n team
+
+Cluster team/demo, reconciled 3s ago by controller topology
+
+Waits
+  Infra
+    Waiting for FooMachine m
+    Ends when status.ready changes: FooMachine m
 `},
-		"full": {full, `Machine ns/m, reconciled 12s ago
+		"full": {plans.Plans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []plans.Record{full}}, `Machine ns/m, reconciled 12s ago by controller machine
 
 Actions of that reconciliation
   cordon Node n
@@ -66,7 +75,7 @@ The next reconciliation comes 1s after that one, or with the next event.
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := text(&out, shown{Record: tc.record}, at.Add(12*time.Second)); err != nil {
+			if err := text(&out, shown{Plans: tc.plans}, at.Add(12*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {

@@ -38,14 +38,14 @@ func filled() *Store {
 	p := loop.Plan{Actions: []loop.Action{act{"cordon Node n"}}}
 	p.WaitFor("DrainingNode", "Draining Node n").For("Node", "n").ForTime()
 	p.RecheckIn(time.Second)
-	s.Keep(kind, key, p, fault.New(fault.Invalid, "X", "the Node says no"))
+	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
 	return s
 }
 
-var want = Record{
-	Kind: "Machine", Namespace: "ns", Name: "m", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
+var want = Plans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []Record{{
+	Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
 	Waits: []loop.Wait{{Reason: "DrainingNode", Message: "Draining Node n", On: []loop.Subject{{Kind: "Node", Name: "n"}}, Until: loop.UntilTime}},
-}
+}}}
 
 func TestStore(t *testing.T) {
 	s := filled()
@@ -53,9 +53,14 @@ func TestStore(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("%t (-want +got):\n%s", ok, diff)
 	}
-	s.Keep(kind, key, loop.Plan{}, nil)
-	if got, _ := s.Get(kind, key); len(got.Actions)+len(got.Waits)+len(got.Errors) != 0 {
+	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "machine", Time: at}}) {
 		t.Errorf("only the last plan is kept: %+v", got)
+	}
+	s.Keep(loop.PlannedBy{Controller: "link", Kind: kind, Key: key}, loop.Plan{}, nil)
+	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
+	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "link", Time: at}, {Controller: "machine", Time: at}}) {
+		t.Errorf("each controller has a plan, in the order of their names: %+v", got)
 	}
 	s.Drop(kind, key)
 	if _, ok := s.Get(kind, key); ok || len(s.records) != 0 {
@@ -71,8 +76,9 @@ func TestStoreIsBounded(t *testing.T) {
 		p.WaitFor("R", "%s", strings.Repeat("ö", 4000))
 	}
 	var s Store
-	s.Keep(kind, key, p, errors.New("x"))
-	got, _ := s.Get(kind, key)
+	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
+	last, _ := s.Get(kind, key)
+	got := last.Plans[0]
 	text, err := json.Marshal(got)
 	if err != nil || len(text) > 2*(maxItems+1)*(maxText+100) || len(got.Actions) != maxItems+1 || got.Actions[maxItems] != "... (980 more)" {
 		t.Errorf("%d bytes, %d actions, %v", len(text), len(got.Actions), err)
@@ -147,7 +153,7 @@ func TestServe(t *testing.T) {
 			if asked != wanted {
 				t.Errorf("asked for %+v", asked)
 			}
-			var got Record
+			var got Plans
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)
 			}

@@ -44,16 +44,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, text, code)
 		return
 	}
-	record, ok := h.Store.Get(kind, key)
+	last, ok := h.Store.Get(kind, key)
 	if !ok {
 		http.Error(w, "This manager has not reconciled "+kind.Kind+" "+key.String()+" since it started, or it does not exist", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(record)
+	_ = json.NewEncoder(w).Encode(last)
 }
 
-// PathOf is where the plan of an object is served. An object of a kind without namespaces has none in its key.
+// PathOf is where the plans of an object are served. An object of a kind without namespaces has none in its key.
 func PathOf(kind schema.GroupKind, key client.ObjectKey) string {
 	if key.Namespace == "" {
 		return Path + kind.Group + "/" + kind.Kind + "/" + key.Name

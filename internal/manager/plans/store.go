@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,11 +20,19 @@ const (
 	maxText  = 1024
 )
 
+// Plans are the last plans of one object.
+type Plans struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Plans are those of each controller that reconciles the object, by its name.
+	Plans []Record `json:"plans"`
+}
+
 // Record is what a controller made of an object when it reconciled it last.
 type Record struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	// Controller that made the plan.
+	Controller string `json:"controller"`
 	// Time of the reconciliation.
 	Time time.Time `json:"time"`
 	// Actions that were planned, in their order; the first that failed ended the reconciliation. None where there was nothing
@@ -42,22 +51,22 @@ type object struct {
 	client.ObjectKey
 }
 
-// Store keeps the last plan of each object. The zero value is empty.
+// Store keeps the last plan that each controller made of each object. The zero value is empty.
 type Store struct {
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 
 	mu      sync.Mutex
-	records map[object]Record
+	records map[object][]Record
 }
 
 // Keep implements loop.Plans.
-func (s *Store) Keep(kind schema.GroupKind, key client.ObjectKey, p loop.Plan, failed error) {
+func (s *Store) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
 	}
-	r := Record{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Time: now().UTC().Truncate(time.Second)}
+	r := Record{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
 	for _, a := range p.Actions[:min(len(p.Actions), maxItems)] {
 		r.Actions = append(r.Actions, clip(a.String()))
 	}
@@ -77,9 +86,15 @@ func (s *Store) Keep(kind schema.GroupKind, key client.ObjectKey, p loop.Plan, f
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.records == nil {
-		s.records = map[object]Record{}
+		s.records = map[object][]Record{}
 	}
-	s.records[object{kind, key}] = r
+	o := object{by.Kind, by.Key}
+	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r Record, name string) int { return strings.Compare(r.Controller, name) })
+	if known {
+		s.records[o][at] = r
+		return
+	}
+	s.records[o] = slices.Insert(s.records[o], at, r)
 }
 
 // Drop implements loop.Plans.
@@ -89,12 +104,12 @@ func (s *Store) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	delete(s.records, object{kind, key})
 }
 
-// Get returns the last plan of an object.
-func (s *Store) Get(kind schema.GroupKind, key client.ObjectKey) (Record, bool) {
+// Get returns the last plans of an object.
+func (s *Store) Get(kind schema.GroupKind, key client.ObjectKey) (Plans, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, ok := s.records[object{kind, key}]
-	return r, ok
+	records, ok := s.records[object{kind, key}]
+	return Plans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
 }
 
 func clip(text string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func Command(e env.Env) *cobra.Command {
 what it should be and has a message, unless another row says the same.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
-  slipway describe cluster demo --show-conditions=MachinePool,Machine/demo-workers-x2c9f
+  slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
   slipway describe cluster demo --watch
   slipway describe cluster demo -o json`,
 		Args: argument.One("CLUSTER"),
@@ -51,14 +52,17 @@ what it should be and has a message, unless another row says the same.`,
 			return err
 		}
 		key := client.ObjectKey{Namespace: c.Namespace, Name: args[0]}
+		if err := chosen.expand(c); err != nil {
+			return c.Explain(err)
+		}
 		if *watch {
 			return c.Explain(chosen.watch(cmd.Context(), e, c.Client, key, cmd.Flags().Changed("color")))
 		}
-		root, err := chosen.read(cmd.Context(), c.Client, key)
+		root, kinds, err := chosen.read(cmd.Context(), c.Client, key)
 		if err != nil {
 			return c.Explain(err)
 		}
-		if err := chosen.remark(cmd.Context(), e, c, root); err != nil {
+		if err := chosen.remark(cmd.Context(), e, c, root, kinds); err != nil {
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
@@ -80,7 +84,7 @@ type flags struct {
 
 func addFlags(set *pflag.FlagSet) *flags {
 	f := &flags{}
-	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas; \"all\" for every object")
+	set.StringSliceVar(&f.ShowConditions, "show-conditions", nil, "kinds, or kind/name, whose conditions are shown, separated by commas, also by their plural and short names; \"all\" for every object")
 	set.BoolVar(&f.ShowMachineSets, "show-machinesets", false, "show all MachineSets between MachineDeployments and Machines, not only those that have something to say")
 	set.BoolVar(&f.ShowResourceSets, "show-resourcesets", false, "show all ClusterResourceSets that apply to the cluster, not only those that have something to say")
 	set.BoolVar(&f.ShowTemplates, "show-templates", false, "show the templates that machines are made from")
@@ -95,7 +99,29 @@ func addFlags(set *pflag.FlagSet) *flags {
 	return f
 }
 
-func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (*tree.Object, error) {
+// expand replaces plural and short names, such as md, by the kinds that they stand for. What stands for none stays.
+func (f *flags) expand(c *management.Connection) error {
+	if !slices.ContainsFunc(f.ShowConditions, func(want string) bool { return !strings.EqualFold(want, "all") }) {
+		return nil
+	}
+	kinds, err := management.NewKinds(c.Config)
+	if err != nil {
+		return err
+	}
+	for i, want := range f.ShowConditions {
+		kind, name, one := strings.Cut(want, "/")
+		if mapping, err := kinds.Find(kind); err == nil && mapping.GroupVersionKind.Kind != "" {
+			f.ShowConditions[i] = mapping.GroupVersionKind.Kind
+			if one {
+				f.ShowConditions[i] += "/" + name
+			}
+		}
+	}
+	return nil
+}
+
+// read returns the tree, and all kinds of which it could show objects.
+func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (root *tree.Object, kinds []string, err error) {
 	f.Deprecated = !f.v1beta2
 	f.Grouping = f.Grouping && !*f.ungrouped
 	snapshot, err := tree.Read(ctx, c, key, f.Options)
@@ -103,17 +129,18 @@ func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (
 		_, err = cluster.Get(ctx, c, key) // says which clusters there are
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return tree.Build(snapshot, f.Options), nil
+	everything := tree.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
+	return tree.Build(snapshot, f.Options), tree.Build(snapshot, everything).Kinds(), nil
 }
 
 // remark says, beside the tree, what was asked for and is not in it, and that nothing of it will change where no manager runs.
-func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object) error {
+func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object, kinds []string) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
 		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
-			strings.Join(unmatched, ", "), strings.Join(root.Kinds(), ", ")))
+			strings.Join(unmatched, ", "), strings.Join(kinds, ", ")))
 	}
 	if away := c.NoManager(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
 		lines = append(lines, away)

@@ -27,7 +27,7 @@ func (f *flags) watch(ctx context.Context, e env.Env, c client.WithWatch, key cl
 	changes := progress.NewAPI(ctx, c, key)
 	shown, failures := "", 0
 	for {
-		root, err := f.read(ctx, c, key)
+		root, _, err := f.read(ctx, c, key)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

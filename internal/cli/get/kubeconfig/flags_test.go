@@ -22,6 +22,9 @@ func TestFlags(t *testing.T) {
 		"a role of no one":  {[]string{"--role=view"}, "name one with --user"},
 		"an empty name":     {[]string{"--user="}, "name one with --user"},
 		"a time of no one":  {[]string{"--valid=1h"}, "name one with --user"},
+		"myself":            {[]string{"--merge", "--role=view", "--valid=1h"}, ""},
+		"administrator":     {[]string{"--merge", "--admin"}, ""},
+		"both":              {[]string{"--admin", "--user=anna"}, "leave out --user"},
 		"a file by the way": {[]string{"--user=anna", "--output-file=x"}, ""},
 	} {
 		f, set := &flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)

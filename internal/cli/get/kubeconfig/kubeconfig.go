@@ -3,6 +3,7 @@ package kubeconfig
 import (
 	"context"
 	"fmt"
+	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 // flags are those of the verb.
 type flags struct {
 	merge bool
+	admin bool
 	file  string
 	user  string
 	role  string
@@ -36,19 +38,21 @@ func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig CLUSTER",
 		Short: "Print the kubeconfig of a workload cluster",
-		Long: `Print the kubeconfig of a workload cluster. With --merge, it is added to the kubeconfig of kubectl instead (the first file
-of $KUBECONFIG, or ~/.kube/config) as context slipway-CLUSTER, in other namespaces than "default"
-slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other contexts stay as they are.
+		Long: `Print the kubeconfig of a workload cluster: that of the Secret CLUSTER-kubeconfig, as clusterctl prints it. It is the
+administrator's, a member of system:masters, whose rights end with the certificate and in no other way: it is for programs.
 
-It is the administrator's: a member of system:masters, whose rights end with the certificate and in no other way. For daily work,
---user issues credentials to one person: the workload cluster signs a certificate for that name, valid for some hours, in a group that
-only this certificate has, and a ClusterRoleBinding gives the group the role. Delete the binding, whose name is printed, to revoke it;
-all of one person, whose name can be the value of a label, with
+For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of $KUBECONFIG, or ~/.kube/config) as context
+slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other contexts
+stay as they are. Its credentials are yours: the workload cluster signs a certificate for your name, valid for some hours, in a group
+that only this certificate has, and a ClusterRoleBinding gives the group the role. With --user they are another person's, and
+are printed where --merge is not there. Delete the binding, whose name is printed, to revoke them; all of one person, whose name can
+be the value of a label, with
 
   kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME`,
 		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes
-  slipway get kubeconfig demo --user anna --role edit --valid 2h --merge`,
+  slipway get kubeconfig demo --merge
+  slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig`,
 		Args: argument.One("CLUSTER"),
 	}
 	connection := management.Add(cmd.Flags())
@@ -69,7 +73,7 @@ all of one person, whose name can be the value of a label, with
 		if err != nil {
 			return c.Explain(err)
 		}
-		if f.user != "" {
+		if f.isPersonal() {
 			if data, err = f.personal(cmd.Context(), e, args[0], data); err != nil {
 				return err
 			}
@@ -87,18 +91,24 @@ all of one person, whose name can be the value of a label, with
 }
 
 func (f *flags) add(set *pflag.FlagSet) {
-	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl and make it the current context, instead of printing it")
+	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl, with credentials of your own, and make it the current context")
+	set.BoolVar(&f.admin, "admin", false, "with --merge: the administrator's credentials instead of your own")
 	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
-	set.StringVar(&f.user, "user", "", "issue credentials to the person of this name, instead of the administrator's")
-	set.StringVar(&f.role, "role", "cluster-admin", "with --user: ClusterRole of the workload cluster that the person gets")
-	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user: how long the credentials are valid, 10m to 168h")
+	set.StringVar(&f.user, "user", "", "issue credentials to the person of this name (default with --merge: who you are on this machine)")
+	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the workload cluster that the person gets")
+	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: how long the credentials are valid, 10m to 168h")
 }
+
+// isPersonal reports whether the credentials are those of a person.
+func (f *flags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
 
 func (f *flags) check(set *pflag.FlagSet) error {
 	switch {
 	case f.merge && f.file != "":
 		return fault.New(fault.Invalid, "Usage", "--merge and --output-file exclude each other: give one of them")
-	case f.user == "" && (set.Changed("role") || set.Changed("valid") || set.Changed("user")):
+	case f.admin && (set.Changed("user") || set.Changed("role") || set.Changed("valid")):
+		return fault.New(fault.Invalid, "Usage", "--admin is for the administrator's credentials, which no one issues: leave out --user, --role and --valid")
+	case set.Changed("user") && f.user == "", !f.isPersonal() && (set.Changed("role") || set.Changed("valid")):
 		return fault.New(fault.Invalid, "Usage", "--role and --valid are those of a person: name one with --user")
 	}
 	return nil
@@ -114,13 +124,32 @@ func (f *flags) personal(ctx context.Context, e env.Env, cluster string, adminis
 	if err != nil {
 		return nil, err
 	}
-	issued, err := personal.Issue(ctx, api, personal.Request{User: f.user, Role: f.role, For: f.valid, Now: e.Now()})
+	name := f.user
+	if name == "" {
+		if name, err = me(); err != nil {
+			return nil, err
+		}
+	}
+	issued, err := personal.Issue(ctx, api, personal.Request{User: name, Role: f.role, For: f.valid, Now: e.Now()})
+	if err != nil && f.user == "" {
+		return nil, fault.New(fault.KindOf(err), personal.ReasonNotSigned,
+			"the workload cluster issues no credentials to %s: %s; --admin merges the administrator's", name, fault.UserMessage(err)).From(err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. To revoke them: kubectl delete clusterrolebinding %s\n",
-		f.user, issued.Expires.UTC().Format(time.RFC3339), issued.Binding)
-	return issued.Kubeconfig(config, cluster, f.user)
+		name, issued.Expires.UTC().Format(time.RFC3339), issued.Binding)
+	return issued.Kubeconfig(config, cluster, name)
+}
+
+// me is who runs the command.
+func me() (string, error) {
+	current, err := user.Current()
+	if err != nil {
+		return "", fault.New(fault.Invalid, "Usage", "who you are on this machine is not known (%v): name yourself with --user", err).From(err)
+	}
+	return current.Username, nil
 }
 
 // write puts a kubeconfig into a file that only its owner can read, in the place of what was there.
