@@ -102,7 +102,7 @@ func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) fiel
 			if problem := componentflag.Problem(c.component, arg.Name, value); problem != "" {
 				errs = append(errs, field.Forbidden(path.Child(c.field, "extraArgs").Index(i), problem))
 			}
-			if s.PodSecurity != nil && arg.Name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), "PodSecurity") {
+			if s.Security.Effective().PodSecurity != nil && arg.Name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), "PodSecurity") {
 				errs = append(errs, field.Forbidden(path.Child("podSecurity"),
 					"has no effect while apiServer.extraArgs disable the admission plugin PodSecurity: remove one of them"))
 			}

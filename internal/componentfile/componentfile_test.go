@@ -100,7 +100,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	text, err := componentfile.Admission(*all.PodSecurity)
+	text, err := componentfile.Admission(hostedv1.Security{PodSecurity: all.PodSecurity})
 	if err != nil || strings.Count(string(text), `"a"`) != 9 {
 		t.Errorf("%v: levels, versions and exemptions are not all in %s", err, text)
 	}
@@ -143,8 +143,38 @@ func TestValuesStayValues(t *testing.T) {
 func TestExemptNamespace(t *testing.T) {
 	for _, namespaces := range [][]string{nil, {"kube-system"}, {"a"}} {
 		p := hostedv1.PodSecurity{Exemptions: hostedv1.PodSecurityExemptions{Namespaces: namespaces}}
-		if text, err := componentfile.Admission(p); err != nil || strings.Count(string(text), `"kube-system"`) != 1 {
+		if text, err := componentfile.Admission(hostedv1.Security{PodSecurity: &p}); err != nil || strings.Count(string(text), `"kube-system"`) != 1 {
 			t.Errorf("%v: %v in %s", namespaces, err, text)
+		}
+	}
+}
+
+// A plugin is configured where it is to run, and only there.
+func TestAdmission(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of   hostedv1.Security
+		want string
+	}{
+		"nothing":      {hostedv1.Security{}, ""},
+		"Pod Security": {hostedv1.Security{PodSecurity: &hostedv1.PodSecurity{}}, "PodSecurity"},
+		"hardened":     {hostedv1.Security{Hardening: hostedv1.HardeningRestricted}.Effective(), "PodSecurity EventRateLimit"},
+	} {
+		text, err := componentfile.Admission(tc.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ Plugins []struct{ Name string } }
+		if text != nil {
+			if err := json.Unmarshal(text, &file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var names []string
+		for _, p := range file.Plugins {
+			names = append(names, p.Name)
+		}
+		if got := strings.Join(names, " "); got != tc.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

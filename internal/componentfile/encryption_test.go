@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/componentfile"
@@ -26,7 +27,7 @@ func TestEncryption(t *testing.T) { // H8
 		"aesgcm":  {"", &hostedv1.Encryption{Provider: "aesgcm"}, []string{"secrets: aesgcm secretbox aescbc identity", "*.*: identity secretbox aesgcm aescbc"}},
 	}
 	for name, test := range tests {
-		text, err := componentfile.Encryption(test.of, componentfile.NewKeys())
+		text, err := componentfile.Encryption(test.of, componentfile.KeySet{Current: componentfile.NewKeys()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,31 +57,82 @@ func TestEncryption(t *testing.T) { // H8
 }
 
 func TestKeys(t *testing.T) {
-	keys, others := componentfile.NewKeys(), componentfile.NewKeys()
-	parsed, err := componentfile.ParseKeys(keys)
+	keys, others := componentfile.KeySet{Current: componentfile.NewKeys()}, componentfile.KeySet{Current: componentfile.NewKeys()}
+	parsed, err := componentfile.ParseKeys(keys.Data())
 	if err != nil || cmp.Diff(keys, parsed) != "" || parsed.Fingerprint() != keys.Fingerprint() {
 		t.Errorf("%v, %v", parsed, err)
 	}
-	if keys.Fingerprint() == others.Fingerprint() || len(keys["secretbox"]) != 32 {
+	if keys.Fingerprint() == others.Fingerprint() || len(keys.Current["secretbox"]) != 32 {
 		t.Error("two sets of keys are the same, or too short")
 	}
-	changed := componentfile.Keys{"secretbox": keys["secretbox"], "aesgcm": keys["aesgcm"], "aescbc": others["aescbc"]}
+	changed := componentfile.KeySet{Current: componentfile.Keys{
+		"secretbox": keys.Current["secretbox"], "aesgcm": keys.Current["aesgcm"], "aescbc": others.Current["aescbc"],
+	}}
 	if changed.Fingerprint() == keys.Fingerprint() {
 		t.Error("the fingerprint does not stand for all keys")
 	}
-	for name, change := range map[string]func(map[string][]byte){
-		"missing": func(m map[string][]byte) { delete(m, "aescbc") },
-		"short":   func(m map[string][]byte) { m["aesgcm"] = m["aesgcm"][:16] },
-		"long":    func(m map[string][]byte) { m["secretbox"] = append(m["secretbox"], 0) },
+	for name, tc := range map[string]struct {
+		change func(map[string][]byte)
+		says   string
+	}{
+		"missing":        {func(m map[string][]byte) { delete(m, "aescbc") }, "32 bytes each"},
+		"short":          {func(m map[string][]byte) { m["aesgcm"] = m["aesgcm"][:16] }, "32 bytes each"},
+		"long":           {func(m map[string][]byte) { m["secretbox"] = append(m["secretbox"], 0) }, "32 bytes each"},
+		"former missing": {func(m map[string][]byte) { delete(m, "former-aescbc") }, "former-aescbc has 0"},
+		"colon":          {func(m map[string][]byte) { m["name"] = []byte("a:b") }, `the name "a:b" of its keys`},
+		"empty name":     {func(m map[string][]byte) { m["name"] = []byte("") }, `the name "" of its keys`},
+		"same names":     {func(m map[string][]byte) { m["name"] = []byte("key1") }, "the same name, key1"},
 	} {
-		data := map[string][]byte(componentfile.NewKeys())
-		change(data)
-		if _, err := componentfile.ParseKeys(data); err == nil || !strings.Contains(err.Error(), "32 bytes each") {
+		data := keys.Rotated().Data()
+		tc.change(data)
+		if _, err := componentfile.ParseKeys(data); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	more := map[string][]byte{"secretbox": keys["secretbox"], "aesgcm": keys["aesgcm"], "aescbc": keys["aescbc"], "x": []byte("kind: Policy")}
-	if parsed, err := componentfile.ParseKeys(more); err != nil || len(parsed) != 3 {
+	more := keys.Data()
+	more["x"] = []byte("kind: Policy")
+	if parsed, err := componentfile.ParseKeys(more); err != nil || len(parsed.Current) != 3 {
 		t.Errorf("what is no key is left out: %v, %v", parsed, err)
+	}
+}
+
+// New keys encrypt, those of before decrypt, each by its name, until nothing is left of them.
+func TestRotatedKeys(t *testing.T) { // H8
+	keys := componentfile.KeySet{Current: componentfile.NewKeys()}
+	names := func(k componentfile.KeySet) string {
+		text, err := componentfile.Encryption(&hostedv1.Encryption{}, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file apiserverv1.EncryptionConfiguration
+		if err := json.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, key := range file.Resources[0].Providers[0].Secretbox.Keys {
+			out = append(out, key.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	both, err := componentfile.ParseKeys(keys.Rotated().Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(both.Fingerprint(), ",")
+	if second != keys.Fingerprint() || first == second || names(both) != "key-"+first[:12]+" key1" || both.Rewritten {
+		t.Errorf("%s: %s", both.Fingerprint(), names(both))
+	}
+	alone, err := componentfile.ParseKeys(both.Settled().Data())
+	if err != nil || alone.Fingerprint() != first || names(alone) != "key-"+first[:12] || !alone.Rewritten {
+		t.Errorf("%v, %v: %s", alone, err, names(alone))
+	}
+	again, err := componentfile.ParseKeys(alone.Rotated().Data())
+	if err != nil || again.Rewritten || !strings.HasSuffix(names(again), " key-"+first[:12]) {
+		t.Errorf("%v, %v: %s", again, err, names(again))
+	}
+	other := alone.Data()
+	other["rewritten"] = []byte(second)
+	if k, err := componentfile.ParseKeys(other); err != nil || k.Rewritten {
+		t.Errorf("the mark is of other keys: %v, %v", k, err)
 	}
 }

@@ -17,16 +17,46 @@ import (
 // exempt is the namespace where the network of a cluster and kube-proxy run, which are privileged.
 const exempt = metav1.NamespaceSystem
 
-// Admission is the file that configures the admission plugin PodSecurity.
-func Admission(p hostedv1.PodSecurity) ([]byte, error) {
+// Most Events of one namespace that a hardened API server takes in a second, and at once.
+const eventsPerSecond, eventsAtOnce = 50, 100
+
+// Admission is the file that configures admission plugins; nil: none needs one.
+func Admission(s hostedv1.Security) ([]byte, error) {
 	type plugin struct {
-		Name          string                                 `json:"name"`
-		Configuration podsecurityv1.PodSecurityConfiguration `json:"configuration"`
+		Name          string `json:"name"`
+		Configuration any    `json:"configuration"`
+	}
+	var plugins []plugin
+	if s.PodSecurity != nil {
+		plugins = append(plugins, plugin{"PodSecurity", podSecurity(*s.PodSecurity)})
+	}
+	if s.Hardening == hostedv1.HardeningRestricted {
+		plugins = append(plugins, plugin{"EventRateLimit", eventRateLimit()})
+	}
+	if plugins == nil {
+		return nil, nil
 	}
 	return json.Marshal(struct {
 		metav1.TypeMeta `json:",inline"`
 		Plugins         []plugin `json:"plugins"`
-	}{configKind("AdmissionConfiguration"), []plugin{{"PodSecurity", podSecurity(p)}}})
+	}{configKind("AdmissionConfiguration"), plugins})
+}
+
+// eventRateLimit is the configuration of the admission plugin of this name. Its Go types are those of Kubernetes' own programs.
+func eventRateLimit() any {
+	type limit struct {
+		Type      string `json:"type"`
+		QPS       int    `json:"qps"`
+		Burst     int    `json:"burst"`
+		CacheSize int    `json:"cacheSize"`
+	}
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		Limits          []limit `json:"limits"`
+	}{
+		metav1.TypeMeta{APIVersion: "eventratelimit.admission.k8s.io/v1alpha1", Kind: "Configuration"},
+		[]limit{{"Namespace", eventsPerSecond, eventsAtOnce, 2000}},
+	}
 }
 
 func podSecurity(p hostedv1.PodSecurity) podsecurityv1.PodSecurityConfiguration {

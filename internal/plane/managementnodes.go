@@ -64,16 +64,15 @@ func (m managementPKI) schedulerKubeconfig() string { return m.dir.Path("pki", "
 
 // podSecurity is what Pods may do where the labels of their namespace, which only administrators write, do not say more:
 // root in a node is root on the host.
-var podSecurity = hostedv1.PodSecurity{
-	Enforce: hostedv1.PodSecurityStandard{Level: "baseline", Version: "latest"},
-	Warn:    hostedv1.PodSecurityStandard{Level: "baseline", Version: "latest"},
-	Audit:   hostedv1.PodSecurityStandard{Level: "baseline", Version: "latest"},
+func podSecurity() hostedv1.Security {
+	baseline := hostedv1.PodSecurityStandard{Level: "baseline", Version: "latest"}
+	return hostedv1.Security{PodSecurity: &hostedv1.PodSecurity{Enforce: baseline, Warn: baseline, Audit: baseline}}
 }
 
 // serverFlags are those of kube-apiserver in a cluster with nodes, beside the ones that every management cluster has.
 func (n *Nodes) serverFlags(folder pki.Folder) ([]string, error) {
 	admission := filepath.Join(folder.Path, "admission.json")
-	content, err := componentfile.Admission(podSecurity)
+	content, err := componentfile.Admission(podSecurity())
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how star
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys)); err != nil {
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionRewritten)); err != nil {
 		return err
 	}
 	started := heap.Starting(heap.StartWorkloadMemory)

@@ -43,8 +43,7 @@ func workloadFiles(cfg WorkloadConfig) ([]string, error) {
 		errs = append(errs, add("audit-policy-file", "audit-policy.json", content, err))
 		flags = append(flags, auditFlags(cfg.Folder.AuditLog())...)
 	}
-	if s.PodSecurity != nil {
-		content, err := componentfile.Admission(*s.PodSecurity)
+	if content, err := componentfile.Admission(s); content != nil || err != nil {
 		errs = append(errs, add("admission-control-config-file", "admission.json", content, err))
 	}
 	if cfg.EncryptionKeys != "" {

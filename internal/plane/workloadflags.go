@@ -34,6 +34,11 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 	if c.Security.KubeletServingCertificates == hostedv1.KubeletServingRequired {
 		files = append(files, "--kubelet-certificate-authority="+folder.Cert(workload.CA))
 	}
+	plugins := "NodeRestriction"
+	if c.Security.Hardening == hostedv1.HardeningRestricted {
+		plugins += ",EventRateLimit,DenyServiceExternalIPs"
+		files = append(files, "--tls-min-version=VersionTLS13", "--service-account-extend-token-expiration=false")
+	}
 	return override(append([]string{
 		"--etcd-servers=" + etcdEndpoint,
 		"--advertise-address=" + host,
@@ -41,7 +46,7 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 		"--tls-private-key-file=" + folder.Key("apiserver"),
 		"--client-ca-file=" + folder.Cert(workload.CA),
 		"--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=NodeRestriction",
+		"--enable-admission-plugins=" + plugins,
 		"--enable-bootstrap-token-auth=true",
 		// Webhooks and aggregated APIs are reached at the addresses of their Pods: those of Services lead nowhere on the host.
 		"--enable-aggregator-routing=true",

@@ -64,6 +64,7 @@ func personalCredentials(t *testing.T, in *installation, w workload) {
 	if out, err := anna.try("get", "secrets", "-n", "kube-system"); err == nil || !strings.Contains(out, `User "anna" cannot list`) {
 		t.Errorf("view reads Secrets: %v, %s", err, out)
 	}
+	ownCredentials(t, in, "classy")
 	w.kubectl("delete", "clusterrolebinding", "--selector", "slipway.dev/personal-user=anna")
 	untilContains(t, short, "it is revoked", `User "anna" cannot list`, func() string {
 		out, _ := anna.try("get", "deployments", "-n", "kube-system", "-o", "name")

@@ -110,6 +110,13 @@ type HostedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	Authority string `json:"authority,omitempty"`
 
+	// encryptionKeys stands for the keys of Secret <cluster>-encryption with which the API server runs: for those that encrypt, and, after
+	// a comma, for those that only decrypt. Another content of the Secret has taken effect when this changes.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+
 	// quiesced is the value of the annotation controlplane.slipway.dev/quiesce once it is fulfilled.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

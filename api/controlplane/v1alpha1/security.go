@@ -3,6 +3,14 @@ package v1alpha1
 // Security is what guards the API of a workload cluster. kube-apiserver reads it from files, which Slipway writes: nothing
 // here names a file, a socket or a command. A change restarts the control plane in place.
 type Security struct {
+	// hardening Restricted sets the fields below that are unset: audit to {}, encryption to {}, podSecurity to enforce, audit and warn
+	// of the standard restricted, and kubeletServingCertificates to Required. Besides, the API server speaks TLS 1.3 alone, limits
+	// Events to 50 a second for each namespace, refuses Services with external IPs, and does not extend the life of tokens of
+	// ServiceAccounts; apiServer.extraArgs can say otherwise. Nodes that joined before have to be replaced, as with
+	// kubeletServingCertificates. Without effect on simulated control planes. Unset, each field is by itself.
+	// +optional
+	Hardening Hardening `json:"hardening,omitempty"`
+
 	// audit makes kube-apiserver record requests in the control plane's folder on the host: at most 5 files of 20 MiB,
 	// which the operator of the host can read. Unset, nothing is recorded.
 	// +optional
@@ -29,6 +37,34 @@ type Security struct {
 	// server takes any. Without effect on simulated control planes.
 	// +optional
 	KubeletServingCertificates KubeletServingCertificates `json:"kubeletServingCertificates,omitempty"`
+}
+
+// Hardening is a set of stricter defaults.
+// +kubebuilder:validation:Enum=Restricted
+type Hardening string
+
+// HardeningRestricted is for clusters whose users are not trusted.
+const HardeningRestricted Hardening = "Restricted"
+
+// Effective returns the settings with what Hardening sets of those that are unset.
+func (s Security) Effective() Security {
+	if s.Hardening != HardeningRestricted {
+		return s
+	}
+	if s.Audit == nil {
+		s.Audit = &Audit{}
+	}
+	if s.Encryption == nil {
+		s.Encryption = &Encryption{}
+	}
+	if s.PodSecurity == nil {
+		restricted := PodSecurityStandard{Level: "restricted", Version: "latest"}
+		s.PodSecurity = &PodSecurity{Enforce: restricted, Audit: restricted, Warn: restricted}
+	}
+	if s.KubeletServingCertificates == "" {
+		s.KubeletServingCertificates = KubeletServingRequired
+	}
+	return s
 }
 
 // KubeletServingCertificates says by whom the serving certificates of kubelets are signed.

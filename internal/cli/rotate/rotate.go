@@ -1,8 +1,9 @@
 // Package rotate is the verb "rotate".
 //
-// Does: shows what a rotation of a cluster's certificate authority would do, or how far one is, asks, and prints how far it gets.
+// Does: shows what a rotation of a cluster's certificate authority, or of its keys of encryption, would do, or how far one is, asks, and
+// prints how far it gets.
 //
-// Never: decides what comes next (package clusterctl/rotation does), or prints a key.
+// Never: decides what comes next (packages clusterctl/rotation and clusterctl/encryptionkeys do), or prints a key.
 //
 // Read first: Command.
 package rotate
@@ -27,8 +28,8 @@ import (
 
 // Command builds the verb.
 func Command(e env.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster while it runs"}
-	cmd.AddCommand(authority(e))
+	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster, or its keys of encryption, while it runs"}
+	cmd.AddCommand(authority(e), encryption(e))
 	argument.Group(cmd)
 	return cmd
 }

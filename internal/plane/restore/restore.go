@@ -55,7 +55,7 @@ func Apply(folder workload.Folder, cfg workload.Config, now time.Time) error {
 		return fault.New(fault.Invalid, "RestoreMissing", "the snapshot of restore %s is not on this host", cfg.Restore)
 	}
 	data := workload.Data{Exists: true, Version: request.Version, EncryptionKeys: request.EncryptionKeys}
-	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys)); err != nil {
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, false)); err != nil {
 		return err
 	}
 	if err := prepare(folder); err != nil {

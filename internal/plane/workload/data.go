@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 	"github.com/slipwayhq/slipway/internal/version"
@@ -28,7 +29,7 @@ type Data struct {
 	Exists bool
 	// Version of Kubernetes that opened it last; empty: none has.
 	Version string
-	// EncryptionKeys stands for the keys that objects may be encrypted with; empty: none is.
+	// EncryptionKeys stands for the keys that objects may be encrypted with, as componentfile.KeySet says it; empty: none is.
 	EncryptionKeys string
 	// Restored is the snapshot that was restored last; Staged is the one that the next process restores.
 	Restored, Staged Restore
@@ -66,9 +67,10 @@ func (f Folder) ReadData() (Data, error) {
 }
 
 // KeysProblem returns why the data may not be opened with the keys, nil if it may. It is not opened without those that it
-// may be encrypted with, nor with others: what is encrypted could not be read, and would be lost with the old keys.
-func (d Data) KeysProblem(keys string) error {
-	if d.EncryptionKeys == "" || d.EncryptionKeys == keys {
+// may be encrypted with: what is encrypted could not be read, and would be lost with the old keys. Rewritten: everything is
+// encrypted with the first of the keys, if the data was ever opened with them.
+func (d Data) KeysProblem(keys string, rewritten bool) error {
+	if d.EncryptionKeys == "" || componentfile.OpenedBy(d.EncryptionKeys, keys, rewritten) {
 		return nil
 	}
 	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")

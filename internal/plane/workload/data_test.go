@@ -14,13 +14,20 @@ import (
 func TestKeysOfData(t *testing.T) { // H8
 	for name, test := range map[string]struct {
 		reason, recorded, keys string
-		opened                 bool
+		rewritten, opened      bool
 	}{
-		"never encrypted": {"", "", "", true},
-		"first time":      {"", "", "a", true},
-		"same":            {"", "a", "a", true},
-		"others":          {"Secrets could not be read", "a", "b", false},
-		"none":            {"Secrets could not be read", "a", "", false},
+		"never encrypted":       {"", "", "", false, true},
+		"first time":            {"", "", "a", false, true},
+		"same":                  {"", "a", "a", false, true},
+		"others":                {"Secrets could not be read", "a", "b", false, false},
+		"none":                  {"Secrets could not be read", "a", "", false, false},
+		"new ones before them":  {"", "a", "b,a", false, true},
+		"the same again":        {"", "b,a", "b,a", false, true},
+		"the old ones gone":     {"not everything is rewritten", "b,a", "b", false, false},
+		"all rewritten":         {"", "b,a", "b", true, true},
+		"said to be rewritten":  {"the data was never opened with these keys", "a", "b", true, false},
+		"back to the old ones":  {"what was written since", "b,a", "a", false, false},
+		"rewritten, still both": {"", "b", "b", true, true},
 	} {
 		f := workload.Folder(t.TempDir())
 		if err := f.WriteRun(workload.Run{PID: 1, Version: "v1.36.3", EncryptionKeys: test.recorded}); err != nil {
@@ -30,7 +37,7 @@ func TestKeysOfData(t *testing.T) { // H8
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.KeysProblem(test.keys); (err == nil) != test.opened {
+		if err := d.KeysProblem(test.keys, test.rewritten); (err == nil) != test.opened {
 			t.Errorf("%s: %s: %v", name, test.reason, err)
 		}
 	}

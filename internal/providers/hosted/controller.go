@@ -106,7 +106,7 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 		Name: Name, Finalizer: hostedv1.HostedControlPlaneFinalizer,
 		New: func() *hostedv1.HostedControlPlane { return &hostedv1.HostedControlPlane{} },
 		Urgent: loop.Urgent{
-			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Conditions: []string{hostedv1.AvailableCondition},
+			Fields: []string{"initialization", "version", "addonsHash", "quiesced"}, Later: []string{"encryptionKeys"}, Conditions: []string{hostedv1.AvailableCondition},
 		},
 		DespitePause: func(p *hostedv1.HostedControlPlane) bool { return c.quiesceOf(p) != quiescing.Request{} },
 		Observe:      c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,

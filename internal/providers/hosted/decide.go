@@ -324,6 +324,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
+	keys, rewritten := keyFingerprint(s)
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
 		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
@@ -331,7 +332,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
 		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
-		Security: s.security(), EncryptionKeys: keyFingerprint(s), Restore: restoreID(s), Only: s.Quiesce.Only(),
+		Security: s.security(), EncryptionKeys: keys, EncryptionRewritten: rewritten, Restore: restoreID(s), Only: s.Quiesce.Only(),
 	}
 }
 
@@ -363,7 +364,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 		ServiceDomain:   cmp.Or(s.Cluster.Spec.ClusterNetwork.ServiceDomain, workload.DefaultServiceDomain),
 		ImageRepository: cmp.Or(spec.ImageRepository, hostedv1.DefaultImageRepository),
 		CoreDNS:         !spec.CoreDNS.Disabled, KubeProxy: !spec.KubeProxy.Disabled,
-		SignedServing: s.Plane.Spec.Security.KubeletServingCertificates != "",
+		SignedServing: s.Plane.Spec.Security.Effective().KubeletServingCertificates != "",
 	}
 	p.OwnKubeProxy = p.ImageRepository == hostedv1.DefaultImageRepository
 	return p

@@ -8,19 +8,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/plane/workload"
-)
-
-// Reasons why the keys of encryption cannot be used.
-const (
-	reasonKeysMissing = "EncryptionKeysMissing"
-	reasonKeysInvalid = "EncryptionKeysInvalid"
-	reasonKeysChanged = workload.ReasonEncryptionKeys
+	"github.com/slipwayhq/slipway/internal/providers/hosted/encryption"
 )
 
 // encrypts reports whether objects of the workload cluster are encrypted in etcd, or may be from before.
 func (s Snapshot) encrypts() bool {
-	return s.Terms.Components && (s.Plane.Spec.Encryption != nil || s.Process.Data.EncryptionKeys != "")
+	return s.Terms.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
 }
 
 // security are the settings of it that concern the control plane.
@@ -28,30 +21,12 @@ func (s Snapshot) security() hostedv1.Security {
 	if !s.Terms.Components {
 		return hostedv1.Security{}
 	}
-	return s.Plane.Spec.Security
+	return s.Plane.Spec.Security.Effective()
 }
 
 // encryptionKeys returns the keys of the cluster's Secret; a fault says why they cannot be used.
-func encryptionKeys(s Snapshot) (componentfile.Keys, error) {
-	name, used := PurposeEncryption.SecretName(s.Cluster.Name), s.Process.Data.EncryptionKeys
-	secret := s.Secrets[PurposeEncryption]
-	switch {
-	case secret == nil && used == "":
-		return nil, fault.New(fault.Invalid, reasonKeysMissing, "Secret %s is being created", name)
-	case secret == nil:
-		return nil, fault.New(fault.Invalid, reasonKeysMissing,
-			"Secret %s is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it", name)
-	}
-	keys, err := componentfile.ParseKeys(secret.Data)
-	switch {
-	case err != nil && used == "":
-		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
-	case err != nil:
-		return nil, fault.New(fault.Invalid, reasonKeysInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
-	case used != "" && used != keys.Fingerprint():
-		return nil, fault.New(fault.Invalid, reasonKeysChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
-	}
-	return keys, nil
+func encryptionKeys(s Snapshot) (componentfile.KeySet, error) {
+	return encryption.Keys(PurposeEncryption.SecretName(s.Cluster.Name), s.Secrets[PurposeEncryption], s.Process.Data.EncryptionKeys)
 }
 
 // decideKeys reports whether the keys are there and usable. New ones are created only where nothing was encrypted yet.
@@ -72,25 +47,34 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// keyFingerprint stands for the keys that the process is given; empty: none.
-func keyFingerprint(s Snapshot) string {
+// keyFingerprint stands for the keys that the process is given, and says whether the data needs the current ones alone; empty: none.
+func keyFingerprint(s Snapshot) (keys string, rewritten bool) {
 	if !s.encrypts() {
-		return ""
+		return "", false
 	}
-	keys, err := encryptionKeys(s)
+	set, err := encryptionKeys(s)
 	if err != nil { // decideKeys waits
-		return ""
+		return "", false
 	}
-	return keys.Fingerprint()
+	return set.Fingerprint(), set.Rewritten
 }
 
-// keyFile is the file with the keys, of the three keys alone: a user may have written the Secret.
+// keysInEffect stands for the keys with which the process encrypts and decrypts, once it runs with them; until then those before.
+func keysInEffect(s Snapshot) string {
+	if !s.runsAsConfigured() {
+		return s.Plane.Status.EncryptionKeys
+	}
+	keys, _ := keyFingerprint(s)
+	return keys
+}
+
+// keyFile is the file with the keys, of them alone: a user may have written the Secret.
 func keyFile(s Snapshot) ([]byte, error) {
 	keys, err := encryptionKeys(s)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(keys)
+	return json.Marshal(keys.Data())
 }
 
 // deniedIssuer returns why the operator does not allow what the API server would connect to, empty if all is allowed.

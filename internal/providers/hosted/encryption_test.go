@@ -27,8 +27,51 @@ func encrypted(s *Snapshot) {
 	s.Plane.Spec.Encryption = &hostedv1.Encryption{}
 	keys := componentfile.NewKeys()
 	s.Secrets[PurposeEncryption] = newSecret(*s, PurposeEncryption, keys)
-	s.Process.Data = workload.Data{Exists: true, Version: version, EncryptionKeys: keys.Fingerprint()}
+	s.Process.Data = workload.Data{Exists: true, Version: version, EncryptionKeys: componentfile.KeySet{Current: keys}.Fingerprint()}
 	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+}
+
+// rotated puts new keys before those of the Secret; inEffect has the process run with what the Secret says.
+func rotated(s *Snapshot) {
+	secret := s.Secrets[PurposeEncryption]
+	keys, _ := componentfile.ParseKeys(secret.Data)
+	secret.Data = keys.Rotated().Data()
+}
+
+func inEffect(s *Snapshot) {
+	s.Process.Data.EncryptionKeys, _ = keyFingerprint(*s)
+	s.Process.Config = configOf(*s, endpointOf(*s)).Hash()
+}
+
+// settled leaves the new keys alone in the Secret, with or without the mark that everything is encrypted with them.
+func settled(rewritten bool) func(*Snapshot) {
+	return func(s *Snapshot) {
+		secret := s.Secrets[PurposeEncryption]
+		keys, _ := componentfile.ParseKeys(secret.Data)
+		secret.Data = keys.Settled().Data()
+		if !rewritten {
+			delete(secret.Data, "rewritten")
+		}
+	}
+}
+
+// Which keys are in effect is said when the process runs with them, and not before.
+func TestKeysInEffect(t *testing.T) {
+	status := func(s Snapshot) string {
+		return Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus).EncryptionKeys
+	}
+	first := status(running(t, encrypted))
+	after := running(t, encrypted, func(s *Snapshot) { s.Plane.Status.EncryptionKeys = "before" }, rotated)
+	if got := status(after); got != "before" {
+		t.Errorf("before the restart: %q", got)
+	}
+	inEffect(&after)
+	if got := status(after); len(first) != 24 || len(got) != 49 || !strings.Contains(got, ",") {
+		t.Errorf("%q, then %q", first, got)
+	}
+	if got := status(running(t)); got != "" {
+		t.Errorf("without encryption: %q", got)
+	}
 }
 
 func trusts(url string) func(*Snapshot) {
@@ -60,6 +103,12 @@ func TestDecideSecurity(t *testing.T) { // H8, CP-04
 		"keys lost after it was switched off": {"there may be data that is encrypted", running(t, encrypted, func(s *Snapshot) { s.Plane.Spec.Encryption = nil; delete(s.Secrets, PurposeEncryption) }),
 			[]string{"wait: Secret c-encryption is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it"}},
 		"other keys": {"a tenant wrote the Secret", running(t, encrypted, func(s *Snapshot) { s.Secrets[PurposeEncryption].Data = componentfile.NewKeys() }),
+			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
+		"keys rotated": {"what the former ones encrypted is read", running(t, encrypted, rotated), []string{restart, starting}},
+		"keys forgotten before all is rewritten": {"what runs goes on", running(t, encrypted, rotated, inEffect, settled(false)),
+			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
+		"keys forgotten": {"nothing needs them", running(t, encrypted, rotated, inEffect, settled(true)), []string{restart, starting}},
+		"keys forgotten that were never former ones": {"the mark alone proves nothing", running(t, encrypted, rotated, settled(true)),
 			[]string{"wait: Secret c-encryption has other keys than those that data of the workload cluster is encrypted with; restore it from a backup"}},
 		"no keys in it": {"", running(t, encrypted, func(s *Snapshot) { delete(s.Secrets[PurposeEncryption].Data, "aescbc") }),
 			[]string{"wait: Secret c-encryption cannot be used: it must have the keys secretbox, aesgcm and aescbc with 32 bytes each, and aescbc has 0; restore it from a backup: data of the workload cluster is encrypted with its keys"}},

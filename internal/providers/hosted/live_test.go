@@ -2,14 +2,18 @@ package hosted
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,6 +181,52 @@ func TestSecurityOfARealControlPlane(t *testing.T) { // H8, CP-04
 	l.secretIsReadable("hidden", true)
 	l.secretIsReadable("late", false)
 	l.lostKeysAreSaid()
+}
+
+// One field for all of it: what it sets is in effect, and what is set besides it stays.
+func TestHardenedControlPlane(t *testing.T) { // H8, CP-04
+	l := newLive(t)
+	p := l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true })
+	p.Spec.Hardening, p.Spec.PodSecurity = hostedv1.HardeningRestricted, &hostedv1.PodSecurity{Enforce: hostedv1.PodSecurityStandard{Level: "baseline"}}
+	must(t, l.client.Update(t.Context(), p))
+	l.until("a hardened control plane", func(p *hostedv1.HostedControlPlane) bool {
+		return condition.Set(p.Status.Conditions).IsTrue("Available") && p.Status.EncryptionKeys != ""
+	})
+	l.createSecret("hidden")
+	l.secretIsReadable("hidden", true)
+	l.recorded("hidden")
+	l.privilegedPodIsRefused()
+
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Port: 80}}, ExternalIPs: []string{"198.51.100.9"}}}
+	if _, err := l.api().CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "Use of external IPs is denied") {
+		t.Errorf("a Service that takes an address: %v", err)
+	}
+	access := l.access()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(access.Host, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	if err == nil {
+		_ = conn.Close()
+		t.Error("the API server speaks TLS 1.2")
+	}
+	api, limited := l.api(), atomic.Bool{}
+	events := &errgroup.Group{}
+	events.SetLimit(20)
+	for i := range 400 {
+		events.Go(func() error {
+			_, err := api.CoreV1().Events("default").Create(t.Context(), &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("e", i), Namespace: "default"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"},
+			}, metav1.CreateOptions{})
+			if apierrors.IsTooManyRequests(err) {
+				limited.Store(true)
+				return nil
+			}
+			return err
+		})
+	}
+	must(t, events.Wait())
+	if !limited.Load() {
+		t.Error("400 Events at once are not too many")
+	}
 }
 
 // recorded: who wrote the Secret is in the audit log, and its content is not.

@@ -47,6 +47,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.Initialization.ControlPlaneInitialized = &yes
 	}
 	status.Authority = authorityInEffect(s, status.AddonsHash)
+	status.EncryptionKeys = keysInEffect(s)
 	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
 	if len(p.Wait) > 0 {
 		j.reason, j.waiting = p.Wait[0].Reason, p.Wait[0].Message
@@ -66,15 +67,18 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 // authorityInEffect stands for the authority with which the process runs and of which nodes are told: that of the Secret, once the process has
 // what follows from it and add-ons with it were applied; until then the one before.
 func authorityInEffect(s Snapshot, applied string) string {
-	before := s.Plane.Status.Authority
-	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
-		return before
-	}
-	endpoint := endpointOf(s)
-	if s.Process.Config != configOf(s, endpoint).Hash() || s.Terms.Addons && applied != addonsOf(s, endpoint).Hash() {
-		return before
+	if !s.runsAsConfigured() || s.Terms.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
+		return s.Plane.Status.Authority
 	}
 	return authority.Fingerprint(s.Secrets[PurposeCA])
+}
+
+// runsAsConfigured reports whether the process is ready, with what follows from the objects as they are.
+func (s Snapshot) runsAsConfigured() bool {
+	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
+		return false
+	}
+	return s.Process.Config == configOf(s, endpointOf(s)).Hash()
 }
 
 // afterStart is the snapshot with what is known to follow from the start of the control plane.

@@ -95,7 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, plane); err != nil || !plane.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if plane.Spec.Backend.Simulated != nil || plane.Spec.Security.KubeletServingCertificates == "" {
+	if plane.Spec.Backend.Simulated != nil || plane.Spec.Security.Effective().KubeletServingCertificates == "" {
 		return ctrl.Result{}, nil
 	}
 	if included, err := c.scope.Includes(ctx, plane); err != nil || !included {

@@ -256,10 +256,10 @@ func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (worklo
 		record.Version = seen.Version
 	}
 	data := record.Data(now.hasClaim())
-	if err := data.KeysProblem(cfg.EncryptionKeys); err != nil {
+	if err := data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionRewritten); err != nil {
 		return record, err
 	}
-	if record.EncryptionKeys == "" {
+	if cfg.EncryptionKeys != "" {
 		record.EncryptionKeys = cfg.EncryptionKeys
 	}
 	return record, data.Problem(cfg.Version)

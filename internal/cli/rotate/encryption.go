@@ -1,0 +1,90 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
+	"github.com/slipwayhq/slipway/internal/cli/consent"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/cluster"
+	"github.com/slipwayhq/slipway/internal/clusterctl/encryptionkeys"
+	"github.com/slipwayhq/slipway/internal/clusterctl/kubeconfig"
+	safe "github.com/slipwayhq/slipway/internal/kubeconfig"
+	"github.com/slipwayhq/slipway/internal/policy"
+)
+
+// encryption builds the verb "rotate encryption".
+func encryption(e env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "encryption CLUSTER",
+		Short: "Replace the keys that encrypt what a cluster with a hosted control plane has in etcd",
+		Long: `Replace the keys that encrypt what a cluster with a hosted control plane has in etcd, in Secret CLUSTER-encryption, while the
+cluster runs: show the steps, ask, and do them. New keys encrypt first, beside the old ones, then everything that is stored is written
+once more, then the old keys are forgotten. The control plane restarts in place twice; nodes and Pods stay.
+
+How far it is stands in the Secret. The rotation does not proceed without this command: run it again after it was interrupted, and
+it continues. Snapshots of etcd from before need the old keys: keep a backup of the Secret for as long as you keep them. The keys of
+the management cluster itself are replaced with "slipway encryption rotate".`,
+		Example: `  slipway rotate encryption demo --dry-run
+  slipway rotate encryption demo`,
+		Args: argument.One("CLUSTER"),
+	}
+	connection := management.Add(cmd.Flags())
+	cmd.ValidArgsFunction = connection.CompleteCluster(e)
+	agreed := consent.Add(cmd.Flags(), "print the steps and where the rotation is, and change nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.Connect(e)
+		if err != nil {
+			return err
+		}
+		order := encryptionkeys.Order{
+			Client: c.Client, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) },
+			Rewrite: func(ctx context.Context, key client.ObjectKey) (int, error) {
+				data, err := kubeconfig.Read(ctx, c.Client, key)
+				if err != nil {
+					return 0, err
+				}
+				config, err := safe.Parse(data, policy.Configuration{})
+				if err != nil {
+					return 0, err
+				}
+				return encryptionkeys.RewriteAll(ctx, config)
+			},
+		}
+		return c.Explain(rotateKeys(cmd.Context(), e, agreed, order, client.ObjectKey{Namespace: c.Namespace, Name: args[0]}))
+	}
+	return cmd
+}
+
+func rotateKeys(ctx context.Context, e env.Env, agreed *consent.Flags, order encryptionkeys.Order, key client.ObjectKey) error {
+	of, err := cluster.Get(ctx, order.Client, key)
+	if err != nil {
+		return err
+	}
+	p, err := order.Prepare(ctx, of)
+	if err != nil {
+		return err
+	}
+	work := consent.Work{
+		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error {
+			err := order.Run(ctx, of.Namespace, p)
+			if errors.Is(err, context.Canceled) {
+				order.Say("The rotation stands where it is; the same command continues it.")
+			}
+			return err
+		},
+		Done: func(took string) string {
+			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
+		},
+	}
+	if p.Begun || p.Problem != "" {
+		work.Verb = ""
+	}
+	return agreed.Run(ctx, e, work)
+}

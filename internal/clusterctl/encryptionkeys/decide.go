@@ -1,0 +1,171 @@
+package encryptionkeys
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// Reasons of faults.
+const (
+	// ReasonUnsupported says that nothing of the cluster is encrypted with keys that this package knows; Invalid.
+	ReasonUnsupported = "EncryptionRotationUnsupported"
+	// ReasonNotNow says what has to be done before the rotation can begin or continue; Invalid.
+	ReasonNotNow = "EncryptionRotationNotPossibleNow"
+	// ReasonNotRewritten names objects that could not be written once more; Invalid.
+	ReasonNotRewritten = "ObjectsNotRewritten"
+	// ReasonUnreachable says that the workload cluster does not answer; Unreachable.
+	ReasonUnreachable = "WorkloadClusterUnreachable"
+	// ReasonTimeout says that the time to wait is over; Transient.
+	ReasonTimeout = "Timeout"
+)
+
+// Snapshot is what a decision looks at.
+type Snapshot struct {
+	Cluster *clusterv1.Cluster
+	Plane   *hostedv1.HostedControlPlane
+	// Secret with the keys; nil: there is none.
+	Secret *corev1.Secret
+}
+
+// Action is what is done next.
+type Action string
+
+// The actions. None: nothing, but what is waited for.
+const (
+	None    Action = ""
+	Install Action = "install"
+	Rewrite Action = "rewrite"
+	Done    Action = "done"
+)
+
+// Step is what comes next.
+type Step struct {
+	Action Action
+	// Wait is what is waited for.
+	Wait string
+}
+
+// UnderWay reports whether the Secret is that of a rotation which is not over.
+func (s Snapshot) UnderWay() bool {
+	if s.Secret == nil {
+		return false
+	}
+	keys, err := componentfile.ParseKeys(s.Secret.Data)
+	return err == nil && (keys.Former != nil || keys.Rewritten && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
+}
+
+// Decide says what comes next: Done where nothing is under way any more. It is an error when a person has to do something first.
+func Decide(s Snapshot) (Step, error) {
+	if err := supported(s); err != nil {
+		return Step{}, err
+	}
+	keys, err := componentfile.ParseKeys(s.Secret.Data)
+	if err != nil {
+		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "Secret %s cannot be used: %v; restore it from a backup", s.Secret.Name, err)
+	}
+	c := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.EncryptionKeysAvailableCondition)
+	if c != nil && c.Status == metav1.ConditionFalse {
+		return Step{}, fault.New(fault.Invalid, ReasonNotNow, "%s", strings.TrimSpace(c.Message))
+	}
+	switch {
+	case keys.Fingerprint() != s.Plane.Status.EncryptionKeys:
+		return Step{Wait: fmt.Sprintf("HostedControlPlane %s restarts with the keys of Secret %s", s.Plane.Name, s.Secret.Name)}, nil
+	case keys.Former != nil:
+		return Step{Action: Rewrite}, nil
+	}
+	return Step{Action: Done}, nil
+}
+
+// supported says why there are no keys to replace.
+func supported(s Snapshot) error {
+	simulated := s.Plane.Spec.Backend.Simulated != nil
+	switch {
+	case simulated:
+		return fault.New(fault.Invalid, ReasonUnsupported, "the control plane of cluster %q is simulated, and encrypts nothing", s.Cluster.Name)
+	case s.Secret == nil && s.Plane.Spec.Security.Effective().Encryption == nil:
+		return fault.New(fault.Invalid, ReasonUnsupported,
+			"nothing of cluster %q is encrypted: set spec.encryption of HostedControlPlane %s, which creates keys, and rotate them later", s.Cluster.Name, s.Plane.Name)
+	case s.Secret == nil:
+		return fault.New(fault.Invalid, ReasonNotNow, "Secret %s does not exist: its controller creates it, unless it was lost; see condition %s of HostedControlPlane %s",
+			SecretName(s.Cluster.Name), hostedv1.EncryptionKeysAvailableCondition, s.Plane.Name)
+	}
+	return nil
+}
+
+// SecretName is the name of the Secret with the keys of a cluster.
+func SecretName(cluster string) string { return cluster + "-encryption" }
+
+// Plan is what a rotation does, and where it is. It has no keys.
+type Plan struct {
+	Cluster string `json:"cluster"`
+	// Keys in effect, by their fingerprint.
+	Keys string `json:"keys,omitempty"`
+	// Steps in their order.
+	Steps []PlanStep `json:"steps"`
+	// Begun: the rotation is under way.
+	Begun bool `json:"underWay"`
+	// Problem is what has to be done before it can begin or continue; empty: nothing.
+	Problem string `json:"problem,omitempty"`
+}
+
+// PlanStep is one of the steps.
+type PlanStep struct {
+	Name string `json:"name"`
+	// State is "done", "under way" or "to do".
+	State string `json:"state"`
+}
+
+func planOf(s Snapshot) Plan {
+	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, Begun: s.UnderWay()}
+	step, err := Decide(s)
+	if err != nil {
+		p.Problem = fault.UserMessage(err)
+	}
+	at := -1
+	if p.Begun {
+		keys, _ := componentfile.ParseKeys(s.Secret.Data)
+		switch {
+		case keys.Former == nil:
+			at = 2
+		case step.Action == Rewrite:
+			at = 1
+		default:
+			at = 0
+		}
+	}
+	for i, name := range []string{
+		"encrypt with new keys, and read with the old ones too: the control plane restarts in place",
+		"write everything once more that is stored",
+		"forget the old keys: the control plane restarts in place",
+	} {
+		state := "to do"
+		if i < at {
+			state = "done"
+		} else if i == at {
+			state = "under way"
+		}
+		p.Steps = append(p.Steps, PlanStep{Name: name, State: state})
+	}
+	return p
+}
+
+// Lines are the plan for people.
+func (p Plan) Lines() []string {
+	out := []string{fmt.Sprintf("Rotation of the keys that encrypt what cluster %s has in etcd:", p.Cluster)}
+	for i, s := range p.Steps {
+		out = append(out, fmt.Sprintf("  %d. %s [%s]", i+1, s.Name, s.State))
+	}
+	if p.Problem != "" {
+		out = append(out, "Before it can begin or continue: "+p.Problem)
+	}
+	return append(out, fmt.Sprintf("Snapshots of etcd from before step 3 need the old keys: keep a backup of Secret %s for as long as you keep them.", SecretName(p.Cluster)))
+}

@@ -1,0 +1,189 @@
+package encryptionkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/componentfile"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/pause"
+)
+
+const (
+	// manager is the name of the field manager without its prefix.
+	manager = "cli"
+	// interval is how often it is read how far something is.
+	interval = time.Second
+	// patience is how many reads in a row may find a cluster unreachable: it may be restarting.
+	patience = 30
+)
+
+// Order rotates keys.
+type Order struct {
+	// Client of the management cluster.
+	Client client.Client
+	// Rewrite writes everything once more that the workload cluster stores, as [RewriteAll] does, and returns how many objects there are.
+	Rewrite func(ctx context.Context, cluster client.ObjectKey) (int, error)
+	// Interval is how often it is read how far it is; default 1 s.
+	Interval time.Duration
+	// Say is told how far it is, where that changes.
+	Say func(string)
+}
+
+// Prepare reads what a rotation of the Cluster's keys would do, or where one is that is under way. Nothing is changed.
+func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
+	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := supported(s); err != nil {
+		return Plan{}, err
+	}
+	return planOf(s), nil
+}
+
+// Run does what Prepare has planned, until it is done.
+func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
+	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
+	said, failures := "", 0
+	for {
+		done, text, err := r.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return over(ctx, said)
+		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // decided again
+		case fault.KindOf(err) == fault.Unreachable && failures < patience:
+			failures++
+		case err != nil:
+			return err
+		default:
+			failures = 0
+		}
+		if text != "" && text != said {
+			said = text
+			o.say(text)
+		}
+		if done {
+			return nil
+		}
+		if err := pause.For(ctx, o.every()); err != nil {
+			return over(ctx, said)
+		}
+	}
+}
+
+// run is one run of a rotation. Once it has begun, keys without former ones that are in effect say that it is done: also where the answer
+// to the last write was lost.
+type run struct {
+	Order
+	cluster client.ObjectKey
+	begun   bool
+}
+
+// step does what comes next, and says it.
+func (r *run) step(ctx context.Context) (done bool, text string, err error) {
+	s, err := r.read(ctx, r.cluster)
+	if err != nil {
+		return false, "", err
+	}
+	next, err := Decide(s)
+	if err != nil {
+		return false, "", err
+	}
+	r.begun = r.begun || s.UnderWay()
+	switch {
+	case next.Action == Done && r.begun:
+		return true, "", nil
+	case next.Action == Done:
+		err := r.write(ctx, s, componentfile.KeySet.Rotated)
+		r.begun = err == nil
+		return false, "New keys encrypt what is written from now on", err
+	case next.Action == Rewrite:
+		return false, "", r.rewrite(ctx, s)
+	}
+	return false, next.Wait, nil
+}
+
+// rewrite writes everything once more, and leaves the new keys alone then.
+func (r *run) rewrite(ctx context.Context, s Snapshot) error {
+	r.say("Everything that is stored is written once more")
+	n, err := r.Rewrite(ctx, r.cluster)
+	if err != nil {
+		return err
+	}
+	r.say(fmt.Sprintf("%d objects are encrypted as they are to be; the old keys are forgotten", n))
+	return r.write(ctx, s, componentfile.KeySet.Settled)
+}
+
+// write changes the keys of the Secret, and nothing else in it.
+func (o Order) write(ctx context.Context, s Snapshot, change func(componentfile.KeySet) componentfile.KeySet) error {
+	keys, err := componentfile.ParseKeys(s.Secret.Data)
+	if err != nil {
+		return err
+	}
+	before, after := keys.Data(), change(keys).Data()
+	return kube.NewWriter(o.Client, manager).Patch(ctx, s.Secret, func(o client.Object) {
+		secret := o.(*corev1.Secret)
+		for name := range before {
+			delete(secret.Data, name)
+		}
+		for name, value := range after {
+			secret.Data[name] = value
+		}
+	})
+}
+
+// read reads what a decision looks at. The Secret is read before the HostedControlPlane, whose status follows it.
+func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
+	s := Snapshot{Cluster: &clusterv1.Cluster{}, Plane: &hostedv1.HostedControlPlane{}, Secret: &corev1.Secret{}}
+	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
+		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
+	}
+	ref := s.Cluster.Spec.ControlPlaneRef
+	if ref.Kind != "HostedControlPlane" || ref.APIGroup != hostedv1.GroupVersion.Group {
+		return s, fault.New(fault.Invalid, ReasonUnsupported,
+			"what cluster %q has in etcd is encrypted by its control plane's provider, if it is: its kind is %q, and this command knows HostedControlPlane", key.Name, ref.Kind)
+	}
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: SecretName(key.Name)}
+	err := o.Client.Get(ctx, secret, s.Secret)
+	if apierrors.IsNotFound(err) {
+		s.Secret = nil
+	} else if err != nil {
+		return s, fmt.Errorf("reading Secret %s: %w", secret.Name, err)
+	}
+	if err := o.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}, s.Plane); err != nil {
+		return s, fmt.Errorf("reading HostedControlPlane %s: %w", ref.Name, err)
+	}
+	return s, nil
+}
+
+// over is the error of a rotation that was ended from outside.
+func over(ctx context.Context, said string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	return fault.New(fault.Transient, ReasonTimeout,
+		"the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(ctx.Err())
+}
+
+func (o Order) say(text string) {
+	if o.Say != nil {
+		o.Say(text)
+	}
+}
+
+func (o Order) every() time.Duration {
+	if o.Interval == 0 {
+		return interval
+	}
+	return o.Interval
+}

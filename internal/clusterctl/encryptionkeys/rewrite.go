@@ -1,0 +1,186 @@
+package encryptionkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+const (
+	// pageSize is how many objects are read at once, and parallel how many are written.
+	pageSize, parallel = 500, 8
+	// perSecond is how many requests are made in a second at most.
+	perSecond = 400
+	// named is how many objects that could not be written are named, and said how much is said of each, in bytes.
+	named, said = 5, 300
+)
+
+// RewriteAll has the API server write everything once more that is not stored as it is to be, and returns how many objects it
+// looked at. It asks for changes that change nothing: what is stored with the right key stays as it is, and no one who watches sees
+// anything. Everything means every resource, not only those that are encrypted now: others may have been before.
+func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
+	defer func() {
+		if refused := (apierrors.APIStatus)(nil); err != nil && fault.As(err) == nil && !errors.As(err, &refused) {
+			err = fault.New(fault.Unreachable, ReasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
+		}
+	}()
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.WarningHandler = perSecond, perSecond, rest.NoWarnings{}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	resources, err := stored(ctx, config)
+	if err != nil {
+		return 0, err
+	}
+	r := rewriter{client: objects}
+	for _, resource := range resources {
+		if err := r.all(ctx, resource); err != nil {
+			return r.objects, err
+		}
+	}
+	if len(r.failed) > 0 {
+		slices.Sort(r.failed)
+		more := ""
+		if n := len(r.failed) - named; n > 0 {
+			more = fmt.Sprintf("\n* and %d more", n)
+		}
+		return r.objects, fault.New(fault.Invalid, ReasonNotRewritten,
+			"objects could not be written once more, so that the old keys are kept: make that possible, or delete the objects, and run the command again:\n* %s%s",
+			strings.Join(r.failed[:min(len(r.failed), named)], "\n* "), more)
+	}
+	return r.objects, nil
+}
+
+// stored are the resources that the API server stores itself: those that it lists and changes, and that no other server answers for.
+func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
+	elsewhere, err := aggregated(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := api.ServerPreferredResources()
+	var partly *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partly) {
+		for version, cause := range partly.Groups {
+			if !elsewhere[version.Group] {
+				return nil, fmt.Errorf("reading the resources of %s: %w", version, cause)
+			}
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the resources of the workload cluster: %w", err)
+	}
+	var out []schema.GroupVersionResource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || elsewhere[version.Group] {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "patch") {
+				out = append(out, version.WithResource(r.Name))
+			}
+		}
+	}
+	return out, nil
+}
+
+// aggregated are the groups for which other servers answer.
+func aggregated(ctx context.Context, config *rest.Config) (map[string]bool, error) {
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	list, err := c.Resource(services).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing APIServices: %w", err)
+	}
+	out := map[string]bool{}
+	for _, item := range list.Items {
+		spec, _ := item.Object["spec"].(map[string]any)
+		if group, _ := spec["group"].(string); spec["service"] != nil {
+			out[group] = true
+		}
+	}
+	return out, nil
+}
+
+// rewriter writes objects once more, and notes what could not be.
+type rewriter struct {
+	client metadata.Interface
+
+	mu      sync.Mutex
+	objects int
+	failed  []string
+}
+
+// all writes all objects of a resource. What is created meanwhile is written with the new keys anyway.
+func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource) error {
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		list, err := r.client.Resource(resource).List(ctx, options)
+		if expired := (apierrors.APIStatus)(nil); apierrors.IsResourceExpired(err) && errors.As(err, &expired) {
+			// It takes longer than the API server remembers, which goes on with what there is now, or else from the start.
+			options.Continue = expired.Status().Continue
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(parallel)
+		for i := range list.Items {
+			group.Go(func() error { return r.one(ctx, resource, &list.Items[i]) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// one writes an object once more. That it is gone, or was changed by someone else, is as good.
+func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
+	_, err := r.client.Resource(resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.objects++
+	var refused apierrors.APIStatus
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case errors.As(err, &refused) && refused.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), clip(err.Error())))
+		return nil
+	}
+	return fmt.Errorf("writing %s %s/%s once more: %w", resource.GroupResource(), o.Namespace, o.Name, err)
+}
+
+func clip(text string) string {
+	if len(text) <= said {
+		return text
+	}
+	return strings.ToValidUTF8(text[:said], "") + " …"
+}

@@ -1,0 +1,46 @@
+// Package encryption says whether the keys of a Secret can be used with the data of a control plane.
+//
+// Does: compares a Secret of keys with what the data may be encrypted with ([Keys]).
+//
+// Never: makes keys, or reads an object.
+//
+// Read first: [Keys].
+package encryption
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipwayhq/slipway/internal/componentfile"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/workload"
+)
+
+// Reasons why keys cannot be used.
+const (
+	ReasonMissing = "EncryptionKeysMissing"
+	ReasonInvalid = "EncryptionKeysInvalid"
+	ReasonChanged = workload.ReasonEncryptionKeys
+)
+
+// Keys returns the keys of the Secret of this name, which may be nil; a fault says why they cannot be used. Used stands for the keys that the
+// data may be encrypted with; empty: it is not.
+func Keys(name string, secret *corev1.Secret, used string) (componentfile.KeySet, error) {
+	var none componentfile.KeySet
+	switch {
+	case secret == nil && used == "":
+		return none, fault.New(fault.Invalid, ReasonMissing, "Secret %s is being created", name)
+	case secret == nil:
+		return none, fault.New(fault.Invalid, ReasonMissing,
+			"Secret %s is gone; restore it from a backup: data of the workload cluster is encrypted with its keys, and new ones cannot read it", name)
+	}
+	keys, err := componentfile.ParseKeys(secret.Data)
+	switch {
+	case err != nil && used == "":
+		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
+	case err != nil:
+		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
+	case used != "" && !componentfile.OpenedBy(used, keys.Fingerprint(), keys.Rewritten):
+		return none, fault.New(fault.Invalid, ReasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
+	}
+	return keys, nil
+}
