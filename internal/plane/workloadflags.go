@@ -85,6 +85,10 @@ func workloadControllerFlags(c workload.Config, folder pki.Folder, kubeconfig st
 		"--cluster-cidr=" + strings.Join(c.PodCIDRs, ","),
 		"--service-cluster-ip-range=" + strings.Join(c.ServiceCIDRs, ","),
 		"--controller-start-interval=0s",
+		// At its start it makes a ServiceAccount and a token for each of some forty controllers, with one client. The default, 20 requests
+		// a second, keeps all of them from starting for five seconds: no token of kubeadm is signed, no Node gets its range of Pods.
+		"--kube-api-qps=100",
+		"--kube-api-burst=200",
 		"--profiling=false",
 	}, nodeMasks(c.PodCIDRs)...), c.ControllerManager)
 }

@@ -84,7 +84,7 @@ func TestValues(t *testing.T) {
 		"boolean":       {"", []string{"audit=true"}, map[string]string{"audit": "true"}, ""},
 		"fields":        {"fields of an object gather", []string{"nodeResources.cpus=2", "nodeResources.memoryMiB=2048"}, map[string]string{"nodeResources": `{"cpus":2,"memoryMiB":2048}`}, ""},
 		"object":        {"YAML", []string{"nodeResources={cpus: 2}"}, map[string]string{"nodeResources": `{"cpus":2}`}, ""},
-		"unknown":       {"what there is is listed", []string{"audits=true"}, nil, `ClusterClass "local" has no variable "audits"; it has: audit, encryption, internet, nodeImage, nodeResources, podSecurity, subnet`},
+		"unknown":       {"what there is is listed", []string{"audits=true"}, nil, `ClusterClass "local" has no variable "audits"; it has: audit, encryption, hardening, internet, nodeImage, nodeResources, podSecurity, subnet`},
 		"no value":      {"", []string{"audit"}, nil, "not NAME=VALUE"},
 		"wrong type":    {"the schema holds", []string{"audit=maybe"}, nil, "must be of type boolean"},
 		"not allowed":   {"", []string{"podSecurity=some"}, nil, `supported values: "privileged", "baseline", "restricted"`},
