@@ -30,6 +30,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
@@ -169,7 +170,7 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 
 // planned are the controllers of the core that write to the management cluster alone.
 func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
-	cfg := p.cfg
+	cfg, begun := p.cfg, &ownership.Begun{}
 	add := []func() error{
 		func() error {
 			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
@@ -177,9 +178,9 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		func() error { return machine.Add(p.setup(machine.Name), clusters, extensions, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
 		func() error {
-			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments())
+			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments(begun))
 		},
-		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
+		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets(begun)) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		pools := machinepool.Settings{Policy: cfg.Policy, SyncLabels: cfg.Machines.SyncLabels}
@@ -339,16 +340,16 @@ func (c Config) machines() machine.Settings {
 }
 
 // machineSets are the settings of the MachineSet controller with those that are gates.
-func (c Config) machineDeployments() machinedeployment.Settings {
-	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy}
+func (c Config) machineDeployments(begun *ownership.Begun) machinedeployment.Settings {
+	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy, Begun: begun}
 }
 
-func (c Config) machineSets() machineset.Settings {
+func (c Config) machineSets(begun *ownership.Begun) machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	s.InPlace = c.Gates.Enabled(GateInPlaceUpdates)
-	s.Policy = c.Policy
+	s.Policy, s.Begun = c.Policy, begun
 	return s
 }
 

@@ -3,9 +3,11 @@ package ownership
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -67,4 +69,31 @@ func TestMissingWatchLabel(t *testing.T) { // PA-02
 			}
 		})
 	}
+}
+
+// What a process has created begins, for a while; what it does not know may have come back from a backup.
+func TestBegun(t *testing.T) { // OR-01
+	now := time.Unix(1e9, 0)
+	b := &Begun{}
+	b.Add("a", now)
+	for name, tc := range map[string]struct {
+		of    *Begun
+		owner types.UID
+		at    time.Time
+		want  bool
+	}{
+		"created":  {b, "a", now.Add(time.Minute), true},
+		"unknown":  {b, "b", now, false},
+		"long ago": {b, "a", now.Add(time.Hour), false},
+		"of none":  {nil, "a", now, false},
+	} {
+		if got := tc.of.Has(tc.owner, tc.at); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	b.Add("b", now.Add(time.Hour))
+	if len(b.owners) != 1 {
+		t.Errorf("%d owners are remembered", len(b.owners))
+	}
+	(*Begun)(nil).Add("a", now)
 }

@@ -12,7 +12,7 @@
 //	a child names us as owner and cannot be adopted      wait until a person changes it
 //	a grandchild names a child that does not exist       wait for that child
 //	a pass with a whole graph is on record               go on
-//	no such record, workload cluster not seen            wait for its connection
+//	no such record, workload cluster not seen            wait for its connection, unless this process created the owner ([Begun])
 //	no such record, Nodes of Machines that do not exist  wait for those Machines
 //	otherwise                                            go on, and put it on record
 //

@@ -80,9 +80,11 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case clone.OwnTemplate:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Deployment, Cluster: s.Cluster, Templates: s.Templates}, a)
 	case CreateSet:
-		err := c.writer.CreateApplied(ctx, desiredObject(s, a.share()))
+		set := desiredObject(s, a.share())
+		err := c.writer.CreateApplied(ctx, set)
 		if err == nil {
 			c.created.Add(s.Deployment.UID, a.Name, s.Now)
+			c.settings.Begun.Add(set.GetUID(), s.Now)
 		}
 		return err
 	case TakeOver:

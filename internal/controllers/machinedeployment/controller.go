@@ -54,6 +54,8 @@ type Settings struct {
 	Policy policy.Configuration
 	// InPlace: Machines are updated in place where an extension can (the feature gate InPlaceUpdates).
 	InPlace bool
+	// Begun is told of each MachineSet that is created; nil: no one is.
+	Begun *ownership.Begun
 }
 
 // Add adds the controller to the manager. Without extensions no Machine is updated in place.

@@ -29,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"k8s.io/utils/ptr"
 )
@@ -43,6 +44,7 @@ type live struct {
 	// cached is what the controller reads.
 	cached client.Reader
 	d      *clusterv1.MachineDeployment
+	begun  *ownership.Begun
 }
 
 func startLive(t *testing.T) live {
@@ -73,7 +75,8 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, nil, Settings{}); err != nil {
+	begun := &ownership.Begun{}
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, nil, Settings{Begun: begun}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -89,7 +92,7 @@ func startLive(t *testing.T) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return live{t: t, Client: c, cached: mgr.GetClient(), d: &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}}}
+	return live{t: t, begun: begun, Client: c, cached: mgr.GetClient(), d: &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"}}}
 }
 
 func (l live) must(err error) {
@@ -229,6 +232,9 @@ func (l live) create() {
 	bootstrap.Spec.Template.Spec.Verbosity = new(int32(1))
 	l.must(l.Create(l.t.Context(), bootstrap))
 	l.eventually("the first MachineSet has all replicas", func() bool { return l.running(3, "v1.36.3") })
+	if !l.begun.Has(l.sets()[0].UID, time.Now()) {
+		l.t.Error("OR-01: the MachineSet was created here, and its controller is not told")
+	}
 	for _, o := range []client.Object{infra, bootstrap, l.d} {
 		l.must(l.Get(l.t.Context(), client.ObjectKeyFromObject(o), o))
 		if refs := o.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != cluster.UID || refs[0].Controller != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -35,6 +36,9 @@ type Settings struct {
 	Topology bool
 	// InPlace: Machines are updated in place (the feature gate InPlaceUpdates).
 	InPlace bool
+	// Begun knows the MachineSets that this process has created: they need not wait for the workload cluster to say whether they have
+	// Machines. Nil knows none.
+	Begun *ownership.Begun
 	// Policy is what the operator allows; the zero value: everything.
 	Policy policy.Configuration
 }

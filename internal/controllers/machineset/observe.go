@@ -178,6 +178,10 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		s.Workload.Seen = true // there is no workload cluster without its Machines
 		return nil
 	}
+	if !initialized && c.settings.Begun.Has(s.Set.UID, c.now()) {
+		s.Workload.Seen = true // there are neither Machines of it nor Nodes
+		return nil
+	}
 	if !initialized {
 		s.Begins, s.Workload.Problem = true, "its control plane is not initialized yet"
 		return nil
