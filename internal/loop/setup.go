@@ -19,6 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
@@ -40,6 +41,8 @@ type Setup struct {
 	NormalEvents *rate.Limiter
 	// Written is what all controllers that share it have written; nil: each knows of its own writes alone.
 	Written *kube.Writes
+	// Begun are the owners that all controllers that share it have created; nil: none are known.
+	Begun *ownership.Begun
 	// Limits are what the API accepts as the status of each kind; nil: unknown.
 	Limits statuslimits.Limits
 	// Metrics of all controllers; nil: none.

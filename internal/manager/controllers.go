@@ -30,7 +30,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/migration"
-	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/plane/custody"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/process"
@@ -170,7 +169,7 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 
 // planned are the controllers of the core that write to the management cluster alone.
 func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
-	cfg, begun := p.cfg, &ownership.Begun{}
+	cfg := p.cfg
 	add := []func() error{
 		func() error {
 			return cluster.Add(p.setup(cluster.Name), clusters, cluster.Settings{ConnectionGrace: cfg.ConnectionGrace, DeleteHook: cfg.deleteHook()})
@@ -178,9 +177,9 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		func() error { return machine.Add(p.setup(machine.Name), clusters, extensions, cfg.machines()) },
 		func() error { return machinehealthcheck.Add(p.setup(machinehealthcheck.Name), clusters) },
 		func() error {
-			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments(begun))
+			return machinedeployment.Add(p.setup(machinedeployment.Name), extensions, cfg.machineDeployments())
 		},
-		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets(begun)) },
+		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
 	if cfg.Gates.Enabled(GateMachinePool) {
 		pools := machinepool.Settings{Policy: cfg.Policy, SyncLabels: cfg.Machines.SyncLabels}
@@ -340,16 +339,16 @@ func (c Config) machines() machine.Settings {
 }
 
 // machineSets are the settings of the MachineSet controller with those that are gates.
-func (c Config) machineDeployments(begun *ownership.Begun) machinedeployment.Settings {
-	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy, Begun: begun}
+func (c Config) machineDeployments() machinedeployment.Settings {
+	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy}
 }
 
-func (c Config) machineSets(begun *ownership.Begun) machineset.Settings {
+func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
 	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
 	s.Topology = c.Gates.Enabled(GateClusterTopology)
 	s.InPlace = c.Gates.Enabled(GateInPlaceUpdates)
-	s.Policy, s.Begun = c.Policy, begun
+	s.Policy = c.Policy
 	return s
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube/statuslimits"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
+	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -50,7 +51,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	}
 	common := loop.Setup{
 		Limits: statuslimits.New(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
-		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Written: &kube.Writes{},
+		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Written: &kube.Writes{}, Begun: &ownership.Begun{},
 	}
 	if c.plans != nil {
 		common.Plans = c.plans

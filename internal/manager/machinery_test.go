@@ -145,13 +145,13 @@ func TestTopologyNeedsItsGate(t *testing.T) { // MS-01, FG-01
 	if err != nil {
 		t.Fatal(err)
 	}
-	if (Config{Gates: gates}).machineSets(nil).Topology {
+	if (Config{Gates: gates}).machineSets().Topology {
 		t.Error("without ClusterTopology nobody makes topologies: MachineSets need no second finalizer")
 	}
 	if err := gates.Set("ClusterTopology=true"); err != nil {
 		t.Fatal(err)
 	}
-	if !(Config{Gates: gates}).machineSets(nil).Topology {
+	if !(Config{Gates: gates}).machineSets().Topology {
 		t.Error("with ClusterTopology templates go with the last MachineSet")
 	}
 }

@@ -84,7 +84,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		err := c.writer.CreateApplied(ctx, set)
 		if err == nil {
 			c.created.Add(s.Deployment.UID, a.Name, s.Now)
-			c.settings.Begun.Add(set.GetUID(), s.Now)
+			c.begun.Add(set.GetUID(), s.Now)
 		}
 		return err
 	case TakeOver:

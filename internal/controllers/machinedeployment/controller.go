@@ -37,7 +37,9 @@ type Controller struct {
 	refs   *kube.References
 	writer *kube.Writer
 	// created are the MachineSets that the cache does not show yet.
-	created  kube.Pending
+	created kube.Pending
+	// begun is told of those that this process has created.
+	begun    *ownership.Begun
 	settings Settings
 	// caller asks the extensions what can be updated in place.
 	caller inplace.Caller
@@ -54,13 +56,11 @@ type Settings struct {
 	Policy policy.Configuration
 	// InPlace: Machines are updated in place where an extension can (the feature gate InPlaceUpdates).
 	InPlace bool
-	// Begun is told of each MachineSet that is created; nil: no one is.
-	Begun *ownership.Begun
 }
 
 // Add adds the controller to the manager. Without extensions no Machine is updated in place.
 func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, scope: s.Scope(), now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.Begun, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {

@@ -76,7 +76,7 @@ func startLive(t *testing.T) live {
 		t.Fatal(err)
 	}
 	begun := &ownership.Begun{}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2}, nil, Settings{Begun: begun}); err != nil {
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2, Begun: begun}, nil, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -36,9 +36,6 @@ type Settings struct {
 	Topology bool
 	// InPlace: Machines are updated in place (the feature gate InPlaceUpdates).
 	InPlace bool
-	// Begun knows the MachineSets that this process has created: they need not wait for the workload cluster to say whether they have
-	// Machines. Nil knows none.
-	Begun *ownership.Begun
 	// Policy is what the operator allows; the zero value: everything.
 	Policy policy.Configuration
 }
@@ -60,8 +57,10 @@ type Controller struct {
 	workloads                        machines.Workloads
 	writer                           *kube.Writer
 	settings                         Settings
-	scope                            membership.Scope
-	now                              func() time.Time
+	// begun are the MachineSets that this process has created: they need not wait for the workload cluster to say whether they have Machines.
+	begun *ownership.Begun
+	scope membership.Scope
+	now   func() time.Time
 	// intn returns a random number from 0 up to, not including, n.
 	intn func(n int) int
 
@@ -75,7 +74,7 @@ const byCluster = "machineset.spec.clusterName"
 // Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings,
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.Begun,
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {

@@ -178,7 +178,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		s.Workload.Seen = true // there is no workload cluster without its Machines
 		return nil
 	}
-	if !initialized && c.settings.Begun.Has(s.Set.UID, c.now()) {
+	if !initialized && c.begun.Has(s.Set.UID, c.now()) {
 		s.Workload.Seen = true // there are neither Machines of it nor Nodes
 		return nil
 	}
