@@ -220,6 +220,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
 		"internal/controllers/clusterresourceset/apply.go": "applies manifests of people to workload clusters, with their kinds and verbs",
 		"internal/cli/management/manager.go":               "a dry run, which stores nothing",
+		"internal/cli/manager/authority.go":                "a review is a question to the API server, which stores nothing",
 		"internal/clusterctl/extension/register":           "writes for the person who types the command",
 		"internal/clusterctl/personal":                     "writes for the person who types the command, in a workload cluster",
 		"internal/testkit":                                 "tests",

@@ -82,6 +82,8 @@ type Config struct {
 	Host Host
 	// Policy is what the operator allows those who write objects, and which providers run. Default: [policy.Default].
 	Policy policy.Configuration
+	// Starting, where set, is called when everything has been checked, before the first controller starts.
+	Starting func()
 	// Ready, where set, is called once all controllers have started.
 	Ready func()
 	// Work, where set, is told what is being reconciled.

@@ -84,6 +84,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := mgr.Add(afterCaches{mgr: mgr, ready: cfg.becameReady}); err != nil {
 		return err
 	}
+	if cfg.Starting != nil {
+		cfg.Starting()
+	}
 	return mgr.Start(ctx)
 }
 

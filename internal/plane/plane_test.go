@@ -99,7 +99,7 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 	folder := pki.Folder{Path: "/pki"}
 	c := config()
 	strict := config()
-	strict.Security.KubeletServingCertificates = hostedv1.KubeletServingRequired
+	strict.Security = hostedv1.Security{Hardening: hostedv1.HardeningRestricted}.Effective()
 	sets := map[string][]string{
 		"management server":       managementFlags(folder, "unix:///s", "/auth", false),
 		"management controllers":  managementControllerFlags(folder, "/kubeconfig"),
@@ -112,8 +112,8 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 		"management server":       {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
 		"management controllers":  {"--use-service-account-credentials=true"},
 		"workload server":         {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1"},
-		"workload server, strict": {"--kubelet-certificate-authority=/pki/ca.crt", "--authorization-mode=Node,RBAC"},
-		"workload controllers":    {"--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
+		"workload server, strict": {"--kubelet-certificate-authority=/pki/ca.crt", "--authorization-mode=Node,RBAC", "--tls-min-version=VersionTLS13", "--enable-admission-plugins=NodeRestriction,EventRateLimit,DenyServiceExternalIPs"},
+		"workload controllers":    {"--kube-api-qps=100", "--kube-api-burst=200", "--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
 		"workload scheduler":      {"--kubeconfig=/kubeconfig"},
 	}
 	for name, flags := range sets {

@@ -106,6 +106,8 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	case state.Held && state.Holder.ManagerOf == c.Config.Host && state.Holder.Diagnostics != "":
 		f.Insecure = f.CA == "" // its certificate is its own; who holds the directory serves there
 		return "https://" + net.JoinHostPort("127.0.0.1", state.Holder.Diagnostics), nil
+	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
+		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
 	case state.Run == nil && c.DataDir != "":
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.Up())
 	case state.Run == nil || state.Run.Server != c.Config.Host:

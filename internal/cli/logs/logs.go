@@ -83,7 +83,11 @@ func (f flags) manager(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	return f.file(ctx, e.Out, dir.Log(), fmt.Sprintf("no management cluster has been started in %s; \"slipway up -d\" starts it", dir))
+	missing := fmt.Sprintf("no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
+	if state, err := datadir.Inspect(dir); err == nil && state.Holder.ManagerOf != "" {
+		missing = fmt.Sprintf("%s is the data directory of a \"slipway manager\", which logs to its standard error: to where it was started from, such as the journal of its service", dir)
+	}
+	return f.file(ctx, e.Out, dir.Log(), missing)
 }
 
 func (f flags) plane(ctx context.Context, e env.Env, name string) error {

@@ -94,7 +94,11 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
 	}
-	if of := managerOf(dir); of.Kubeconfig != "" && f.DataDir != "" {
+	switch of := managerOf(dir); {
+	case f.DataDir == "" || of.ManagerOf == "":
+	case of.Kubeconfig == "":
+		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: name the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
+	default:
 		return Found{Path: of.Kubeconfig, Context: of.Context}, nil
 	}
 	if f.DataDir != "" || !usual(e) {
@@ -104,10 +108,11 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	return Found{}, nil
 }
 
-// managerOf is the "slipway manager" that holds the directory; empty: none does.
+// managerOf is the "slipway manager" that has the directory, whether or not it runs: its management cluster may run without it. Empty: none
+// has.
 func managerOf(dir datadir.Dir) datadir.Holder {
 	state, err := datadir.Inspect(dir)
-	if err != nil || !state.Held || state.Holder.ManagerOf == "" {
+	if err != nil || state.Holder.ManagerOf == "" {
 		return datadir.Holder{}
 	}
 	return state.Holder

@@ -239,8 +239,16 @@ func TestDirectoryOfAManager(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := flags.Find(environment(nil)); fault.KindOf(err) != fault.Unreachable {
+	if got, err := flags.Find(environment(nil)); err != nil || got.Path != path { // its management cluster may run without it
 		t.Errorf("when it has ended: %+v, %v", got, err)
+	}
+	several, err := datadir.Open(h.Dir, datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer several.Close() //nolint:errcheck // the test ends
+	if _, err := flags.Find(environment(nil)); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "with --kubeconfig") {
+		t.Errorf("whose kubeconfig is not known: %v", err)
 	}
 }
 

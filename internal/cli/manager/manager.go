@@ -167,11 +167,18 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err := checkPorts(ctx, cfg); err != nil {
 		return err
 	}
-	dir, err := o.open(e, cfg.REST.Host)
+	dir, disown, err := o.open(e, cfg.REST.Host)
 	if err != nil {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // the lock ends with the process
+	started := false
+	cfg.Starting = func() { started = true }
+	defer func() {
+		if !started {
+			disown()
+		}
+	}()
 	cfg.Host.DataDir, cfg.Host.Instance = string(dir.Dir), dir.Instance
 	if cfg.Host.Executable, err = e.Executable(); err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -179,6 +186,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	for flag, set := range ineffective(o.given, cfg.Policy) {
 		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
 	}
+	cfg.Endpoints.ClientCA = clientAuthority(ctx, cfg)
 	ctrl.SetLogger(cfg.Log)
 	klog.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
@@ -284,16 +292,22 @@ func (o *options) checkDirectory(e env.Env) error {
 	return datadir.Held(dir, state.Holder)
 }
 
-// open takes the data directory, which no other manager may use at the same time.
-func (o *options) open(e env.Env, server string) (*datadir.Handle, error) {
+// open takes the data directory, which no other manager may use at the same time. Disown says that it was not used: the directory of a
+// manager that could not be started is not that manager's.
+func (o *options) open(e env.Env, server string) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
+		return nil, nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
-	return datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
+	before, err := datadir.Inspect(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err = datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
 		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context, Diagnostics: o.diagnosticsPort()})
+	return opened, func() { _ = opened.Disown(before.Holder) }, err
 }

@@ -83,8 +83,8 @@ func refuseManagers(dir datadir.Dir) error {
 	if _, err := os.Stat(dir.Etcd()); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return fault.New(fault.Invalid, "ManagersDirectory", "data directory %s is that of a manager of %s; choose another --data-dir, or start that manager: %s",
-		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"))
+	return fault.New(fault.Invalid, "ManagersDirectory", "data directory %s is that of a manager of %s; choose another --data-dir, start that manager (%s), or give up what it has on this host: slipway down --delete --data-dir %s",
+		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"), dir)
 }
 
 // startTime is how long a start may take that another command began, and startPoll how often it is looked at.

@@ -24,6 +24,9 @@ type Handle struct {
 	lock *Lock
 }
 
+// Disown writes the holder of before back: who holds the directory has not used it.
+func (h *Handle) Disown(before Holder) error { return writeHolder(h.lock.file, before) }
+
 // Open creates the directory where it is missing, takes its lock for holder,
 // checks the format and makes the instance id. A directory that is not a data directory of slipway is
 // not touched. Its errors are faults of kind Invalid with one of the Reasons of

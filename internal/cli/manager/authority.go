@@ -1,0 +1,43 @@
+package manager
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipwayhq/slipway/internal/manager"
+)
+
+// The object in which an API server tells extensions of it whose client certificates it accepts.
+const (
+	authenticationMap = "extension-apiserver-authentication"
+	clientAuthorities = "client-ca-file"
+)
+
+// clientAuthority is the authority, in PEM, by whose certificates the management cluster knows people: who has one may ask for the plan of
+// what they may get, as with a token. A manager that may not read it, such as one with no more than the rights of its providers, does not
+// try, and knows tokens alone.
+func clientAuthority(ctx context.Context, cfg manager.Config) []byte {
+	if cfg.Endpoints.Insecure || cfg.Endpoints.Diagnostics == "0" {
+		return nil
+	}
+	api, err := kubernetes.NewForConfig(cfg.REST)
+	if err != nil {
+		return nil
+	}
+	may, err := api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "get", Version: "v1", Resource: "configmaps", Namespace: metav1.NamespaceSystem, Name: authenticationMap,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil || !may.Status.Allowed {
+		return nil
+	}
+	found, err := api.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return []byte(found.Data[clientAuthorities])
+}
