@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/balancer"
@@ -159,6 +160,11 @@ func (h Host) balancers() *balancer.Keeper {
 }
 
 func (c Config) home() string { return cmp.Or(c.Home, Namespace) }
+
+// Lease is what managers of the same providers compete for where they elect a leader.
+func (c Config) Lease() client.ObjectKey {
+	return client.ObjectKey{Namespace: c.home(), Name: c.lease()}
+}
 
 // lease is the name of the lease that managers of the same providers compete for: no provider runs in two managers, and the core
 // has the name that the reference implementation's core has.

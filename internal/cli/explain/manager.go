@@ -106,6 +106,8 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	case state.Held && state.Holder.ManagerOf == c.Config.Host && state.Holder.Diagnostics != "":
 		f.Insecure = f.CA == "" // its certificate is its own; who holds the directory serves there
 		return "https://" + net.JoinHostPort("127.0.0.1", state.Holder.Diagnostics), nil
+	case state.Held && state.Holder.ManagerOf == c.Config.Host:
+		return "", fault.New(fault.Invalid, "NoDiagnostics", "the manager of %s serves no diagnostics at 127.0.0.1, by which plans are read: start it without --insecure-diagnostics, and with another --diagnostics-address; it was started with: %s", dir, state.Holder.Command)
 	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
 	case state.Run == nil && c.DataDir != "":

@@ -14,7 +14,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -158,7 +160,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err != nil {
 		return o.withLast(e, err)
 	}
-	if err := o.checkDirectory(e); err != nil {
+	if err := o.checkDirectory(e, cfg.REST.Host); err != nil {
 		return err
 	}
 	if err := checkRival(ctx, cfg); err != nil {
@@ -279,21 +281,32 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 	}}, nil
 }
 
-// checkDirectory refuses a data directory that is held, before anything is asked of the management cluster.
-func (o *options) checkDirectory(e env.Env) error {
+// checkDirectory refuses a data directory that is held, or has what belongs to another management cluster, before anything is asked of
+// this one.
+func (o *options) checkDirectory(e env.Env, server string) error {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
 		return err
 	}
 	state, err := datadir.Inspect(dir)
-	if err != nil || !state.Held {
+	if err != nil {
 		return err
 	}
-	return datadir.Held(dir, state.Holder)
+	_, err = os.Stat(dir.Etcd())
+	switch of := state.Holder.ManagerOf; {
+	case state.Held:
+		return datadir.Held(dir, state.Holder)
+	case err == nil:
+		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of the management cluster of \"slipway up\": choose another --data-dir", dir)
+	case of != "" && of != server:
+		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of a manager of %s: choose another --data-dir, or give up what it has on this host: "+
+			"slipway down --delete --data-dir %s. Where %s is the same management cluster at another address, remove %s first", dir, of, dir, server, dir.Lock())
+	}
+	return nil
 }
 
 // open takes the data directory, which no other manager may use at the same time. Disown says that it was not used: the directory of a
-// manager that could not be started is not that manager's.
+// manager that could not be started is not that manager's, and is not there if it was not before.
 func (o *options) open(e env.Env, server string) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
@@ -307,7 +320,13 @@ func (o *options) open(e env.Env, server string) (opened *datadir.Handle, disown
 	if err != nil {
 		return nil, nil, err
 	}
+	_, absent := os.Stat(string(dir))
 	opened, err = datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
 		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context, Diagnostics: o.diagnosticsPort()})
-	return opened, func() { _ = opened.Disown(before.Holder) }, err
+	return opened, func() {
+		_ = opened.Disown(before.Holder)
+		if errors.Is(absent, fs.ErrNotExist) {
+			_ = os.RemoveAll(string(dir))
+		}
+	}, err
 }

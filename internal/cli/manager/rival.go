@@ -2,7 +2,13 @@ package manager
 
 import (
 	"context"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -11,10 +17,11 @@ import (
 )
 
 // checkRival fails where another manager runs the same providers: its webhooks are those of the management cluster, and answer. Both
-// would work on every object. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; one
-// whose webhooks are a Service cannot be asked from here. What cannot be read is no reason either: the manager itself meets it again.
+// would work on every object. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; where no one
+// holds the lease, one that answers does not elect. One whose webhooks are a Service cannot be asked from here. What cannot be read is no
+// reason either: the manager itself meets it again.
 func checkRival(ctx context.Context, cfg manager.Config) error {
-	if cfg.LeaderElection.Enabled || cfg.Webhook.CertDir != "" || cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 {
+	if cfg.Webhook.CertDir != "" || cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 || cfg.LeaderElection.Enabled && !leaseIsFree(ctx, cfg) {
 		return nil
 	}
 	scheme, err := manager.NewScheme()
@@ -32,8 +39,30 @@ func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // at its own address, too: nothing of this one serves yet
 		if p.Answers(ctx) {
 			return fault.New(fault.Invalid, "AnotherManager",
-				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
+				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, start both with --leader-elect, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
 		}
 	}
 	return nil
+}
+
+// leaseIsFree reports whether no manager leads: there is no lease, or no one holds it. Where it cannot be read, someone may.
+func leaseIsFree(ctx context.Context, cfg manager.Config) bool {
+	api, err := kubernetes.NewForConfig(cfg.REST)
+	if err != nil {
+		return false
+	}
+	key := cfg.Lease()
+	lease, err := api.CoordinationV1().Leases(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	return err == nil && !isHeld(lease.Spec, time.Now())
+}
+
+// isHeld reports whether a manager leads by a lease that it renews in time.
+func isHeld(l coordinationv1.LeaseSpec, now time.Time) bool {
+	if ptr.Deref(l.HolderIdentity, "") == "" || l.RenewTime == nil {
+		return false
+	}
+	return now.Before(l.RenewTime.Add(time.Duration(ptr.Deref(l.LeaseDurationSeconds, 0)) * time.Second))
 }

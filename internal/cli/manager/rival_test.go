@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -81,6 +82,7 @@ func TestRival(t *testing.T) {
 		}
 	}
 	elected, filtered, limited := local(), local(), local()
+	elected.REST = &rest.Config{Host: "https://127.0.0.1:1"} // its lease cannot be read: someone may hold it
 	elected.LeaderElection.Enabled, filtered.WatchFilter, limited.Namespaces = true, "blue", []string{"team-a"}
 	for name, cfg := range map[string]manager.Config{"elects a leader": elected, "has a label": filtered, "has a namespace": limited} {
 		if err := checkRival(t.Context(), cfg); err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -31,10 +33,10 @@ func TestFailedStart(t *testing.T) {
 	if err := start(); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "--webhook-host") {
 		t.Fatalf("without an address for the webhooks: %v", err)
 	}
-	if state, err := datadir.Inspect(dir); err != nil || state.Holder.ManagerOf != "" || state.Held {
-		t.Errorf("the directory is that of a manager: %+v, %v", state.Holder, err)
+	if _, err := os.Stat(string(dir)); !os.IsNotExist(err) {
+		t.Errorf("a directory was left: %v", err)
 	}
-	other, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Command: "slipway manager --kubeconfig=other"})
+	other, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), ManagerOf: server.Config.Host, Command: "slipway manager --kubeconfig=other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +48,65 @@ func TestFailedStart(t *testing.T) {
 	}
 	if state, err := datadir.Inspect(dir); err != nil || state.Holder.Command != "slipway manager --kubeconfig=other" {
 		t.Errorf("what the last manager said is gone: %+v, %v", state.Holder, err)
+	}
+}
+
+// What is on this host for one management cluster is not taken over for another.
+func TestDirectoryOfAnother(t *testing.T) {
+	e, o := env.Env{Getenv: func(string) string { return "" }}, &options{dataDir: filepath.Join(t.TempDir(), "data")}
+	dir := datadir.Dir(o.dataDir)
+	if err := o.checkDirectory(e, "https://one"); err != nil {
+		t.Errorf("a new one: %v", err)
+	}
+	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), ManagerOf: "https://one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.checkDirectory(e, "https://one"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("one that is held: %v", err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.checkDirectory(e, "https://one"); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	if err := o.checkDirectory(e, "https://two"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "is that of a manager of https://one") {
+		t.Errorf("of another cluster: %v", err)
+	}
+	if err := os.MkdirAll(dir.Etcd(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.checkDirectory(e, "https://one"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), `of "slipway up"`) {
+		t.Errorf("of slipway up: %v", err)
+	}
+}
+
+// A lease that no one holds, or that was not renewed in time, is free.
+func TestLeases(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	spec := func(holder string, ago time.Duration) coordinationv1.LeaseSpec {
+		seconds, renewed := int32(15), metav1.NewMicroTime(now.Add(-ago))
+		return coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed}
+	}
+	for name, tc := range map[string]struct {
+		of   coordinationv1.LeaseSpec
+		held bool
+	}{
+		"held": {spec("a", time.Second), true}, "released": {spec("", time.Second), false}, "lapsed": {spec("a", time.Minute), false}, "new": {coordinationv1.LeaseSpec{}, false},
+	} {
+		if got := isHeld(tc.of, now); got != tc.held {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	server := apiserver.Start(t, apiserver.Options{})
+	if !leaseIsFree(t.Context(), manager.Config{REST: server.Config}) {
+		t.Error("there is no lease, and it is not free")
+	}
+	away := rest.CopyConfig(server.Config)
+	away.Host = "https://127.0.0.1:1"
+	if leaseIsFree(t.Context(), manager.Config{REST: away}) {
+		t.Error("what cannot be read is free")
 	}
 }
 

@@ -195,7 +195,7 @@ func TestDecide(t *testing.T) {
 			s.Process = backend.ControlPlane{}
 			s.Plane.Status.Initialization.ControlPlaneInitialized = &yes
 		}),
-			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}},
 		"data gone, folder there": {"", running(t, func(s *Snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Version: version}}
 		}),
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 			s.Process = backend.ControlPlane{}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}),
-			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}},
+			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}},
 		"data restored, too": {"H9", running(t, func(s *Snapshot) {
 			s.Process = backend.ControlPlane{Exists: true, Data: workload.Data{Exists: true, Version: version}}
 			s.Plane.Annotations = map[string]string{hostedv1.InitializedAnnotation: "true"}

@@ -53,7 +53,7 @@ func TestQuiesce(t *testing.T) {
 		"no etcd":    {"", quiesced(t, "Etcd", runs, func(s *Snapshot) { s.Process.EtcdReady = false }), []string{"wait: " + etcdAlone}, ""},
 		"etcd runs":  {"", quiesced(t, "Etcd", runs), []string{"wait: " + etcdAlone}, "Etcd/1"},
 		"etcd, nothing here": {"it is not started empty", quiesced(t, "Etcd", nothingHere),
-			[]string{"wait: The control plane was initialized and its data is not on this host; restore it from a backup, or delete the cluster: it is not started empty"}, ""},
+			[]string{"wait: The control plane was initialized and its data is not in the data directory of this manager, which may not be the one that had it; restore it from a backup, or delete the cluster: it is not started empty"}, ""},
 		"stop": {"", quiesced(t, "Stopped"), []string{"do: stop the control plane: annotation controlplane.slipway.dev/quiesce", "wait: The control plane is stopped until annotation controlplane.slipway.dev/quiesce is removed"}, ""},
 		"between two starts": {"a supervisor would start it again", quiesced(t, "Stopped", func(s *Snapshot) { s.Process.Running = false }),
 			[]string{"do: stop the control plane: annotation controlplane.slipway.dev/quiesce", "wait: The control plane is stopped until annotation controlplane.slipway.dev/quiesce is removed"}, ""},

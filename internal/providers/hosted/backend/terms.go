@@ -62,7 +62,10 @@ func (t Terms) PlaceOfData() string {
 	if t.InPods {
 		return "in this management cluster, which has no PersistentVolumeClaim of it"
 	}
-	return "on this host"
+	if t.Emptied != "" {
+		return "on this host"
+	}
+	return "in the data directory of this manager, which may not be the one that had it"
 }
 
 // HolderOfVersions is what has the versions.
