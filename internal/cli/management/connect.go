@@ -159,6 +159,8 @@ func (c *Connection) Explain(err error) error {
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return fault.New(fault.Unreachable, "WebhookNotRunning",
 			"a webhook of the management cluster at %s does not answer, so that what it checks cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider that it belongs to, or wait until that is ready (%v)", c.host, err).From(err)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is terminating"):
+		return fault.New(fault.Invalid, "BeingDeleted", "the management cluster at %s refuses: %v; wait until what is being deleted is gone, or see what keeps it", c.host, err).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":

@@ -175,6 +175,7 @@ func TestExplain(t *testing.T) {
 		"no cluster api": {"a wrong kubeconfig is the usual reason", remote, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}}, fault.Invalid, "is not a management cluster"},
 		"not all of it":  {"the groups say what is missing", remote, fmt.Errorf("reading: %w", &apiutil.ErrResourceDiscoveryFailed{{Group: "cluster.x-k8s.io", Version: "v1beta2"}: errors.New("no")}), fault.Invalid, "does not serve all of Cluster API (cluster.x-k8s.io/v1beta2): run \"slipway init\""},
 		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
+		"terminating":    {"no kubeconfig may do it", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("create not allowed while custom resource definition is terminating")), fault.Invalid, "wait until what is being deleted is gone"},
 		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "a webhook of the management cluster at https://127.0.0.1:1 does not answer"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
