@@ -2,7 +2,6 @@ package encryptionkeys
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,17 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/clusterctl/steps"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// interval is how often it is read how far something is.
-	interval = time.Second
 	// patience is how many reads in a row may find a cluster unreachable: it may be restarting.
 	patience = 30
 )
@@ -54,31 +51,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 // Run does what Prepare has planned, until it is done.
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
-	said, failures := "", 0
-	for {
-		done, text, err := r.step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return over(ctx, said)
-		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // decided again
-		case fault.KindOf(err) == fault.Unreachable && failures < patience:
-			failures++
-		case err != nil:
-			return err
-		default:
-			failures = 0
-		}
-		if text != "" && text != said {
-			said = text
-			o.say(text)
-		}
-		if done {
-			return nil
-		}
-		if err := pause.For(ctx, o.every()); err != nil {
-			return over(ctx, said)
-		}
-	}
+	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once it has begun, keys without former ones that are in effect say that it is done: also where the answer
@@ -166,24 +139,13 @@ func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error)
 	return s, nil
 }
 
-// over is the error of a rotation that was ended from outside.
-func over(ctx context.Context, said string) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return ctx.Err()
-	}
-	return fault.New(fault.Transient, ReasonTimeout,
-		"the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(ctx.Err())
+// overdue is the error of a rotation whose time to wait is over.
+func overdue(said string, cause error) error {
+	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
 func (o Order) say(text string) {
 	if o.Say != nil {
 		o.Say(text)
 	}
-}
-
-func (o Order) every() time.Duration {
-	if o.Interval == 0 {
-		return interval
-	}
-	return o.Interval
 }

@@ -3,14 +3,12 @@ package rotation
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,17 +16,15 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
+	"github.com/slipwayhq/slipway/internal/clusterctl/steps"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// interval is how often it is read how far something is.
-	interval = time.Second
 	// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
 	patience = 15
 )
@@ -72,31 +68,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 // Run does what Prepare has planned, until it is done.
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
-	said, failures := "", 0
-	for {
-		done, text, err := r.step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return over(ctx, said)
-		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // decided again
-		case fault.KindOf(err) == fault.Unreachable && failures < patience:
-			failures++
-		case err != nil:
-			return err
-		default:
-			failures = 0
-		}
-		if text != "" && text != said {
-			said = text
-			o.say(text)
-		}
-		if done {
-			return nil
-		}
-		if err := pause.For(ctx, o.every()); err != nil {
-			return over(ctx, said)
-		}
-	}
+	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once it has begun, a Secret without a rotation says that it is done: also where the answer to the last
@@ -223,23 +195,13 @@ func unsupported(cluster, kind string) string {
 	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
 }
 
-// over is the error of a rotation that was ended from outside.
-func over(ctx context.Context, said string) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return ctx.Err()
-	}
-	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(ctx.Err())
+// overdue is the error of a rotation whose time to wait is over.
+func overdue(said string, cause error) error {
+	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
 func (o Order) say(text string) {
 	if o.Say != nil {
 		o.Say(text)
 	}
-}
-
-func (o Order) every() time.Duration {
-	if o.Interval == 0 {
-		return interval
-	}
-	return o.Interval
 }
