@@ -19,7 +19,8 @@ import (
 // Purpose of a Secret of the cluster; the Secret is named <cluster>-<purpose>.
 type Purpose string
 
-// The purposes. EtcdClient is the certificate with which an API server calls an external etcd.
+// The purposes. EtcdClient is the certificate with which an API server calls an external etcd, Encryption are keys and no certificates:
+// those with which a control plane encrypts what is in its etcd.
 const (
 	CA         Purpose = "ca"
 	Etcd       Purpose = "etcd"
@@ -27,6 +28,7 @@ const (
 	SA         Purpose = "sa"
 	EtcdClient Purpose = "apiserver-etcd-client"
 	Admin      Purpose = "kubeconfig"
+	Encryption Purpose = "encryption"
 )
 
 // SecretName is the name of the Secret with this purpose.

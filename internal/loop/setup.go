@@ -93,7 +93,7 @@ type PlannedBy struct {
 
 // Plans keeps the last plan that each controller made of every object that exists.
 type Plans interface {
-	// Keep replaces a controller's plan of an object; failed is why it could not be carried out, or could not be made.
+	// Keep replaces a controller's plan of an object; failed is why it could not be made, or not be followed.
 	Keep(by PlannedBy, p Plan, failed error)
 	// Drop forgets an object that does not exist any more.
 	Drop(kind schema.GroupKind, key client.ObjectKey)

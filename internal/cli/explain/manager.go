@@ -159,6 +159,9 @@ func (m *Manager) Plans(ctx context.Context, o object) (plans.Plans, error) {
 	if err := json.Unmarshal(body, &last); err != nil {
 		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of slipway: %v", m.url, err).From(err)
 	}
+	if len(last.Plans) == 0 {
+		return last, fault.New(fault.Invalid, "NoManager", "what answers at %s is no manager of this version of slipway: use the slipway that it was started with", m.url)
+	}
 	return last, nil
 }
 

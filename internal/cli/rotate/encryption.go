@@ -2,7 +2,6 @@ package rotate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -72,13 +71,8 @@ func rotateKeys(ctx context.Context, e env.Env, agreed *consent.Flags, order enc
 		return err
 	}
 	work := consent.Work{
-		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error {
-			err := order.Run(ctx, of.Namespace, p)
-			if errors.Is(err, context.Canceled) {
-				order.Say("The rotation stands where it is; the same command continues it.")
-			}
-			return err
-		},
+		Verb: "rotate", Plan: p, Lines: p.Lines(),
+		Do: resumable(order.Say, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {
 			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
 		},

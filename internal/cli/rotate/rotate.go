@@ -112,13 +112,8 @@ func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key 
 		return err
 	}
 	work := consent.Work{
-		Verb: "rotate", Plan: p, Lines: p.Lines(), Do: func(ctx context.Context) error {
-			err := order.Run(ctx, of.Namespace, p)
-			if errors.Is(err, context.Canceled) {
-				order.Say("The rotation stands where it is; the same command continues it.")
-			}
-			return err
-		},
+		Verb: "rotate", Plan: p, Lines: p.Lines(),
+		Do: resumable(order.Say, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {
 			return fmt.Sprintf("The authority of cluster %s is replaced after %s; what the old one signed is refused. Everyone needs a new kubeconfig: "+
 				"slipway get kubeconfig %s, also with --user for persons. Programs outside of the cluster that have the old certificate need the new one.", key.Name, took, key.Name)
@@ -128,4 +123,15 @@ func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key 
 		work.Verb = ""
 	}
 	return o.consent.Run(ctx, e, work)
+}
+
+// resumable does what can be interrupted, and says then that the command continues it.
+func resumable(say func(string), do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := do(ctx)
+		if errors.Is(err, context.Canceled) {
+			say("The rotation stands where it is; the same command continues it.")
+		}
+		return err
+	}
 }

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/componentfile"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -102,7 +103,7 @@ func supported(s Snapshot) error {
 }
 
 // SecretName is the name of the Secret with the keys of a cluster.
-func SecretName(cluster string) string { return cluster + "-encryption" }
+func SecretName(cluster string) string { return authority.Encryption.SecretName(cluster) }
 
 // Plan is what a rotation does, and where it is. It has no keys.
 type Plan struct {

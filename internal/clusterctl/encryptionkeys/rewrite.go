@@ -35,7 +35,11 @@ const (
 // anything. Everything means every resource, not only those that are encrypted now: others may have been before.
 func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	defer func() {
-		if refused := (apierrors.APIStatus)(nil); err != nil && fault.As(err) == nil && !errors.As(err, &refused) {
+		switch refused := (apierrors.APIStatus)(nil); {
+		case err == nil, fault.As(err) != nil:
+		case errors.As(err, &refused): // what it says is of the workload cluster, and not of the management cluster
+			err = fault.New(fault.Transient, ReasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", clip(err.Error())).From(err)
+		default:
 			err = fault.New(fault.Unreachable, ReasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
 		}
 	}()
@@ -58,12 +62,12 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	if len(r.failed) > 0 {
 		slices.Sort(r.failed)
 		more := ""
-		if n := len(r.failed) - named; n > 0 {
+		if n := r.failures - named; n > 0 {
 			more = fmt.Sprintf("\n* and %d more", n)
 		}
 		return r.objects, fault.New(fault.Invalid, ReasonNotRewritten,
 			"objects could not be written once more, so that the old keys are kept: make that possible, or delete the objects, and run the command again:\n* %s%s",
-			strings.Join(r.failed[:min(len(r.failed), named)], "\n* "), more)
+			strings.Join(r.failed, "\n* "), more)
 	}
 	return r.objects, nil
 }
@@ -131,7 +135,9 @@ type rewriter struct {
 
 	mu      sync.Mutex
 	objects int
-	failed  []string
+	// failures counts what could not be written; failed are some of them.
+	failures int
+	failed   []string
 }
 
 // all writes all objects of a resource. What is created meanwhile is written with the new keys anyway.
@@ -172,6 +178,9 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil
 	case errors.As(err, &refused) && refused.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+		if r.failures++; len(r.failed) == named {
+			return nil
+		}
 		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), clip(err.Error())))
 		return nil
 	}

@@ -70,6 +70,12 @@ func TestRewriteAll(t *testing.T) {
 		t.Errorf("an object that cannot be written: %v", err)
 	}
 
+	limited := rest.CopyConfig(server.Config)
+	limited.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+	if _, err := RewriteAll(t.Context(), limited); fault.KindOf(err) != fault.Transient || !strings.Contains(err.Error(), "the workload cluster fails") {
+		t.Errorf("who may not: %v", err)
+	}
+
 	away := rest.CopyConfig(server.Config)
 	away.Host = "https://127.0.0.1:1"
 	if _, err := RewriteAll(t.Context(), away); fault.KindOf(err) != fault.Unreachable {

@@ -30,7 +30,7 @@ const (
 	PurposeSA         = authority.SA
 	PurposeKubeconfig = authority.Admin
 	// PurposeEncryption are the keys with which data in etcd is encrypted.
-	PurposeEncryption Purpose = "encryption"
+	PurposeEncryption = authority.Encryption
 )
 
 // controllerUser is who this controller is in the workload cluster.

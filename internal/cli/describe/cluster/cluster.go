@@ -58,11 +58,11 @@ what it should be and has a message, unless another row says the same.`,
 		if *watch {
 			return c.Explain(chosen.watch(cmd.Context(), e, c.Client, key, cmd.Flags().Changed("color")))
 		}
-		root, kinds, err := chosen.read(cmd.Context(), c.Client, key)
+		root, snapshot, err := chosen.read(cmd.Context(), c.Client, key)
 		if err != nil {
 			return c.Explain(err)
 		}
-		if err := chosen.remark(cmd.Context(), e, c, root, kinds); err != nil {
+		if err := chosen.remark(cmd.Context(), e, c, root, snapshot); err != nil {
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
@@ -120,27 +120,27 @@ func (f *flags) expand(c *management.Connection) error {
 	return nil
 }
 
-// read returns the tree, and all kinds of which it could show objects.
-func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (root *tree.Object, kinds []string, err error) {
+// read returns the tree, and what it is made of.
+func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (root *tree.Object, snapshot tree.Snapshot, err error) {
 	f.Deprecated = !f.v1beta2
 	f.Grouping = f.Grouping && !*f.ungrouped
-	snapshot, err := tree.Read(ctx, c, key, f.Options)
+	snapshot, err = tree.Read(ctx, c, key, f.Options)
 	if apierrors.IsNotFound(err) {
 		_, err = cluster.Get(ctx, c, key) // says which clusters there are
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, snapshot, err
 	}
-	everything := tree.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
-	return tree.Build(snapshot, f.Options), tree.Build(snapshot, everything).Kinds(), nil
+	return tree.Build(snapshot, f.Options), snapshot, nil
 }
 
 // remark says, beside the tree, what was asked for and is not in it, and that nothing of it will change where no manager runs.
-func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object, kinds []string) error {
+func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object, snapshot tree.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {
+		everything := tree.Options{Echo: true, ShowMachineSets: true, ShowResourceSets: true, ShowTemplates: f.ShowTemplates, Deprecated: f.Deprecated}
 		lines = append(lines, fmt.Sprintf("The tree has no object %s, as --show-conditions asks for; it has %s.",
-			strings.Join(unmatched, ", "), strings.Join(kinds, ", ")))
+			strings.Join(unmatched, ", "), strings.Join(tree.Build(snapshot, everything).Kinds(), ", ")))
 	}
 	if away := c.NoManager(ctx, client.ObjectKey{Namespace: root.Namespace, Name: root.Name}); away != "" {
 		lines = append(lines, away)
