@@ -21,7 +21,7 @@ const (
 	ReasonUnsupported = "EncryptionRotationUnsupported"
 	// ReasonNotNow says what has to be done before the rotation can begin or continue; Invalid.
 	ReasonNotNow = "EncryptionRotationNotPossibleNow"
-	// ReasonNotRewritten names objects that could not be written once more; Invalid.
+	// ReasonNotRewritten says what could not be written once more; Invalid where objects are refused, Transient where the cluster fails.
 	ReasonNotRewritten = "ObjectsNotRewritten"
 	// ReasonUnreachable says that the workload cluster does not answer; Unreachable.
 	ReasonUnreachable = "WorkloadClusterUnreachable"
@@ -43,7 +43,6 @@ type Action string
 // The actions. None: nothing, but what is waited for.
 const (
 	None    Action = ""
-	Install Action = "install"
 	Rewrite Action = "rewrite"
 	Done    Action = "done"
 )

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -72,7 +73,8 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	return r.objects, nil
 }
 
-// stored are the resources that the API server stores itself: those that it lists and changes, and that no other server answers for.
+// stored are the resources that the API server stores itself: those that it lists and changes, each in the newest of the versions for which
+// no other server answers, in which it is likely to be stored.
 func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
 	elsewhere, err := aggregated(ctx, config)
 	if err != nil {
@@ -82,34 +84,45 @@ func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionReso
 	if err != nil {
 		return nil, err
 	}
-	lists, err := api.ServerPreferredResources()
+	_, lists, err := api.ServerGroupsAndResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partly) {
 		for version, cause := range partly.Groups {
-			if !elsewhere[version.Group] {
+			if !elsewhere[version] {
 				return nil, fmt.Errorf("reading the resources of %s: %w", version, cause)
 			}
 		}
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the resources of the workload cluster: %w", err)
 	}
+	slices.SortStableFunc(lists, func(a, b *metav1.APIResourceList) int {
+		return apiversion.CompareKubeAwareVersionStrings(versionOf(b), versionOf(a))
+	})
 	var out []schema.GroupVersionResource
+	known := map[schema.GroupResource]bool{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || elsewhere[version.Group] {
+		if err != nil || elsewhere[version] {
 			continue
 		}
 		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "patch") {
-				out = append(out, version.WithResource(r.Name))
+			resource := version.WithResource(r.Name)
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "patch") && !known[resource.GroupResource()] {
+				known[resource.GroupResource()] = true
+				out = append(out, resource)
 			}
 		}
 	}
 	return out, nil
 }
 
-// aggregated are the groups for which other servers answer.
-func aggregated(ctx context.Context, config *rest.Config) (map[string]bool, error) {
+// versionOf is the version of a list without its group.
+func versionOf(list *metav1.APIResourceList) string {
+	return list.GroupVersion[strings.Index(list.GroupVersion, "/")+1:]
+}
+
+// aggregated are the versions of groups for which other servers answer.
+func aggregated(ctx context.Context, config *rest.Config) (map[schema.GroupVersion]bool, error) {
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -119,11 +132,13 @@ func aggregated(ctx context.Context, config *rest.Config) (map[string]bool, erro
 	if err != nil {
 		return nil, fmt.Errorf("listing APIServices: %w", err)
 	}
-	out := map[string]bool{}
+	out := map[schema.GroupVersion]bool{}
 	for _, item := range list.Items {
 		spec, _ := item.Object["spec"].(map[string]any)
-		if group, _ := spec["group"].(string); spec["service"] != nil {
-			out[group] = true
+		group, _ := spec["group"].(string)
+		version, _ := spec["version"].(string)
+		if spec["service"] != nil {
+			out[schema.GroupVersion{Group: group, Version: version}] = true
 		}
 	}
 	return out, nil

@@ -2,6 +2,9 @@ package encryptionkeys
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,12 +45,27 @@ func TestRewriteAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A server that answers for a group, and does not: what it stores is none of this API server's.
-	create(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, "", map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.elsewhere.example.com"},
-		"spec": map[string]any{"group": "elsewhere.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+	// A server that answers for a version of a group, and does not: what it stores is none of this API server's, and the other versions are.
+	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	create(services, "", map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v9.cluster.x-k8s.io"},
+		"spec": map[string]any{"group": "cluster.x-k8s.io", "version": "v9", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
 			"service": map[string]any{"name": "nowhere", "namespace": "default", "port": int64(443)}}})
 
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		resources, err := stored(ctx, server.Config)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(resources, func(r schema.GroupVersionResource) bool { return r.GroupResource() == clusters.GroupResource() }) {
+			return false, errors.New("Clusters are not among what is stored: " + fmt.Sprint(resources))
+		}
+		service, err := objects.Resource(services).Get(ctx, "v9.cluster.x-k8s.io", metav1.GetOptions{})
+		return err == nil && service.Object["status"] != nil, err // the API server has looked for it
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	version := func() string {
 		c, err := objects.Resource(clusters).Namespace("default").Get(t.Context(), "c", metav1.GetOptions{})
 		if err != nil {
