@@ -57,7 +57,7 @@ func TestRestoreDrill(t *testing.T) {
 		in.up()
 		in.run("restore", backup, "--identity", key)
 		in.untilReady("crowd", 2)
-		untilContains(t, long, "the control plane whose data is gone", "its data is not on this host", func() string {
+		untilContains(t, long, "the control plane whose data is gone", "its data is not in the data directory of this manager", func() string {
 			return in.condition("hostedcontrolplane/drill", "Available")
 		})
 		untilContains(t, long, "a container of the machine", "True", func() string {
