@@ -85,8 +85,10 @@ type Config struct {
 	Policy policy.Configuration
 	// Starting, where set, is called when everything has been checked, before the first controller starts.
 	Starting func()
-	// Ready, where set, is called once all controllers have started.
+	// Ready, where set, is called once all controllers have started, or wait for the CRDs of other providers.
 	Ready func()
+	// Working, where set, is called once all controllers run: where managers elect one that works, once this one is elected.
+	Working func()
 	// Work, where set, is told what is being reconciled.
 	Work loop.Work
 

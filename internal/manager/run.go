@@ -37,7 +37,9 @@ const stopTimeout = 10 * time.Second
 
 // Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
 // [Install].
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) error { return kindGone(start(ctx, cfg)) }
+
+func start(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
@@ -206,8 +208,10 @@ func addHealth(mgr manager.Manager) error {
 // becameReady says that the manager works: in the log for people, and to the program that started it.
 func (c Config) becameReady() {
 	c.Log.Info("ready: the webhooks answer and the controllers run")
-	if c.Ready != nil {
-		c.Ready()
+	for _, tell := range []func(){c.Ready, c.Working} {
+		if tell != nil {
+			tell()
+		}
 	}
 }
 

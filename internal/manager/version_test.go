@@ -1,9 +1,14 @@
 package manager
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -74,5 +79,17 @@ func TestGates(t *testing.T) { // FG-01
 		if err := gates.Set(value); err == nil {
 			t.Errorf("%s is accepted", value)
 		}
+	}
+}
+
+// Who deletes a CRD while the manager starts reads what to do.
+func TestKindGone(t *testing.T) {
+	gone := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}, SearchedVersions: []string{"v1beta2"}}
+	err := kindGone(fmt.Errorf("adding controllers: %w", gone))
+	if fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(fault.UserMessage(err), "Machine.cluster.x-k8s.io is not served any more") {
+		t.Errorf("%v", err)
+	}
+	if other := errors.New("other"); kindGone(other) != other || kindGone(nil) != nil {
+		t.Error("another error is not what it was")
 	}
 }

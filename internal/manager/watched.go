@@ -2,15 +2,18 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -40,6 +43,15 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 		return fmt.Errorf("waiting for the CRDs of other providers: %w", err)
 	}
 	return ctx.Err()
+}
+
+// kindGone says what to do where a CRD was deleted while the manager started, or the objects that kept it were the last.
+func kindGone(err error) error {
+	var unknown *meta.NoKindMatchError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return fault.New(fault.Invalid, "CRDGone", "%s is not served any more: its CRD has just been deleted; start the manager again, which installs it", unknown.GroupKind).From(err)
 }
 
 // unserved returns those of the CRDs that are not established.

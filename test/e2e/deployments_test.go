@@ -198,6 +198,7 @@ func (e elsewhere) leaderLost() {
 	first := leader()
 	pod, _, _ := strings.Cut(first, "_")
 	node := strings.TrimSpace(e.kubectl("get", "pod", pod, "-n", "slipway-system", "-o", "jsonpath={.spec.nodeName}"))
+	e.neverRestarted("before one was killed")
 	began := time.Now()
 	docker(t, "exec", nodeContainer(t, node), "sh", "-c", killManagers)
 	eventually(t, long, "another leader", func() error {
@@ -219,6 +220,19 @@ func (e elsewhere) leaderLost() {
 	e.kubectl("scale", "machinedeployment", "--all", "-n", "fleet", "--replicas", "2") // each of them is worked on
 	e.fleetAvailable("fleet", 2)
 	t.Logf("all scaled after %s", time.Since(began).Round(time.Second))
+}
+
+// neverRestarted fails with what the managers said last that have ended since they were installed.
+func (e elsewhere) neverRestarted(when string) {
+	t := e.in.t
+	t.Helper()
+	for _, line := range strings.Fields(e.kubectl("get", "pods", "-n", "slipway-system", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.containerStatuses[0].restartCount} {end}`)) {
+		if pod, count, _ := strings.Cut(line, "="); count != "0" {
+			said, _ := e.try("logs", pod, "-n", "slipway-system", "--previous", "--tail", "20")
+			t.Errorf("%s: manager %s was started again %s times, %s; it said last:\n%s", when, pod, count,
+				e.kubectl("get", "pod", pod, "-n", "slipway-system", "-o", "jsonpath={.status.containerStatuses[0].lastState.terminated}"), said)
+		}
+	}
 }
 
 // killManagers ends the managers on a node without a word.

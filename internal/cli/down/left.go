@@ -56,15 +56,15 @@ func left(ctx context.Context, e env.Env, of datadir.Holder) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leftPatience)
 	defer cancel()
-	names := finalized(ctx, c.Client)
+	names := finalized(ctx, c.Client, management.ObjectsOf(of.Namespace, of.WatchFilter)...)
 	if n := len(names) - leftShown; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n)
 	}
 	return strings.Join(names, ", ")
 }
 
-// finalized are the objects of providers that have finalizers and belong to no other object.
-func finalized(ctx context.Context, c client.Client) []string {
+// finalized are the objects of providers that have finalizers and belong to no other object, of those that a manager works on.
+func finalized(ctx context.Context, c client.Client, its ...client.ListOption) []string {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	if err := c.List(ctx, crds, client.HasLabels{provider.ComponentLabel}); err != nil {
@@ -79,7 +79,7 @@ func finalized(ctx context.Context, c client.Client) []string {
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := c.List(ctx, list); err != nil {
+		if err := c.List(ctx, list, its...); err != nil {
 			continue
 		}
 		for _, o := range list.Items {

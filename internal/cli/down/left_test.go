@@ -25,14 +25,15 @@ func TestLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := server.Client(t, scheme)
-	say := func(kubeconfig string) string {
+	of := func(holder datadir.Holder) string {
 		var said bytes.Buffer
-		err := flags{}.checkLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.State{Holder: datadir.Holder{Kubeconfig: kubeconfig}})
+		err := flags{}.checkLeft(t.Context(), env.Env{Err: &said, Getenv: func(string) string { return "/nowhere" }}, datadir.State{Holder: holder})
 		if err != nil {
 			t.Error(err)
 		}
 		return said.String()
 	}
+	say := func(kubeconfig string) string { return of(datadir.Holder{Kubeconfig: kubeconfig}) }
 	if got := say(server.Kubeconfig); got != "" {
 		t.Errorf("nothing is there: %q", got)
 	}
@@ -59,6 +60,12 @@ func TestLeft(t *testing.T) {
 	}
 	if got, want := say(server.Kubeconfig), "are still Cluster default/loc, ClusterResourceSet default/flannel: their finalizers"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	for _, limited := range []datadir.Holder{{Namespace: "mine"}, {WatchFilter: "mine"}} {
+		limited.Kubeconfig = server.Kubeconfig
+		if got := of(limited); got != "" {
+			t.Errorf("what is another manager's is said of %+v: %q", limited, got)
+		}
 	}
 	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
 	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)

@@ -10,6 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// ObjectsOf list the objects that a manager works on which is limited to a namespace, a watch filter, or both; empty: to nothing.
+func ObjectsOf(namespace, watchFilter string) []client.ListOption {
+	var out []client.ListOption
+	if namespace != "" {
+		out = append(out, client.InNamespace(namespace))
+	}
+	if watchFilter != "" {
+		out = append(out, client.MatchingLabels{clusterv1.WatchLabel: watchFilter})
+	}
+	return out
+}
+
 // NoManager says that no manager answers for the clusters of the management cluster; empty: one does, or that cannot be told. The webhooks
 // of Clusters are in the manager: the API server is asked to create another Cluster like this one, as a dry run. They are not called
 // for a change that no rule is about. Without a name it is asked for a Cluster of the namespace.

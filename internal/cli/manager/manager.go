@@ -30,7 +30,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/configuration"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -62,6 +61,8 @@ type options struct {
 	pods                pods
 	configuration       configuration.Flags
 	providers           providers
+	// since is when it was started.
+	since time.Time
 	// given are the names of the flags on the command line, and set the flags themselves.
 	given []string
 	set   []*pflag.Flag
@@ -169,11 +170,16 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	if err := checkPorts(ctx, cfg); err != nil {
 		return err
 	}
-	dir, disown, err := o.open(e, cfg.REST.Host)
+	dir, disown, err := o.open(e, cfg)
 	if err != nil {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // the lock ends with the process
+	cfg.Working = func() {
+		holder := o.holder(e, cfg)
+		holder.Working = true
+		_ = dir.Say(holder) // for "slipway status" alone
+	}
 	started := false
 	cfg.Starting = func() { started = true }
 	defer func() {
@@ -307,24 +313,20 @@ func (o *options) checkDirectory(e env.Env, server string) error {
 
 // open takes the data directory, which no other manager may use at the same time. Disown says that it was not used: the directory of a
 // manager that could not be started is not that manager's, and is not there if it was not before.
-func (o *options) open(e env.Env, server string) (opened *datadir.Handle, disown func(), err error) {
+func (o *options) open(e env.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
 		return nil, nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, nil, fmt.Errorf("asking for the name of this machine: %w", err)
 	}
 	before, err := datadir.Inspect(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	_, absent := os.Stat(string(dir))
-	opened, err = datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now(), Version: buildinfo.Version(),
-		ManagerOf: server, Command: o.command(e), Kubeconfig: o.kubeconfigFile(e), Context: o.context, Diagnostics: o.diagnosticsPort()})
+	o.since = e.Now()
+	opened, err = datadir.Open(dir, o.holder(e, cfg))
 	return opened, func() {
-		_ = opened.Disown(before.Holder)
+		_ = opened.Say(before.Holder)
 		if errors.Is(absent, fs.ErrNotExist) {
 			_ = os.RemoveAll(string(dir))
 		}

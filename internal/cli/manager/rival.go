@@ -1,12 +1,14 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,12 +34,27 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 	if err != nil {
 		return nil
 	}
-	return rival(ctx, c, cfg)
+	err = rival(ctx, c, cfg)
+	if err != nil && cfg.LeaderElection.Enabled && !staysFree(ctx, cfg) {
+		return nil
+	}
+	return err
+}
+
+// staysFree reports whether no manager takes the lease for a while: of those that elect one, another does when its leader is lost.
+func staysFree(ctx context.Context, cfg manager.Config) bool {
+	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
+	err := wait.PollUntilContextTimeout(ctx, retry/4, 3*retry, true, func(ctx context.Context) (bool, error) { return !leaseIsFree(ctx, cfg), nil })
+	return err != nil
 }
 
 func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
+	silent := map[string]bool{}                                    // one address has the webhooks of several providers
 	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // at its own address, too: nothing of this one serves yet
-		if p.Answers(ctx) {
+		if silent[p.Host] {
+			continue
+		}
+		if silent[p.Host] = true; p.Answers(ctx) {
 			return fault.New(fault.Invalid, "AnotherManager",
 				"another manager runs provider %s of this management cluster: its webhooks answer at %s, with the certificate that the API server expects. Stop that manager first, start both with --leader-elect, name with --providers those that it does not run, or give each objects of its own with --namespace or --watch-filter", p.Set.Name, p.Host)
 		}

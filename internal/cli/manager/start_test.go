@@ -9,7 +9,9 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -102,6 +104,34 @@ func TestLeases(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
 	if !leaseIsFree(t.Context(), manager.Config{REST: server.Config}) {
 		t.Error("there is no lease, and it is not free")
+	}
+	elects := manager.Config{REST: server.Config, LeaderElection: manager.LeaderElection{Enabled: true, Retry: 50 * time.Millisecond}}
+	if !staysFree(t.Context(), elects) {
+		t.Error("no one takes it, and it does not stay free")
+	}
+	api, err := kubernetes.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := metav1.NewMicroTime(time.Now())
+	for _, create := range []func() error{
+		func() error {
+			_, err := api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elects.Lease().Namespace}}, metav1.CreateOptions{})
+			return err
+		},
+		func() error {
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: elects.Lease().Namespace, Name: elects.Lease().Name}}
+			lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("standby"), LeaseDurationSeconds: new(int32(600)), RenewTime: &held}
+			_, err := api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+			return err
+		},
+	} {
+		if err := create(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if staysFree(t.Context(), elects) {
+		t.Error("one that stood by has taken it, and it stays free")
 	}
 	away := rest.CopyConfig(server.Config)
 	away.Host = "https://127.0.0.1:1"

@@ -1,16 +1,15 @@
 // Package status is the verb "status".
 //
 // Does: says what runs: the management cluster and each hosted control plane,
-// since when, versions, ports, memory; and how many clusters are simulated, where the API answers.
+// since when, versions, ports, memory; and, of what the API says where it answers, how many clusters are simulated, and which manager leads.
 //
 // Never: starts or changes anything, nor needs the API to answer.
 //
-// Read first: Collect.
+// Read first: Collect, then ask.
 package status
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -21,9 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/env"
-	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -67,6 +64,7 @@ const (
 	Absent   State = "Absent"   // the data directory was never used
 	Stopped  State = "Stopped"  // there is data, and no process
 	Starting State = "Starting" // a process holds the directory and is not ready yet
+	Standby  State = "Standby"  // a manager that elects a leader, and is not it
 	Running  State = "Running"
 )
 
@@ -82,6 +80,15 @@ type Management struct {
 	Manager    *Manager  `json:"manager,omitempty"`
 	// ManagerOf is the API server that the process works for, where it is a manager and not a management cluster.
 	ManagerOf string `json:"managerOf,omitempty"`
+	// Namespace and WatchFilter limit the objects that this manager works on; empty: to nothing.
+	Namespace   string `json:"namespace,omitempty"`
+	WatchFilter string `json:"watchFilter,omitempty"`
+	// Lease, namespace/name, is the one by which this manager and others elect the one that works; empty: it does not elect.
+	Lease string `json:"lease,omitempty"`
+	// Leader is who holds that lease; empty: no one, or that is not known.
+	Leader string `json:"leader,omitempty"`
+	// Problem is why the API server does not answer.
+	Problem string `json:"problem,omitempty"`
 	// Node is that of the management cluster; nil: it has none.
 	Node *datadir.Node `json:"node,omitempty"`
 }
@@ -111,9 +118,7 @@ func Command(e env.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if s.State == Running {
-			s.Simulated = simulated(cmd.Context(), e, dataDir)
-		}
+		s.ask(cmd.Context(), e)
 		start := "slipway up -d"
 		if state, err := datadir.Inspect(dir); err == nil && s.State == Stopped && state.Holder.ManagerOf != "" && !exists(dir.Etcd()) {
 			start = cmp.Or(state.Holder.Command, "slipway manager, with the flags that it had")
@@ -138,8 +143,10 @@ func Collect(dir datadir.Dir) (Status, error) {
 		return s, err
 	}
 	switch {
-	case state.Held && (state.Run != nil && state.Run.Ready || state.Holder.ManagerOf != ""):
+	case state.Held && (state.Run != nil && state.Run.Ready || state.Holder.Working):
 		s.State = Running
+	case state.Held && state.Holder.Lease != "":
+		s.State = Standby
 	case state.Held:
 		s.State = Starting
 	case state.Exists:
@@ -148,7 +155,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	if state.Held {
 		s.Management = &Management{
 			PID: state.Holder.PID, Since: state.Holder.Since, Version: state.Holder.Version, Memory: process.Memory(state.Holder.PID),
-			ManagerOf: state.Holder.ManagerOf,
+			ManagerOf: state.Holder.ManagerOf, Namespace: state.Holder.Namespace, WatchFilter: state.Holder.WatchFilter, Lease: state.Holder.Lease,
 		}
 	}
 	if state.Run != nil {
@@ -193,6 +200,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Version", "slipway "+m.Version)
 		row("  Works for", m.ManagerOf)
+		m.workRows(row, s.State)
 		row("  Memory", mebibytes(m.Memory))
 	case m == nil && strings.Contains(start, "slipway manager"):
 		row("Manager", s.State)
@@ -203,6 +211,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Version", fmt.Sprintf("slipway %s, Kubernetes %s", m.Version, orDash(m.Kubernetes)))
 		row("  API server", orDash(m.Server))
+		m.problemRow(row)
 		row("  Kubeconfig", orDash(m.Kubeconfig))
 		row("  Memory", mebibytes(m.Memory))
 		row("  Secrets", s.Encryption.text())
@@ -210,7 +219,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		nodeRows(row, m.Node)
 	}
 	if k := s.Killed; k != nil {
-		row("  Last process", fmt.Sprintf("%d, begun %s, was killed, or its machine went down; \"slipway up\" continues with its data", k.PID, k.Since.Local().Format(time.DateTime)))
+		row("  Last process", fmt.Sprintf("%d, begun %s, was killed, or its machine went down; the next start continues with its data", k.PID, k.Since.Local().Format(time.DateTime)))
 		row("  Log", orDash(k.Log))
 	}
 	if err := t.Flush(); err != nil {
@@ -229,34 +238,6 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		_, _ = fmt.Fprintf(w, "\nSimulated clusters, which need no process: %d; \"slipway get clusters -A\" lists them.\n", *s.Simulated)
 	}
 	return nil
-}
-
-// patience is how long it may take to count what is simulated: all else is known without the API.
-const patience = 3 * time.Second
-
-// simulated counts the simulated clusters; nil: the API does not say.
-func simulated(ctx context.Context, e env.Env, dataDir string) *int {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	c, err := (&management.Flags{DataDir: dataDir}).Connect(e)
-	if err != nil {
-		return nil
-	}
-	var list infrav1.LocalClusterList
-	if c.Client.List(ctx, &list) != nil {
-		return nil
-	}
-	return countSimulated(list.Items)
-}
-
-func countSimulated(clusters []infrav1.LocalCluster) *int {
-	n := 0
-	for _, c := range clusters {
-		if c.Spec.Backend.Simulated != nil {
-			n++
-		}
-	}
-	return &n
 }
 
 func (e Encryption) text() string {

@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := run(t, h.Dir)
-	for _, want := range []string{"Stopped", "4711, begun", "was killed", "\"slipway up\" continues", h.Log()} {
+	for _, want := range []string{"Stopped", "4711, begun", "was killed", "the next start continues", h.Log()} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
@@ -160,7 +160,7 @@ func TestTextNamesNoUsualDirectory(t *testing.T) {
 // A manager that works for another cluster has no management cluster of its own.
 func TestManagerOfAnotherCluster(t *testing.T) {
 	const server = "https://192.0.2.1:6443"
-	holder := datadir.Holder{PID: os.Getpid(), Host: "here", Since: now.Add(-2 * time.Hour), Version: "v0.1.0", ManagerOf: server}
+	holder := datadir.Holder{PID: os.Getpid(), Host: "here", Since: now.Add(-2 * time.Hour), Version: "v0.1.0", ManagerOf: server, Working: true}
 	h, err := datadir.Open(datadir.Dir(t.TempDir()), holder)
 	if err != nil {
 		t.Fatal(err)

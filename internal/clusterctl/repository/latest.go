@@ -57,7 +57,7 @@ func ParseVersion(s string) (semver.Version, error) {
 
 // Latest is the latest release with the contract, or with one that is compatible with it.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
-	all, err := s.repository.Versions(ctx)
+	all, err := s.all(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -222,6 +222,12 @@ func TestLatestUnreachable(t *testing.T) {
 	r := failing{repository.Memory{Default: repository.Latest, Files: map[string]map[string]string{"v1.0.0": nil}}}
 	_, err := repository.New(acme("memory"), r, repository.Options{}).Version(t.Context(), "", "v1beta2")
 	wantFault(t, err, fault.Unreachable, "away")
+	if strings.Contains(err.Error(), "slipway create cluster") {
+		t.Errorf("of a provider that has no other of ours: %v", err)
+	}
+	docker := provider.Provider{Name: "docker", Type: provider.Infrastructure}
+	_, err = repository.New(docker, r, repository.Options{}).Version(t.Context(), "", "v1beta2")
+	wantFault(t, err, fault.Unreachable, `away. Machines in containers of this host are also those of the provider "local"`)
 }
 
 // CC2-06: metadata.yaml, and what is wrong with it. Everything that keeps it from being used is said at once.

@@ -49,7 +49,7 @@ func (s *Source) Version(ctx context.Context, named, contract string) (string, e
 
 // Versions are the semantic versions of the repository, lowest first.
 func (s *Source) Versions(ctx context.Context) ([]string, error) {
-	all, err := s.repository.Versions(ctx)
+	all, err := s.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,12 @@ func (s *Source) Versions(ctx context.Context) ([]string, error) {
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// all are the versions of the repository as it names them.
+func (s *Source) all(ctx context.Context) ([]string, error) {
+	all, err := s.repository.Versions(ctx)
+	return all, s.withoutNetwork(err)
 }
 
 // Components is the file with the objects to install.
@@ -125,7 +131,7 @@ const shownVersions = 5
 // absent is the fault of a file that could not be read: where the whole version is missing, it names those that there are.
 func (s *Source) absent(ctx context.Context, version string, err error) error {
 	if fault.KindOf(err) != fault.Gone {
-		return err
+		return s.withoutNetwork(err)
 	}
 	all, listing := s.Versions(ctx)
 	if listing != nil || len(all) == 0 || slices.Contains(all, version) {
@@ -134,4 +140,13 @@ func (s *Source) absent(ctx context.Context, version string, err error) error {
 	slices.Reverse(all)
 	return fault.New(fault.Gone, ReasonNotFound, "provider %s has no version %s; its newest are: %s", s.provider.Label(), version,
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
+}
+
+// withoutNetwork says, of the reference's provider of machines in containers, that there is one which needs no release.
+func (s *Source) withoutNetwork(err error) error {
+	known := fault.As(err)
+	if known == nil || known.Reason != ReasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {
+		return err
+	}
+	return fault.New(fault.Unreachable, ReasonUnreachable, "%s. Machines in containers of this host are also those of the provider \"local\" of \"slipway up\", which needs no release: \"slipway create cluster\", and \"slipway generate cluster\" without --infrastructure, use it", known.Message).From(err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -65,7 +66,7 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	if list, err = wanted(ctx, c, list, opts); err != nil {
 		return err
 	}
-	applied, err := appliedHashes(ctx, c)
+	applied, err := appliedHashes(ctx, c, list)
 	if err != nil {
 		return err
 	}
@@ -158,16 +159,26 @@ func convertedElsewhere(ctx context.Context, c client.Client, name string, own *
 	return service.Namespace + "/" + service.Name, nil
 }
 
-// appliedHashes returns the hash annotation of every CRD in the cluster, by name.
-func appliedHashes(ctx context.Context, c client.Client) (map[string]string, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-	if err := c.List(ctx, list); err != nil {
+// appliedHashes returns the hash annotation of those of the CRDs that are in the cluster, by name, when none of them is on its way out.
+func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]string, error) {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := c.List(ctx, found); err != nil {
 		return nil, fmt.Errorf("listing the CRDs in the cluster: %w", err)
 	}
-	hashes := make(map[string]string, len(list.Items))
-	for i := range list.Items {
-		hashes[list.Items[i].Name] = list.Items[i].Annotations[hashAnnotation]
+	hashes := make(map[string]string, len(found.Items))
+	for _, crd := range found.Items {
+		hashes[crd.Name] = crd.Annotations[hashAnnotation]
+		if crd.DeletionTimestamp.IsZero() || !slices.ContainsFunc(wanted, func(w *apiextensionsv1.CustomResourceDefinition) bool { return w.Name == crd.Name }) {
+			continue
+		}
+		gone, err := awaitGone(ctx, c, crd.Name)
+		if err != nil {
+			return nil, err
+		}
+		if gone {
+			delete(hashes, crd.Name)
+		}
 	}
 	return hashes, nil
 }

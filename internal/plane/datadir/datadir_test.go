@@ -319,3 +319,43 @@ func TestRemove(t *testing.T) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 }
+
+// Others read what is said of the holder while it is replaced, by more and by less.
+func TestSay(t *testing.T) {
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	said := make(chan error)
+	go func() {
+		for i := range 1000 {
+			if err := h.Say(datadir.Holder{PID: 1, Command: strings.Repeat("x", i%7*100)}); err != nil {
+				said <- err
+			}
+		}
+		close(said)
+	}()
+	for reading := true; reading; {
+		select {
+		case err := <-said:
+			if err != nil {
+				t.Fatal(err)
+			}
+			reading = false
+		default:
+			if holder, held, err := datadir.Probe(h.Lock()); err != nil || !held || holder.PID != 1 {
+				t.Fatalf("%+v, %t, %v", holder, held, err)
+			}
+		}
+	}
+	if err := os.Truncate(h.Lock(), 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Say(datadir.Holder{PID: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if holder, _, err := datadir.Probe(h.Lock()); err != nil || holder.PID != 2 {
+		t.Errorf("over what is nothing of ours: %+v, %v", holder, err)
+	}
+}

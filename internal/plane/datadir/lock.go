@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,17 @@ type Holder struct {
 	Context    string `json:"context,omitempty"`
 	// Diagnostics is the port of this machine at which it serves plans; empty: it serves none.
 	Diagnostics string `json:"diagnostics,omitempty"`
+	// Namespace and WatchFilter limit the objects that it works on; empty: to nothing.
+	Namespace   string `json:"namespace,omitempty"`
+	WatchFilter string `json:"watchFilter,omitempty"`
+	// Lease, namespace/name, is the one by which it and others elect the one that works; empty: it does not elect.
+	Lease string `json:"lease,omitempty"`
+	// Working: its controllers run; where managers elect one, this one was elected.
+	Working bool `json:"working,omitempty"`
 }
+
+// maxHolder is how much of a lock file is read, and readAttempts how often.
+const maxHolder, readAttempts = 1 << 16, 5
 
 // Lock is a held lock file (an open file description lock: unlike flock, it can
 // be asked about without being taken). The kernel releases it when the process
@@ -85,23 +96,39 @@ func Probe(path string) (h Holder, held bool, err error) {
 	return readHolder(f), conflict.Type != unix.F_UNLCK, nil
 }
 
-// readHolder returns a zero Holder where the content is not (yet) readable.
+// readHolder returns a zero Holder where the content is not (yet) readable. What is being replaced while it is read is read again.
 func readHolder(f *os.File) Holder {
-	var h Holder
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
-	if err != nil || json.Unmarshal(data, &h) != nil {
-		return Holder{}
+	data := make([]byte, maxHolder)
+	for range readAttempts {
+		var h Holder
+		n, err := f.ReadAt(data, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Holder{}
+		}
+		if json.Unmarshal(data[:n], &h) == nil {
+			return h
+		}
 	}
-	return h
+	return Holder{}
 }
 
+// writeHolder replaces what the file says in one write, since others read it at any time: what is longer is overwritten with spaces.
 func writeHolder(f *os.File, h Holder) error {
 	data, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(0); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return err
+	}
+	switch longer := info.Size() - 1 - int64(len(data)); {
+	case longer > maxHolder: // nothing of ours
+		if err := f.Truncate(0); err != nil {
+			return err
+		}
+	case longer > 0:
+		data = append(data, bytes.Repeat([]byte{' '}, int(longer))...)
 	}
 	_, err = f.WriteAt(append(data, '\n'), 0)
 	return err

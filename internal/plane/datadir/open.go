@@ -24,8 +24,9 @@ type Handle struct {
 	lock *Lock
 }
 
-// Disown writes the holder of before back: who holds the directory has not used it.
-func (h *Handle) Disown(before Holder) error { return writeHolder(h.lock.file, before) }
+// Say replaces what others read of who holds the directory: more than was known when it was opened, or, where it was not used, the holder
+// of before.
+func (h *Handle) Say(holder Holder) error { return writeHolder(h.lock.file, holder) }
 
 // Open creates the directory where it is missing, takes its lock for holder,
 // checks the format and makes the instance id. A directory that is not a data directory of slipway is

@@ -1,0 +1,23 @@
+package manager
+
+import (
+	"os"
+
+	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
+)
+
+// holder is what the data directory says of this manager, also when it has ended: how it is started again, and what it works on.
+func (o *options) holder(e env.Env, cfg manager.Config) datadir.Holder {
+	host, _ := os.Hostname() // for people alone
+	out := datadir.Holder{
+		PID: os.Getpid(), Host: host, Since: o.since, Version: buildinfo.Version(), ManagerOf: cfg.REST.Host, Command: o.command(e),
+		Kubeconfig: o.kubeconfigFile(e), Context: o.context, Diagnostics: o.diagnosticsPort(), Namespace: o.namespace, WatchFilter: cfg.WatchFilter,
+	}
+	if cfg.LeaderElection.Enabled {
+		out.Lease = cfg.Lease().String()
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+)
+
+// patience is how long the API may take: all else is known without it.
+const patience = 3 * time.Second
+
+// ask adds what the API says of what runs, or why it does not answer.
+func (s *Status) ask(ctx context.Context, e env.Env) {
+	m := s.Management
+	if m == nil || s.State == Starting && m.ManagerOf == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := (&management.Flags{DataDir: s.DataDir}).Connect(e)
+	if err != nil {
+		return // a manager that was started in another place knows the way
+	}
+	api, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return
+	}
+	if _, err := api.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		m.Problem = err.Error()
+		return
+	}
+	if namespace, name, elects := strings.Cut(m.Lease, "/"); elects {
+		if lease, err := api.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			m.Leader = ptr.Deref(lease.Spec.HolderIdentity, "")
+		}
+	}
+	var list infrav1.LocalClusterList
+	if c.Client.List(ctx, &list, management.ObjectsOf(m.Namespace, m.WatchFilter)...) == nil {
+		s.Simulated = countSimulated(list.Items)
+	}
+}
+
+func countSimulated(clusters []infrav1.LocalCluster) *int {
+	n := 0
+	for _, c := range clusters {
+		if c.Spec.Backend.Simulated != nil {
+			n++
+		}
+	}
+	return &n
+}
+
+// workRows say what a manager of another cluster works on, and whether it is the one of several that does.
+func (m *Management) workRows(row func(key string, value any), s State) {
+	var limits []string
+	if m.Namespace != "" {
+		limits = append(limits, "in namespace "+m.Namespace)
+	}
+	if m.WatchFilter != "" {
+		limits = append(limits, "with the watch filter "+m.WatchFilter)
+	}
+	if len(limits) > 0 {
+		row("  Objects", strings.Join(limits, ", "))
+	}
+	switch {
+	case m.Lease == "":
+	case s == Running:
+		row("  Leader", "this one, by lease "+m.Lease)
+	case m.Leader != "":
+		row("  Leader", fmt.Sprintf("%s, by lease %s", m.Leader, m.Lease))
+	default:
+		row("  Leader", "not known, by lease "+m.Lease)
+	}
+	m.problemRow(row)
+}
+
+// problemRow says that the API does not answer, where it does not.
+func (m *Management) problemRow(row func(key string, value any)) {
+	if m.Problem != "" {
+		row("  Does not answer", m.Problem)
+	}
+}

@@ -1,0 +1,54 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// awaitGone waits until a CRD that is being deleted is gone, and reports whether it is: whatever is applied to it goes with it. One that objects with finalizers keep
+// is not waited for: it is the manager that waits here that may have to remove them.
+func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, err error) {
+	said := false
+	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			gone = apierrors.IsNotFound(err)
+			return true, client.IgnoreNotFound(err)
+		}
+		if crd.DeletionTimestamp.IsZero() || isKept(ctx, c, crd) {
+			return true, nil
+		}
+		if !said {
+			said = true
+			ctrl.LoggerFrom(ctx).Info("waiting until a CRD that is being deleted is gone, to install it again", "crd", name)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("waiting for CRD %s, which is being deleted, to be gone: %w", name, err)
+	}
+	return gone, nil
+}
+
+// isKept reports whether objects with finalizers keep a CRD that is being deleted, or may.
+func isKept(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if stored < 0 {
+		return true
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.APIVersion, list.Kind = crd.Spec.Group+"/"+crd.Spec.Versions[stored].Name, crd.Spec.Names.ListKind
+	if err := c.List(ctx, list); err != nil {
+		return !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err)
+	}
+	return slices.ContainsFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return len(o.Finalizers) > 0 })
+}
