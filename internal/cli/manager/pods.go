@@ -17,6 +17,9 @@ import (
 // podsFlag makes hosted control planes Pods.
 const podsFlag = "control-plane-pods"
 
+// unset is the value of a flag that is as good as none: the variables of a release have no empty default in clusterctl of Cluster API.
+const unset = "-"
+
 // pods are the flags about hosted control planes in Pods.
 type pods struct {
 	on                                    bool
@@ -26,9 +29,9 @@ type pods struct {
 func (p *pods) bind(f *pflag.FlagSet) {
 	f.BoolVar(&p.on, podsFlag, false, "run hosted control planes as Pods, each a StatefulSet with a volume in the manager's namespace, with the image of the Pod that POD_NAME and POD_NAMESPACE name")
 	f.StringVar(&p.serviceType, statefulset.TypeFlag, string(corev1.ServiceTypeLoadBalancer), "type of the Service of a control plane in a Pod: LoadBalancer, NodePort or ClusterIP; it does not change once an endpoint is chosen")
-	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "IP address at which ports of nodes are reached, with type NodePort; default: that of the node of the manager's Pod")
+	f.StringVar(&p.serviceHost, statefulset.HostFlag, "", "IP address at which ports of nodes are reached, with type NodePort; default, and -: that of the node of the manager's Pod")
 	f.StringVar(&p.size, statefulset.SizeFlag, "8Gi", "size of the volume of a new control plane in a Pod")
-	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of that volume; default: the default class of the management cluster")
+	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of that volume; default, and -: the default class of the management cluster")
 }
 
 // complete checks the flags and makes the settings of them.
@@ -38,7 +41,10 @@ func (p *pods) complete(e env.Env, cfg *manager.Config) error {
 	}
 	s := statefulset.Settings{
 		Namespace: e.Getenv("POD_NAMESPACE"), Pod: e.Getenv("POD_NAME"), Version: buildinfo.Kubernetes(),
-		Service: statefulset.Service{Type: corev1.ServiceType(p.serviceType)}, Volume: statefulset.Volume{Class: p.class},
+		Service: statefulset.Service{Type: corev1.ServiceType(p.serviceType)},
+	}
+	if p.class != unset {
+		s.Volume.Class = p.class
 	}
 	if s.Namespace == "" || s.Pod == "" {
 		return fault.New(fault.Invalid, "InvalidFlag", "--%s needs the environment variables POD_NAME and POD_NAMESPACE: set them from metadata.name and metadata.namespace of the Pod", podsFlag)
@@ -47,7 +53,7 @@ func (p *pods) complete(e env.Env, cfg *manager.Config) error {
 	if s.Volume.Size, err = resource.ParseQuantity(p.size); err != nil || s.Volume.Size.Sign() <= 0 {
 		return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not a size like 8Gi", statefulset.SizeFlag, p.size)
 	}
-	if p.serviceHost != "" {
+	if p.serviceHost != "" && p.serviceHost != unset {
 		if s.Service.Host, err = netip.ParseAddr(p.serviceHost); err != nil {
 			return fault.New(fault.Invalid, "InvalidFlag", "--%s=%s is not an IP address", statefulset.HostFlag, p.serviceHost)
 		}

@@ -20,10 +20,12 @@ func TestPodsFlags(t *testing.T) {
 		valid bool
 		on    bool
 	}{
-		"off":          {"processes of this machine", nil, nil, true, false},
-		"on":           {"", []string{"--control-plane-pods"}, inPod, true, true},
-		"ports":        {"", []string{"--control-plane-pods", "--control-plane-service-type=NodePort", "--control-plane-service-host=203.0.113.1"}, inPod, true, true},
-		"empty host":   {"a release has the variable", []string{"--control-plane-pods", "--control-plane-service-host="}, inPod, true, true},
+		"off":        {"processes of this machine", nil, nil, true, false},
+		"on":         {"", []string{"--control-plane-pods"}, inPod, true, true},
+		"ports":      {"", []string{"--control-plane-pods", "--control-plane-service-type=NodePort", "--control-plane-service-host=203.0.113.1"}, inPod, true, true},
+		"empty host": {"a release has the variable", []string{"--control-plane-pods", "--control-plane-service-host="}, inPod, true, true},
+		"none is meant": {"the defaults of a release", []string{"--control-plane-pods", "--control-plane-service-host=-", "--control-plane-storage-class=-"}, inPod,
+			true, true},
 		"not in a Pod": {"there is no image", []string{"--control-plane-pods"}, nil, false, false},
 		"type":         {"", []string{"--control-plane-pods", "--control-plane-service-type=ExternalName"}, inPod, false, false},
 		"host of a balancer": {"it says its address itself", []string{"--control-plane-pods", "--control-plane-service-host=203.0.113.1"}, inPod,
@@ -44,6 +46,9 @@ func TestPodsFlags(t *testing.T) {
 			t.Errorf("%s (%s): %v", name, test.why, err)
 		}
 		if got := cfg.Host.Pods; test.valid && (got.Namespace == "home" && got.Pod == "m-0" && got.Service.Type != corev1.ServiceType("")) != test.on {
+			t.Errorf("%s (%s): %+v", name, test.why, got)
+		}
+		if got := cfg.Host.Pods; err == nil && (got.Volume.Class != "" || got.Service.Host.IsValid() != (name == "ports")) {
 			t.Errorf("%s (%s): %+v", name, test.why, got)
 		}
 	}

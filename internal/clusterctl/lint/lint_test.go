@@ -73,6 +73,7 @@ func violations() map[string]violation {
 		"contract of the future":         {meta, "contract: v1beta2", "contract: v9", "metadata-contract"},
 		"no components":                  {components, "", "", "components-present"},                                   // CC2-07
 		"variable not closed":            {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS", "variables-readable"}, // CC2-10
+		"empty default":                  {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS:=}", "variable-defaults"},
 		"no YAML":                        {components, "kind: Namespace", "kind: [", "manifest-readable"},
 		"object without kind":            {components, "kind: Secret", "sort: Secret", "manifest-readable"},
 		"two namespaces":                 {components, "", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: other, labels: {cluster.x-k8s.io/provider: infrastructure-demo}}\n", "single-namespace"}, // CC2-08

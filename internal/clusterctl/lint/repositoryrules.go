@@ -22,6 +22,7 @@ func repositoryRules() []Rule {
 		{"metadata-contract", "the series of the release follows a contract that is supported", true, metadataContract},
 		{"components-present", "a release has one components file, named after the type of the provider", true, componentsPresent},
 		{"variables-readable", "variables are written as ${NAME} or ${NAME:=default}", true, variablesReadable},
+		{"variable-defaults", "a default is not empty: clusterctl of Cluster API asks for a value then", false, variableDefaults},
 		{"manifest-readable", "components, templates and classes are YAML of Kubernetes objects", true, manifestReadable},
 	}
 }
@@ -114,6 +115,23 @@ func variablesReadable(r *release, report reporter) {
 		}
 		if _, err := (substitution.Envsubst{}).Variables(r.files[name]); err != nil {
 			report(name, "", "%s", fault.UserMessage(err))
+		}
+	}
+}
+
+func variableDefaults(r *release, report reporter) {
+	for _, name := range r.names("") {
+		if name == repository.MetadataFile || strings.HasPrefix(name, classPrefix) {
+			continue
+		}
+		variables, err := substitution.Envsubst{}.Variables(r.files[name])
+		if err != nil {
+			continue
+		}
+		for _, v := range variables {
+			if v.Default != nil && *v.Default == "" {
+				report(name, "", "the default of ${%s} is empty: write one that stands for it", v.Name)
+			}
 		}
 	}
 }

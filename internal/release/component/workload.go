@@ -153,9 +153,9 @@ func (u unit) arguments() []string {
 	if providerset.Has(u.sets, providerset.ControlPlaneHosted) {
 		args = append(args, "--temporary-data", "--control-plane-pods",
 			"--control-plane-service-type=${SLIPWAY_CONTROL_PLANE_SERVICE_TYPE:=LoadBalancer}",
-			"--control-plane-service-host=${SLIPWAY_CONTROL_PLANE_SERVICE_HOST:=}",
+			"--control-plane-service-host=${SLIPWAY_CONTROL_PLANE_SERVICE_HOST:=-}",
 			"--control-plane-volume-size=${SLIPWAY_CONTROL_PLANE_VOLUME_SIZE:=8Gi}",
-			"--control-plane-storage-class=${SLIPWAY_CONTROL_PLANE_STORAGE_CLASS:=}")
+			"--control-plane-storage-class=${SLIPWAY_CONTROL_PLANE_STORAGE_CLASS:=-}")
 	}
 	if u.providers != "" {
 		args = slices.Insert(args, 2, "--providers="+u.providers)
