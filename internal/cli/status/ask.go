@@ -2,7 +2,9 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -36,6 +38,9 @@ func (s *Status) ask(ctx context.Context, e env.Env) {
 	}
 	if _, err := api.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		m.Problem = err.Error()
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			m.Problem = of.Err.Error() // the address is shown anyway
+		}
 		return
 	}
 	if namespace, name, elects := strings.Cut(m.Lease, "/"); elects {
