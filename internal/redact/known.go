@@ -1,0 +1,109 @@
+package redact
+
+import (
+	"strings"
+	"unicode"
+)
+
+const (
+	// leastKnown is the length of the shortest secret that [Hide] masks, in bytes: shorter ones are parts of ordinary words.
+	leastKnown = 6
+	// leastOpaque is the length of the shortest word that [Opaque] returns, in bytes.
+	leastOpaque = 16
+	// digitShare is of how many characters one is a digit, at least, in an opaque word without upper-case letters: a name that was generated
+	// for an object has fewer.
+	digitShare = 8
+)
+
+// Named returns the secrets that a text names, or that have the form of one. References to variables are none.
+func Named(text string) []string {
+	var out []string
+	for _, f := range forms {
+		for _, at := range f.FindAllStringSubmatchIndex(text, -1) {
+			from, to := at[0], at[1]
+			if len(at) > 2 && at[3] >= 0 {
+				from = at[3]
+			}
+			if len(at) > 4 && at[4] >= 0 {
+				to = at[4]
+			}
+			for line := range strings.Lines(text[from:to]) { // a private key has several
+				if value := strings.Trim(line, " \t\r\n\"'\\,;)}]"); isValue(value) {
+					out = append(out, value)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func isValue(word string) bool {
+	return len(word) >= leastKnown && !strings.HasPrefix(word, "$") && !strings.HasPrefix(word, "-----") && !isPath(word)
+}
+
+// isPath reports whether a word is a file, a URL or an image. Base64 that has slashes has upper-case letters, too.
+func isPath(word string) bool {
+	return strings.ContainsAny(word, "./") && strings.IndexFunc(word, unicode.IsUpper) < 0
+}
+
+// Opaque returns the words of a text that no one would choose: keys, tokens, identifiers.
+func Opaque(text string) []string {
+	var out []string
+	for _, word := range strings.FieldsFunc(text, isSeparator) {
+		if isOpaque(word) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+func isSeparator(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune("\"'`,;:=@&|(){}[]<>\\", r)
+}
+
+func isOpaque(word string) bool {
+	if len(word) < leastOpaque || isPath(word) {
+		return false
+	}
+	digits, letters, upper := 0, 0, false
+	for _, r := range word {
+		switch {
+		case unicode.IsDigit(r):
+			digits++
+		case unicode.IsLetter(r):
+			letters++
+			upper = upper || unicode.IsUpper(r)
+		}
+	}
+	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
+}
+
+// Hide masks secrets that are known wherever they occur in a text, which [Tail] returned.
+func Hide(text string, secrets []string) string {
+	hidden := make([]bool, len(text))
+	for _, s := range secrets {
+		if len(s) < leastKnown {
+			continue
+		}
+		for from := 0; ; {
+			at := strings.Index(text[from:], s)
+			if at < 0 {
+				break
+			}
+			for i := range len(s) {
+				hidden[from+at+i] = true
+			}
+			from += at + 1
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(mask)
+		}
+	}
+	return b.String()
+}
