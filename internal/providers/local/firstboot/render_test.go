@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 var node = firstboot.Node{
@@ -190,6 +191,53 @@ func TestRefused(t *testing.T) {
 		_, err := firstboot.Render(tc.data, node, time.Minute)
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.want) {
 			t.Errorf("%s: %s: got %v", name, tc.reason, err)
+		}
+	}
+}
+
+// What bootstrap data keeps from others than root is known, to be masked in what its commands print.
+func TestSecrets(t *testing.T) {
+	data := `#cloud-config
+write_files:
+- path: /etc/app/env
+  permissions: "0600"
+  content: |
+    # of demo-control-plane-x2c9f
+    ID=0123456789abcdef0123
+    DB_PASSWORD=hunter2
+- path: /etc/app/shared
+  content: "0123456789abcdef4567 PGPASSWORD=hunter3"
+- path: /etc/app/token
+  content: "hunter4\n"
+- path: /etc/app/private.key
+  content: "Zm9vYmFyYmF6cXV1eA=="
+- path: /etc/app/later
+  permissions: "0400"
+  append: true
+  content: "0123456789abcdef89ab"
+- path: /etc/app/config.yaml
+  permissions: "0600"
+  content: "hunter6\n"
+runcmd:
+- "curl -H 'x-api-key: hunter5' https://host/"
+`
+	secrets, err := firstboot.Secrets(firstboot.Data{Value: []byte(data)}, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := "0123456789abcdef0123 hunter2 hunter3 hunter4 hunter5 Zm9vYmFyYmF6cXV1eA 0123456789abcdef89ab"
+	if got, want := redact.Hide(log, secrets), strings.TrimSpace(strings.Repeat("*** ", 7)); got != want {
+		t.Errorf("got %q; known are %q", got, secrets)
+	}
+	for _, word := range []string{"0123456789abcdef4567", "hunter6", "demo-control-plane-x2c9f", "/etc/app/token", "https://host/"} {
+		if got := redact.Hide(word, secrets); got != word {
+			t.Errorf("%q becomes %q; known are %q", word, got, secrets)
+		}
+	}
+	big := "#cloud-config\nwrite_files:\n- path: /a\n  content: " + strings.Repeat("a", 2<<20)
+	for name, data := range map[string]string{"too large": big, "no cloud-config": "hello"} {
+		if _, err := firstboot.Secrets(firstboot.Data{Value: []byte(data)}, node); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -157,12 +157,15 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	if q, ok := q.(AskEtcd); ok {
 		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
 	}
-	return answerProgress(ctx, b.Scripts, s)
+	return c.answerProgress(ctx, b.Scripts, s)
 }
 
 // answerProgress asks how far the bootstrap has come.
-func answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
 	p, err := scripts.Progress(ctx, s.ref())
+	if err == nil {
+		p, err = c.withoutSecrets(ctx, s, p)
+	}
 	s.Progress = &p
 	f := fault.As(err)
 	switch {

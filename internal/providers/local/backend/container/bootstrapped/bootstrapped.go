@@ -71,8 +71,11 @@ func lastError(log string) string {
 		}
 	}
 	text = strings.Join(strings.Fields(redact.Tail(strings.Join(strings.Fields(text), " "), 64<<10)), " ")
-	if cut := []rune(text); len(cut) > kubeletBytes {
-		return string(cut[:kubeletBytes-1]) + "…"
+	cut := []rune(text)
+	if len(cut) <= kubeletBytes {
+		return text
 	}
-	return text
+	// A word that is cut in two may be a part of a secret, which no one finds.
+	whole := string(cut[:kubeletBytes-1])
+	return whole[:strings.LastIndexByte(whole, ' ')+1] + "…"
 }
