@@ -272,6 +272,33 @@ func TestUsages(t *testing.T) {
 	}
 }
 
+// A certificate can do what its key can, and what it is for: ECDSA keys encrypt no other keys, and an authority signs no other authority.
+func TestKeyUsages(t *testing.T) {
+	const signs, encrypts, issues = x509.KeyUsageDigitalSignature, x509.KeyUsageKeyEncipherment, x509.KeyUsageCertSign
+	for algorithm, want := range map[pki.Algorithm]x509.KeyUsage{
+		"": signs, pki.ECDSAP256: signs, pki.ECDSAP384: signs, pki.RSA2048: signs | encrypts,
+	} {
+		ca, err := pki.NewAuthority(pki.Authority{Name: "x", Algorithm: algorithm}, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ca.Cert.KeyUsage; got != want|issues {
+			t.Errorf("authority, %q: usage %b, want %b", algorithm, got, want|issues)
+		}
+		if c := ca.Cert; !c.BasicConstraintsValid || !c.IsCA || c.MaxPathLen != 0 || !c.MaxPathLenZero {
+			t.Errorf("authority, %q: valid %t, authority %t, path length %d (given: %t), want 0 and given",
+				algorithm, c.BasicConstraintsValid, c.IsCA, c.MaxPathLen, c.MaxPathLenZero)
+		}
+		leaf, err := ca.Issue(pki.Leaf{User: "u", Client: true, Algorithm: algorithm}, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := leaf.Cert.KeyUsage; got != want || leaf.Cert.IsCA {
+			t.Errorf("leaf, %q: usage %b, want %b; authority %t", algorithm, got, want, leaf.Cert.IsCA)
+		}
+	}
+}
+
 func TestKubeconfigs(t *testing.T) {
 	f, _ := folder(t)
 	ca := authority(t, f)
