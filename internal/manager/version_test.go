@@ -1,19 +1,25 @@
 package manager
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-func TestSupported(t *testing.T) { // FL-07
+func TestSupported(t *testing.T) { // FL-07, with TestCheckServer
 	gates, err := NewGates()
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +52,59 @@ func TestSupported(t *testing.T) { // FL-07
 		if (err == nil) != tc.ok || (err != nil && fault.KindOf(err) != fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// FL-07: the manager asks the server itself, before anything else, and ends with what to do.
+func TestCheckServer(t *testing.T) {
+	others := Webhook{CertDir: "certificates"} // and configurations that are not ours
+	for name, tc := range map[string]struct {
+		answer  string // of /version; empty: it does not answer
+		webhook Webhook
+		kind    fault.Kind
+		want    string // in the message; empty: the server is supported
+	}{
+		"new enough":             {answer: `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`},
+		"oldest for webhooks":    {answer: `{"gitVersion":"v1.30.0"}`},
+		"webhooks are another's": {answer: `{"gitVersion":"v1.20.0"}`, webhook: others},
+		"too old for webhooks":   {`{"gitVersion":"v1.29.15"}`, Webhook{}, fault.Invalid, "runs Kubernetes v1.29.15; upgrade it to v1.30.0 or later"},
+		"too old":                {`{"gitVersion":"v1.19.16"}`, others, fault.Invalid, "runs Kubernetes v1.19.16; upgrade it to v1.20.0 or later"},
+		"nonsense":               {`{"gitVersion":"next"}`, Webhook{}, fault.Invalid, `says it runs "next", which is no version`},
+		"no version":             {`{}`, Webhook{}, fault.Invalid, `says it runs "", which is no version`},
+		"not JSON":               {`<html>`, Webhook{}, fault.Transient, "asking the management cluster for its version: "},
+		"does not answer":        {"", Webhook{}, fault.Unreachable, "asking the management cluster for its version: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.Method+" "+r.URL.Path)
+				if tc.answer == "" {
+					<-r.Context().Done()
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, tc.answer)
+			}))
+			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			cfg := Config{Webhook: tc.webhook, REST: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}}
+			var err error
+			switch tc.want {
+			case "": // the manager would go on
+				if cfg, err = cfg.withDefaults(); err == nil {
+					err = checkServer(cfg)
+				}
+			default:
+				cfg.REST.Timeout = time.Second
+				err = Run(t.Context(), cfg)
+			}
+			server.Close()
+			if (err != nil) != (tc.want != "") || err != nil && (fault.KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%v: %v", fault.KindOf(err), err)
+			}
+			if diff := cmp.Diff([]string{"GET /version"}, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
