@@ -52,7 +52,7 @@ func found(t *testing.T, purposes ...Purpose) Found {
 	return out
 }
 
-// CP-15
+// CP-15, SE-02
 func TestJudge(t *testing.T) {
 	without := func(f Found, p Purpose, keys ...string) Found {
 		for _, key := range keys {

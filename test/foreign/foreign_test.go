@@ -44,7 +44,7 @@ func TestForeignProvider(t *testing.T) {
 			"machines of contract v1beta1":   func(w *world) { w.machineStory(older) },
 			"deployment of contract v1beta2": func(w *world) { w.deploymentStory(newer) },
 			"deployment of contract v1beta1": func(w *world) { w.deploymentStory(older) },
-			"pool of contract v1beta2":       func(w *world) { w.poolStory(newer) },
+			"pool of contract v1beta2":       func(w *world) { w.poolStory(newer) }, // MP-08
 			"pool of contract v1beta1":       func(w *world) { w.poolStory(older) },
 			"deletion of contract v1beta2":   func(w *world) { w.deletionStory(newer) },
 			"deletion of contract v1beta1":   func(w *world) { w.deletionStory(older) },

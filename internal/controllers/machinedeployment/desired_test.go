@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
+func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16, FD-01
 	s := settled(func(s *Snapshot) {
 		d := s.Deployment
 		d.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
@@ -19,6 +19,7 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 		d.Spec.Template.Annotations = map[string]string{"t": "1"}
 		d.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(9))
 		d.Spec.Template.Spec.MinReadySeconds = new(int32(8))
+		d.Spec.Template.Spec.FailureDomain = "zone-a"
 		upgrade(s)
 		onDelete(s)
 	})
@@ -67,7 +68,7 @@ func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16
 	live := s.Sets[0]
 	kept := *template.DeepCopy()
 	kept.Labels = merged(d.Spec.Template.Labels, live.Spec.Selector.MatchLabels)
-	kept.Spec.Version = "v1.36.3"
+	kept.Spec.Version, kept.Spec.FailureDomain = "v1.36.3", ""
 	old := &clusterv1.MachineSet{ObjectMeta: meta("md-1", "1"), Spec: spec(2, live.Spec.Selector, kept)}
 	old.Labels = kept.Labels
 	old.Annotations[clusterv1.DisableMachineCreateAnnotation] = "true"

@@ -51,6 +51,10 @@ func deleting(m *clusterv1.Machine) { m.DeletionTimestamp, m.Finalizers = ptr(ag
 func controlPlane(m *clusterv1.Machine) {
 	m.Labels[clusterv1.MachineControlPlaneLabel] = ""
 }
+func ofPool(m *clusterv1.Machine) {
+	m.Labels[clusterv1.MachinePoolNameLabel] = "p"
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "p-uid", Controller: ptr(true)}}
+}
 func annotated(key string) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, "") }
 }
@@ -172,7 +176,7 @@ func TestMerge(t *testing.T) { // HC-06
 	}
 }
 
-func TestSelects(t *testing.T) { // HC-07, HC-12
+func TestSelects(t *testing.T) { // HC-07, HC-12, MP-16
 	for name, tc := range map[string]struct {
 		reason string
 		m      *clusterv1.Machine
@@ -180,7 +184,7 @@ func TestSelects(t *testing.T) { // HC-07, HC-12
 	}{
 		"worker":        {"the labels match", machine("m"), true},
 		"control plane": {"Machines of every owner are looked at", machine("m", controlPlane), true},
-		"of a pool":     {"of pools too", machine("m", func(m *clusterv1.Machine) { m.Labels[clusterv1.MachinePoolNameLabel] = "p" }), true},
+		"of a pool":     {"of pools too", machine("m", ofPool), true},
 		"other labels":  {"not selected", machine("m", func(m *clusterv1.Machine) { m.Labels["pool"] = "b" }), false},
 		"other cluster": {"of another cluster", machine("m", func(m *clusterv1.Machine) { m.Spec.ClusterName = "d" }), false},
 		"skip":          {"marked to be left alone", machine("m", annotated(clusterv1.MachineSkipRemediationAnnotation)), false},

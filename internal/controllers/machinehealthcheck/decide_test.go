@@ -122,6 +122,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"healthy":      {"said once", snapshot(check(), healthy("m")), []string{"mark Machine m healthy: no check fails"}, nil, 0},
 		"said":         {"and not again", snapshot(check(), marked(healthy("m"), good)), nil, nil, 0},
 		"unhealthy":    {"marked, and handed to its owner (HC-06)", snapshot(check(), sick("m")), []string{toOwner}, nil, 0},
+		"of a pool":    {"MP-16: handed to the infrastructure of its pool, by the same conditions", snapshot(check(), sick("m", ofPool)), []string{toOwner}, nil, 0},
 		"handed over":  {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
 		"taken up":     {"what the owner says of it is the owner's; our share is given up", snapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
 		"taken up, given up": {"and then left alone", snapshot(check(), func() Target {

@@ -27,9 +27,9 @@ func bareSet() *clusterv1.MachineSet {
 }
 
 // TestScaleUpAndDown: every write fails once, and each run ends with the same Machines.
-func TestScaleUpAndDown(t *testing.T) { // MS-01, MS-02, MS-04, MS-05, MS-07, MS-25, OR-01
+func TestScaleUpAndDown(t *testing.T) { // MS-01, MS-02, MS-04, MS-05, MS-07, MS-25, OR-01, FD-01
 	one := bareSet()
-	one.Spec.Replicas = new(int32(1))
+	one.Spec.Replicas, one.Spec.Template.Spec.FailureDomain = new(int32(1)), "zone-a"
 	flaky.EveryWrite(t, func() *fake.ClientBuilder { return managementCluster(one.DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
@@ -77,7 +77,7 @@ func (w *world) isWhole(n int) {
 			w.t.Errorf("Machine %s: owners %v, labels %v, annotations %v, finalizers %v", m.Name, m.OwnerReferences, m.Labels, m.Annotations, m.Finalizers)
 		}
 		if m.Spec.InfrastructureRef.Kind != "FooMachine" || m.Spec.InfrastructureRef.Name != m.Name || m.Spec.Bootstrap.ConfigRef.Kind != "FooConfig" ||
-			m.Spec.Bootstrap.ConfigRef.Name != m.Name || m.Spec.Version != "v1.36.3" {
+			m.Spec.Bootstrap.ConfigRef.Name != m.Name || m.Spec.Version != "v1.36.3" || m.Spec.FailureDomain != w.set().Spec.Template.Spec.FailureDomain {
 			w.t.Errorf("Machine %s: spec %+v", m.Name, m.Spec)
 		}
 		if infra[i].GetName() != m.Name || bootstrap[i].GetName() != m.Name || infra[i].GetLabels()["size"] != "big" ||

@@ -108,7 +108,7 @@ func marked(c *Candidate)    { c.Annotations = map[string]string{clusterv1.Delet
 func outdated(c *Candidate)  { c.Outdated = true }
 func unhealthy(c *Candidate) { c.Unhealthy = true }
 
-func TestChoices(t *testing.T) { // KC-05, KC-06, CP-16
+func TestChoices(t *testing.T) { // KC-05, KC-06, CP-16, FD-01
 	cluster := &clusterv1.Cluster{}
 	cluster.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "a", ControlPlane: new(true)}, {Name: "b", ControlPlane: new(true)}, {Name: "w"}}
 	for name, tc := range map[string]struct {
