@@ -60,13 +60,24 @@ func EmbeddedCommand(e env.Env) *cobra.Command {
 // embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks and
 // diagnostics on loopback.
 func embedded(ctx context.Context, e env.Env, i up.Instructions, process *managerproc.Manager) error {
+	cfg, err := embeddedConfig(e, i, process)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(cfg.Log)
+	heap.Collect(heap.Manager())
+	return manager.Run(ctx, cfg)
+}
+
+// embeddedConfig is what the manager of `slipway up` runs with: the identities and certificates in the data directory.
+func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) (manager.Config, error) {
 	access, err := unlimited(i.Dir.ManagerKubeconfig())
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of the manager: %w", err)
+		return manager.Config{}, fmt.Errorf("reading the kubeconfig of the manager: %w", err)
 	}
 	webhooks, diagnostics, err := freePorts(access.Host)
 	if err != nil {
-		return err
+		return manager.Config{}, err
 	}
 	served := net.JoinHostPort(loopback, strconv.Itoa(diagnostics))
 	cert, key := i.Dir.DiagnosticsFiles()
@@ -74,7 +85,7 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 	shown.CertFile, shown.KeyFile = i.Dir.ExtensionsFiles()
 	gates, err := embeddedGates(i.FeatureGates)
 	if err != nil {
-		return err
+		return manager.Config{}, err
 	}
 	identities := map[providerset.Name]*rest.Config{}
 	for _, set := range i.Policy.Sets() {
@@ -82,11 +93,11 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 			continue
 		}
 		if identities[set.Name], err = unlimited(i.Dir.ProviderKubeconfig(string(set.Name))); err != nil {
-			return fmt.Errorf("reading the kubeconfig of provider %s: %w", set.Name, err)
+			return manager.Config{}, fmt.Errorf("reading the kubeconfig of provider %s: %w", set.Name, err)
 		}
 	}
 	level := &slog.LevelVar{}
-	cfg := manager.Config{
+	return manager.Config{
 		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process},
 		Ready: func() { process.Ready("https://" + served) },
 		Log:   logger(e, false, level),
@@ -95,10 +106,7 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 		Extensions: shown,
 		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks},
 		Host:       manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
-	}
-	ctrl.SetLogger(cfg.Log)
-	heap.Collect(heap.Manager())
-	return manager.Run(ctx, cfg)
+	}, nil
 }
 
 // unlimited is a client configuration without limits of its own: the server is on this machine, and limits what it takes.
