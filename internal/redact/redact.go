@@ -3,6 +3,7 @@ package redact
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // mask stands for what is not shown.
@@ -12,14 +13,14 @@ const mask = "***"
 const margin = 16 << 10
 
 // colors are the sequences by which a terminal shows colors and moves its cursor: without the control character, their rest would be read as text.
-var colors = regexp.MustCompile(`\x1b\[[0-9;:<=>?]*[ -/]*[@-~]`)
+var colors = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-9;:<=>?]*[ -/]*[@-~]`)
 
 // Tail returns the last lines of a log, at most so many bytes, without secrets and without control characters.
 func Tail(log string, most int) string {
 	log = cutFront(log, most+margin)
 	// Before anything is looked for: what is between two parts of a secret would hide it, and goes.
 	log = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

@@ -24,6 +24,8 @@ func TestTail(t *testing.T) {
 		"password's hash":    {"usermod -p '$6$salt$Zm9vYmFyYmF6/.' x", "usermod -p '***' x"},
 		"control characters": {"a\x1b]31mb\x00", "a]31mb"},
 		"colors":             {"\x1b[0;37mCGROUPS_CPU\x1b[0m: \x1b[0;32menabled\x1b[0m", "CGROUPS_CPU: enabled"},
+		"colors of 8 bits":   {"\u009b31ma\u009b0m \u0085b", "a b"},
+		"8 bits in a secret": {"--token abcdef\u009b0m.0123456789abcdef", "--token ***"},
 		"colors in a secret": {"--token abcdef\x1b[0m.0123456789abcdef", "--token ***"},
 	} {
 		if got := redact.Tail(tc.log, 4096); got != tc.want {

@@ -14,12 +14,13 @@ import (
 // has its output.
 type Traces struct{ Started, Running, Result, Log string }
 
-// What is shown of a failed script's output, and what is read of the kubelet's. A kubelet says why it ends in its last line, and those of
+// What is shown of a failed script's output and of an answer that is none, and what is read of the kubelet's output. A kubelet says why it ends in its last line, and those of
 // options that are out of use may stand around it.
 const (
 	logLines, logBytes = 20, 4096
 	kubeletLines       = 8
 	kubeletBytes       = 300
+	answerBytes        = 300
 )
 
 // logMark is the line between what the kubelet printed and the output of the script.
@@ -52,7 +53,7 @@ func Parse(out string) (backend.Progress, error) {
 	case "none":
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
-	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", first)
+	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
 }
 
 // ended is the line with which a kubelet ends: klog's header, which changes each time, and the error as a Go string.
