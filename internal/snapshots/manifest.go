@@ -3,6 +3,8 @@ package snapshots
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 const (
@@ -151,12 +154,21 @@ func Read(ctx context.Context, from store.Store, c Cluster, name string) (Manife
 	var m Manifest
 	err = json.Unmarshal(text, &m)
 	switch {
-	case err != nil, m.Name != name, m.Cluster.Namespace != c.Namespace, m.Cluster.Name != c.Name, m.Bytes <= 0, len(m.SHA256) != 64:
+	case err != nil, m.Name != name, m.Cluster.Namespace != c.Namespace, m.Cluster.Name != c.Name, !m.isPlausible():
 		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "The manifest of snapshot %s is damaged: use another snapshot", name)
 	case m.Format != format:
 		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "The manifest of snapshot %s has format %d, and this release of slipway reads format %d", name, m.Format, format)
 	}
 	return m, nil
+}
+
+// isPlausible reports whether a manifest says what one of a snapshot can say. Others may write to the store, and the status of an
+// EtcdSnapshotPolicy shows what it says: one value that the API refuses there would keep all of that status from being written.
+func (m Manifest) isPlausible() bool {
+	_, err := hex.DecodeString(m.SHA256)
+	year := m.Taken.UTC().Year()
+	return err == nil && len(m.SHA256) == 2*sha256.Size && m.Bytes > 0 && m.Revision >= 0 &&
+		!m.Taken.IsZero() && year >= 1 && year <= 9999 && (m.Kubernetes == "" || version.IsVersion(m.Kubernetes))
 }
 
 // Remove removes a snapshot: first its manifest, so that one that is half gone is none.

@@ -35,6 +35,12 @@ func Valid(text string) bool {
 	return hasV && err == nil && len(text) <= maxVersion
 }
 
+// IsVersion reports whether a text is a version that Parse reads and a status takes: of a bounded length, with nothing around it.
+func IsVersion(text string) bool {
+	_, err := Parse(text)
+	return err == nil && len(text) <= maxVersion && strings.TrimSpace(text) == text
+}
+
 // parseSemantic reads a complete semantic version, with or without a leading v.
 func parseSemantic(text string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(text, "v"))
