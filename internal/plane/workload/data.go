@@ -62,6 +62,9 @@ func (f Folder) ReadData() (Data, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return d, fmt.Errorf("read %s: %w", f.run(), err)
 	}
+	if r.Version != "" && !version.IsVersion(r.Version) { // it is shown in messages
+		return d, fmt.Errorf("read %s: it does not name a version of Kubernetes", f.run())
+	}
 	d.Version, d.EncryptionKeys = r.Version, r.EncryptionKeys
 	return d, nil
 }

@@ -124,6 +124,9 @@ func (r Run) plausible() Run {
 	if !version.Valid(r.Version) {
 		r.Version = ""
 	}
+	if year := r.Since.UTC().Year(); year < 1 || year > 9999 { // no status takes it
+		r.Since = time.Time{}
+	}
 	if r.Only != OnlyEtcd && r.Only != OnlyLoopback {
 		r.Only = ""
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Restore is a snapshot that takes the place of the data of a control plane, once.
@@ -36,6 +38,12 @@ func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "
 const (
 	restoreFolder  = "restore"
 	restoreRequest = restoreFolder + "/request.json"
+)
+
+// What may be in a record of a restore. Its ID is part of the name of a folder.
+var (
+	restoreID    = regexp.MustCompile(`^[0-9A-Za-z-]{0,64}$`)
+	snapshotName = regexp.MustCompile(`^[0-9A-Za-z.-]{0,253}$`)
 )
 
 // WriteRestoreRequest asks the next process to restore the snapshot that is in its place.
@@ -68,7 +76,16 @@ func (f Folder) readRestore(name string) (r Restore, err error) {
 		return r, err
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("read %s: %w", f.path(name), err)
+		return Restore{}, fmt.Errorf("read %s: %w", f.path(name), err)
+	}
+	if !r.isPlausible() {
+		return Restore{}, fmt.Errorf("read %s: it is not the record of a restore", f.path(name))
 	}
 	return r, nil
+}
+
+// isPlausible reports whether a record says what one of a restore can say. A control plane that was taken over may have written it, and
+// conditions show what it says.
+func (r Restore) isPlausible() bool {
+	return restoreID.MatchString(r.ID) && snapshotName.MatchString(r.Snapshot) && (r.Version == "" || version.IsVersion(r.Version)) && r.Revision >= 0
 }
