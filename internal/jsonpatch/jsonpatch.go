@@ -21,6 +21,9 @@ import (
 const (
 	// MaxIndex is the highest index of an array that a patch may name: what is missing up to it is created.
 	MaxIndex = 10000
+	// maxCreated is how many elements the operations of one patch may create together on the way to what they add. An array is created
+	// anew with each element that is missing, so that the time is its square.
+	maxCreated = 2 * MaxIndex
 	// maxCopied is how many bytes the copy operations of one patch may copy.
 	maxCopied = 1 << 20
 )
@@ -54,21 +57,48 @@ func operations(object, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the patch cannot be read: %w", err)
 	}
-	for _, operation := range decoded {
-		path, err := operation.Path()
-		if err != nil {
-			return nil, fmt.Errorf("the patch has an operation without a path: %w", err)
-		}
-		for _, part := range strings.Split(path, "/") {
-			if index, err := strconv.ParseUint(part, 10, 64); err == nil && index > MaxIndex {
-				return nil, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, MaxIndex)
-			}
-		}
+	creating, err := countCreating(decoded)
+	if err != nil {
+		return nil, err
 	}
 	options := patch.NewApplyOptions()
 	options.EnsurePathExistsOnAdd = true
 	options.AccumulatedCopySizeLimit = maxCopied
-	return decoded.ApplyWithOptions(object, options)
+	object, err = decoded[:creating].ApplyWithOptions(object, options)
+	if err != nil || creating == len(decoded) {
+		return object, err
+	}
+	options.EnsurePathExistsOnAdd = false
+	return decoded[creating:].ApplyWithOptions(object, options)
+}
+
+// countCreating returns how many operations, from the first one on, may create what is missing on the way to what they add: as long as
+// the indices in their paths are no more than maxCreated together, even if all elements up to them were missing. Those after them add to
+// what is there, so that patches of long arrays are applied whatever their number.
+func countCreating(operations patch.Patch) (int, error) {
+	creating, created := 0, 0
+	for _, operation := range operations {
+		path, err := operation.Path()
+		if err != nil {
+			return 0, fmt.Errorf("the patch has an operation without a path: %w", err)
+		}
+		for _, part := range strings.Split(path, "/") {
+			index, err := strconv.Atoi(part) // as what applies it does: a sign may be in front of the digits
+			if err != nil {
+				continue
+			}
+			if index > MaxIndex {
+				return 0, fmt.Errorf("the patch has index %d in a path, at most %d can be used", index, MaxIndex)
+			}
+			if operation.Kind() == "add" {
+				created += max(index, 0)
+			}
+		}
+		if created <= maxCreated {
+			creating++
+		}
+	}
+	return creating, nil
 }
 
 // clip shortens what an extension sent for a message.
