@@ -34,7 +34,7 @@ import (
 )
 
 // pemRequest is a request for a certificate as a kubelet makes it, signed with a key of its own.
-func pemRequest(t *testing.T, change func(*x509.CertificateRequest)) []byte {
+func pemRequest(t testing.TB, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	template := &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}},
