@@ -14,8 +14,8 @@ import (
 )
 
 // FuzzDecide: whatever a node requests, a certificate is approved only for its own identity, and for names and addresses that are those of its
-// Machine and not of the API server. The request is read here in its own way, without the rules of Decide. The signature is that of a key of
-// the requester's, which no change of a request keeps; so that is left to other tests, with one that is made for each seed.
+// Machine and not of the API server. The request is read here once more, without the code of Decide. Few changes of a request keep its
+// signature, so that those who request, and what their Machines have, are changed as well.
 func FuzzDecide(f *testing.F) {
 	address := func(ip string) func(*x509.CertificateRequest) {
 		return func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(ip)} }
