@@ -167,7 +167,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	defer done()
 	ctx, span := r.span(ctx, o)
 	plan, err := r.reconcile(ctx, o)
-	err = r.reportTrouble(ctx, o, err)
+	err = r.reportTrouble(ctx, o, &plan, err)
 	finish(span, plan, err)
 	if r.plans != nil {
 		r.plans.Keep(PlannedBy{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)

@@ -27,8 +27,9 @@ const ReconciledCondition = "Reconciled"
 const (
 	// troubleAfter is how long an error that may pass by itself is retried before the object says so.
 	troubleAfter = time.Second
-	// rewordAfter is after which time a message is replaced by one of the same reason.
-	rewordAfter = time.Minute
+	// rewordAfter is after which time a message is replaced by one of the same reason, and rewordInvalidAfter where a person has changed
+	// what was wrong, or something else is.
+	rewordAfter, rewordInvalidAfter = time.Minute, time.Second
 	// maxMessage bounds a message in bytes.
 	maxMessage = 600
 )
@@ -133,9 +134,17 @@ func (f *failures) forget(key client.ObjectKey) {
 	delete(f.of, key)
 }
 
+// quiet is after which time a message about an error of the kind is replaced.
+func quiet(kind fault.Kind) time.Duration {
+	if kind == fault.Invalid {
+		return rewordInvalidAfter
+	}
+	return rewordAfter
+}
+
 // reportTrouble writes into the condition that the reconciliation ended in an error, or removes it. A conflict is no error:
-// the retry follows at once. As long as nothing fails nothing is written.
-func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, failed error) error {
+// the retry follows at once. As long as nothing fails nothing is written. The plan looks again where a new message comes too soon.
+func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
 	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
 	writer := r.Writer.As(r.Name + "-reconcile")
@@ -154,7 +163,11 @@ func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, failed error)
 	switch {
 	case kind != fault.Invalid && now.Sub(before.since) < troubleAfter:
 		return failed
-	case have != nil && have.Reason == t.reason && (have.Message == t.message || now.Sub(before.written) < rewordAfter):
+	case have == nil || have.Reason != t.reason:
+	case have.Message == t.message:
+		return failed
+	case now.Sub(before.written) < quiet(kind):
+		plan.RecheckIn(quiet(kind) - now.Sub(before.written))
 		return failed
 	}
 	conditions := troubleTable.Evaluate(t, r.moment(o))

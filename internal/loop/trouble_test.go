@@ -79,6 +79,8 @@ func TestAnObjectSaysThatItFails(t *testing.T) {
 		{"it is over", time.Second, nil, ""},
 		{"and over", time.Second, nil, ""},
 		{"a person has to change something", time.Second, fault.New(fault.Invalid, "InvalidSelector", "correct spec.selector"), "False InvalidSelector: Correct spec.selector"},
+		{"it was changed, too soon to be said", time.Second / 2, fault.New(fault.Invalid, "InvalidSelector", "correct spec.template"), "False InvalidSelector: Correct spec.selector"},
+		{"it is looked at again", time.Second / 2, fault.New(fault.Invalid, "InvalidSelector", "correct spec.template"), "False InvalidSelector: Correct spec.template"},
 		{"another reason", time.Second, fault.New(fault.Invalid, "NoSuchKind", "did you mean Foo?"), "False NoSuchKind: Did you mean Foo?"},
 		{"over", time.Second, nil, ""},
 		{"a conflict", time.Second, fault.New(fault.Conflict, "StaleObject", "read again"), ""},
@@ -88,10 +90,10 @@ func TestAnObjectSaysThatItFails(t *testing.T) {
 			t.Errorf("step %d, %s: %q, want %q", i, step.reason, got, step.want)
 		}
 	}
-	if f.writes != 2+3 {
-		t.Errorf("%d writes; want: said, over, said, said otherwise, over", f.writes)
+	if f.writes != 2+4 {
+		t.Errorf("%d writes; want: said, over, said, said in other words, said otherwise, over", f.writes)
 	}
-	if n := len(f.events.Events); n != 3 {
+	if n := len(f.events.Events); n != 4 {
 		t.Errorf("%d events, want one for each thing that was said", n)
 	}
 }

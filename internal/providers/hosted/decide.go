@@ -194,6 +194,8 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if s.Process.Pending != "" {
 		p.Do(ChangeProcess{What: s.Process.Pending})
 		p.RecheckIn(soon) // what it leads to is seen then
+	} else if s.Process.Unclear != "" {
+		p.Do(ChangeProcess{What: s.Process.Unclear}) // its error says so; nothing changes until a person changes something
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)

@@ -99,6 +99,8 @@ func TestDecideSimulated(t *testing.T) {
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
 		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
 			[]string{"do: make the API server slower: the annotations say so"}},
+		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *Snapshot) { s.Process.Unclear = "say which annotation cannot be understood" }),
+			[]string{"do: say which annotation cannot be understood"}},
 		"down": {"it is said why", simulatedSnapshot(t, func(s *Snapshot) {
 			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
 		}), []string{"wait: The API server does not answer: an annotation makes it unreachable"}},
@@ -118,6 +120,9 @@ func TestDecideSimulated(t *testing.T) {
 func TestChangeIsSeen(t *testing.T) {
 	if p := Decide(simulatedSnapshot(t, func(s *Snapshot) { s.Process.Pending = "answer with errors" })); p.Recheck == 0 || p.Recheck > time.Second {
 		t.Errorf("looked at again after %s", p.Recheck)
+	}
+	if p := Decide(simulatedSnapshot(t, func(s *Snapshot) { s.Process.Unclear = "say what is wrong" })); p.Recheck != 0 && p.Recheck < time.Minute {
+		t.Errorf("what only a person can change is looked at again after %s", p.Recheck)
 	}
 }
 

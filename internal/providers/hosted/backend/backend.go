@@ -71,6 +71,8 @@ type ControlPlane struct {
 	Problem string
 	// Pending is what Start would change about one that runs with its configuration, as an action; empty: nothing.
 	Pending string
+	// Unclear is what Start would refuse of what was asked for, as an action; empty: nothing.
+	Unclear string
 }
 
 // Backend is one way to run control planes.

@@ -123,7 +123,7 @@ func (c controlPlanes) Status(ctx context.Context, name string) (backend.Control
 	case current != c.desired:
 		out.Pending = change(c.desired)
 	case c.problem != nil:
-		out.Pending = "say which annotation cannot be understood"
+		out.Unclear = "say which annotation cannot be understood"
 	}
 	return out, nil
 }
