@@ -17,14 +17,10 @@ const ReasonPortTaken = "PortTaken"
 // listenLoopback opens the management cluster's port. Only loopback addresses
 // are accepted: the API of a single-user machine is no one else's business.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "ListenAddress", "--listen %q is not ADDRESS:PORT, for example 127.0.0.1:6440", address)
+	if err := CheckListen(address); err != nil {
+		return nil, err
 	}
-	ip := net.ParseIP(host)
-	if ip == nil || !ip.IsLoopback() {
-		return nil, fault.New(fault.Invalid, "ListenAddress", "--listen %q: the management cluster listens on a loopback address only, for example 127.0.0.1:%s", address, port)
-	}
+	host, port, _ := net.SplitHostPort(address)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.Invalid, ReasonPortTaken,
@@ -34,6 +30,18 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fault.New(fault.Invalid, "ListenAddress", "cannot listen on %s; choose another address with --listen", address).From(err)
 	}
 	return l, nil
+}
+
+// CheckListen refuses what [ManagementConfig] does not listen on, for who asks before a data directory is made.
+func CheckListen(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fault.New(fault.Invalid, "ListenAddress", "--listen %q is not ADDRESS:PORT, for example 127.0.0.1:6440", address)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fault.New(fault.Invalid, "ListenAddress", "--listen %q: the management cluster listens on a loopback address only, for example 127.0.0.1:%s", address, port)
+	}
+	return nil
 }
 
 // localTries is how many loopback addresses are tried for one that has the port free.

@@ -32,7 +32,7 @@ cluster of the data directory ($XDG_DATA_HOME/slipway or ~/.local/share/slipway,
 if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
 		Example: `  slipway kubectl get clusters,machinepools,machines
   slipway kubectl apply -f examples/quickstart.yaml
-  slipway get kubeconfig demo > demo.kubeconfig
+  slipway get kubeconfig demo --user anna --output-file demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes`,
 		DisableFlagParsing: true,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {

@@ -76,6 +76,7 @@ type Management struct {
 	Kubernetes string    `json:"kubernetesVersion,omitempty"` // of the management cluster
 	Server     string    `json:"server,omitempty"`
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
+	Log        string    `json:"log,omitempty"`
 	Memory     int64     `json:"memory"` // resident, in bytes
 	Manager    *Manager  `json:"manager,omitempty"`
 	// ManagerOf is the API server that the process works for, where it is a manager and not a management cluster.
@@ -161,6 +162,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	if state.Run != nil {
 		s.Management.Kubernetes, s.Management.Server = state.Run.KubernetesVersion, state.Run.Server
 		s.Management.Kubeconfig, s.Management.Node = dir.Kubeconfig(), state.Run.Node
+		s.Management.Log = logOf(dir)
 	}
 	if state.Run != nil && state.Run.Manager != nil {
 		s.Management.Manager = &Manager{Manager: *state.Run.Manager}
@@ -182,11 +184,15 @@ func killed(dir datadir.Dir, last *datadir.Run) *Killed {
 	if last == nil {
 		return nil
 	}
-	k := Killed{PID: last.PID, Since: last.Since}
-	if _, err := os.Stat(dir.Log()); err == nil {
-		k.Log = dir.Log()
+	return &Killed{PID: last.PID, Since: last.Since, Log: logOf(dir)}
+}
+
+// logOf is the file of the log; empty: there is none.
+func logOf(dir datadir.Dir) string {
+	if !exists(dir.Log()) {
+		return ""
 	}
-	return &k
+	return dir.Log()
 }
 
 // text writes the status for people; start is the command that starts the management cluster.
@@ -213,6 +219,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  API server", orDash(m.Server))
 		m.problemRow(row)
 		row("  Kubeconfig", orDash(m.Kubeconfig))
+		row("  Log", orDash(m.Log))
 		row("  Memory", mebibytes(m.Memory))
 		row("  Secrets", s.Encryption.text())
 		m.Manager.rows(row, now)

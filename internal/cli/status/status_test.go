@@ -92,15 +92,27 @@ func TestText(t *testing.T) {
 	if err := folder.WriteRun(workload.Run{PID: os.Getpid(), Since: now.Add(-5 * time.Minute), Version: "v1.36.3"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Dir(h.Log()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.Log(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	text := run(t, h.Dir)
-	for _, s := range []string{"Running", "for 120m", "Kubernetes v1.36.3", "https://127.0.0.1:6440", h.Kubeconfig(), "MiB", "default.demo", "172.31.0.1:6443", "5m"} {
+	for _, s := range []string{"Running", h.Log(), "for 120m", "Kubernetes v1.36.3", "https://127.0.0.1:6440", h.Kubeconfig(), "MiB", "default.demo", "172.31.0.1:6443", "5m"} {
 		if !strings.Contains(text, s) {
 			t.Errorf("it does not say %q:\n%s", s, text)
 		}
 	}
 	var s status.Status
-	if err := json.Unmarshal([]byte(run(t, h.Dir, "-o", "json")), &s); err != nil {
+	raw := run(t, h.Dir, "-o", "json")
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
 		t.Fatal(err)
+	}
+	for _, not := range []string{`"EncryptionKeys"`, `"ready"`} { // a name of the program's own, and what no one has asked
+		if strings.Contains(raw, not) {
+			t.Errorf("it says %s:\n%s", not, raw)
+		}
 	}
 	if len(s.Planes) != 1 || s.Planes[0].PID != os.Getpid() || s.Planes[0].Memory == 0 || s.Management.Memory == 0 {
 		t.Errorf("as JSON: %+v", s)

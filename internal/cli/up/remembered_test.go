@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -207,5 +208,22 @@ func TestUpWithoutConfigurationOfTheLastStart(t *testing.T) {
 	}
 	if !strings.Contains(said.String(), "As at the last start: --config=/gone.yaml") {
 		t.Errorf("it does not say where the flag comes from: %q", said.String())
+	}
+}
+
+// What is refused leaves no data directory behind, which "slipway status" would take for a management cluster.
+func TestRefusedAddress(t *testing.T) {
+	for _, args := range [][]string{{"--listen", "0.0.0.0:6440"}, {"--listen", "0.0.0.0:6440", "--detach"}} {
+		dir := filepath.Join(t.TempDir(), "data")
+		var out bytes.Buffer
+		cmd := Command(env.Env{Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" }}, nil)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append(args, "--data-dir", dir))
+		if err := cmd.ExecuteContext(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "loopback address only") {
+			t.Errorf("%v: %v", args, err)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%v: a directory was left: %v", args, err)
+		}
 	}
 }

@@ -96,6 +96,9 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	if err != nil {
 		return err
 	}
+	if err := plane.CheckListen(f.listen); err != nil {
+		return err
+	}
 	if f.detach {
 		err := f.detached(ctx, e, dir, set)
 		if known := fault.As(err); known != nil && known.Reason == datadir.ReasonHeld {

@@ -194,6 +194,30 @@ func TestPlainIsCalm(t *testing.T) {
 	}
 }
 
+// What sums others up says for a moment what was before the last of them was done: that is not printed beside its end.
+func TestPlainRestsAfterAnEnd(t *testing.T) {
+	var out bytes.Buffer
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := start
+	p := progress.NewPlain(&out, func() time.Time { return now })
+	show := func(second int, done bool, cluster string) {
+		now = start.Add(time.Duration(second) * time.Second)
+		p.Show([]progress.Step{{Name: "workers", Ends: "2 nodes are Ready", Done: done}, {Name: "cluster", Ends: "it is Available", Detail: cluster}})
+	}
+	show(0, false, "0 of 2 nodes")
+	show(10, true, "1 of 2 nodes")
+	show(11, true, "1 of 2 nodes")
+	show(12, true, "a node is not Ready any more")
+	want := `    0s  workers: waits until 2 nodes are Ready
+    0s  cluster: waits until it is Available (0 of 2 nodes)
+   10s  workers: done
+   12s  cluster: a node is not Ready any more
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A line of a log holds the beginning of what is seen, which is about the first object that holds others up; the error at the end has all.
 func TestPlainIsShort(t *testing.T) {
 	var out bytes.Buffer

@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +15,10 @@ import (
 // every look at it, and lines in a log stay.
 const detailInterval = 5 * time.Second
 
+// detailRest is for how long nothing is said of the last step, which sums the others up, when one of those has ended: its conditions
+// follow, and say what was meanwhile.
+const detailRest = 2 * time.Second
+
 // detailLength is how much of that a line holds, in characters: what holds up the first object is there, and "slipway describe" has all.
 const detailLength = 300
 
@@ -24,6 +29,7 @@ type Plain struct {
 	now   func() time.Time
 	start time.Time
 	last  map[string]printed
+	ended time.Time // when the last step was done
 }
 
 // printed is what the last line about a step said, and when.
@@ -41,13 +47,17 @@ func NewPlain(w io.Writer, now func() time.Time) *Plain {
 func (p *Plain) Show(steps []Step) {
 	now := p.now()
 	at := Elapsed(now.Sub(p.start))
-	for _, s := range steps {
+	if slices.ContainsFunc(steps, func(s Step) bool { return s.Done && !p.last[s.Name].step.Done }) {
+		p.ended = now
+	}
+	for i, s := range steps {
+		rests := i == len(steps)-1 && now.Sub(p.ended) < detailRest
 		s.Detail = cut(visible.Text(s.Detail), detailLength, "…")
 		last, known := p.last[s.Name]
 		switch {
 		case !known || last.step.Done != s.Done:
 			_, _ = fmt.Fprintf(p.w, "%6s  %s\n", at, s)
-		case last.step.Detail != s.Detail && s.Detail != "" && now.Sub(last.at) >= detailInterval:
+		case last.step.Detail != s.Detail && s.Detail != "" && now.Sub(last.at) >= detailInterval && !rests:
 			_, _ = fmt.Fprintf(p.w, "%6s  %s: %s\n", at, s.Name, s.Detail)
 		default:
 			continue

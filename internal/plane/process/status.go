@@ -35,9 +35,9 @@ type Status struct {
 	Memory int64 `json:"memory,omitempty"`
 	// Only is what alone runs; empty: everything.
 	Only string `json:"only,omitempty"`
-	// Ready: the API server's /readyz says ok. EtcdReady: its etcd check does.
-	Ready     bool `json:"ready"`
-	EtcdReady bool `json:"etcdReady"`
+	// Ready: the API server's /readyz says ok. EtcdReady: its etcd check does. Inspect does not ask it, so that it says neither.
+	Ready     bool `json:"ready,omitempty"`
+	EtcdReady bool `json:"etcdReady,omitempty"`
 	// Data is what is known of its database.
 	Data workload.Data `json:"data,omitzero"`
 	// Restarts counts starts after a death, over the life of the control plane's data.

@@ -26,13 +26,14 @@ const (
 // Data is what is known of a control plane's data.
 type Data struct {
 	// Exists: there is a database.
-	Exists bool
+	Exists bool `json:"exists"`
 	// Version of Kubernetes that opened it last; empty: none has.
-	Version string
+	Version string `json:"version,omitempty"`
 	// EncryptionKeys stands for the keys that objects may be encrypted with, as componentfile.KeySet says it; empty: none is.
-	EncryptionKeys string
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 	// Restored is the snapshot that was restored last; Staged is the one that the next process restores.
-	Restored, Staged Restore
+	Restored Restore `json:"restored,omitzero"`
+	Staged   Restore `json:"staged,omitzero"`
 }
 
 // ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.

@@ -196,11 +196,15 @@ func (f *flags) onward(e env.Env, err error, name string) error {
 	return err
 }
 
-// next lists the commands that usually follow.
+// next lists the commands that usually follow. Credentials are those of who asks; the administrator's where the cluster may be a simulated
+// one, which signs none.
 func (f *flags) next(name string) string {
-	again := f.again()
+	again, person := f.again(), ""
+	if f.prefix.IsValid() {
+		person = ` --user "$(id -un)"`
+	}
 	return strings.Join([]string{
-		"  slipway get kubeconfig " + name + again + " > " + name + ".kubeconfig",
+		"  slipway get kubeconfig " + name + again + person + " --output-file " + name + ".kubeconfig",
 		"  slipway kubectl --kubeconfig " + name + ".kubeconfig get nodes",
 		"  slipway describe cluster " + name + again,
 		"  slipway delete cluster " + name + again,

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -11,6 +12,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
+
+// What follows a creation never leaves credentials in a file that others can read, and gives people their own where the cluster signs them.
+func TestNextSteps(t *testing.T) {
+	f := flags{connection: &management.Flags{}}
+	if got, want := f.next("demo"), "  slipway get kubeconfig demo --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("of a class without a network:\n%s", got)
+	}
+	f.prefix = netip.MustParsePrefix("172.18.0.0/16")
+	if got, want := f.next("demo"), "  slipway get kubeconfig demo --user \"$(id -un)\" --output-file demo.kubeconfig\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("of nodes in containers:\n%s", got)
+	}
+}
 
 // A person who does not wait any more is told what becomes of the Cluster.
 func TestOnward(t *testing.T) {
