@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // State is the Machines of an owner, current and desired.
@@ -78,7 +79,7 @@ func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 	if m.Deleted {
 		return !m.DeletionTimestamp.IsZero() && !SameDeletion(m.Spec.Deletion, desired.Spec.Deletion)
 	}
-	if !Includes(m.Machine, desired) {
+	if !Includes(m.Machine, desired) || ownership.Outdated(m.Machine, s.Definition.Owner) {
 		return true
 	}
 	if s.Verified {

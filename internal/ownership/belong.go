@@ -16,9 +16,22 @@ func Join(o metav1.Object, cluster *clusterv1.Cluster) {
 	Own(o, ByCluster(cluster))
 }
 
-// Joined reports whether an object belongs to a Cluster.
+// Joined reports whether an object belongs to a Cluster, in the version of the API in which it is referred to today.
 func Joined(o metav1.Object, cluster *clusterv1.Cluster) bool {
-	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && Owns(cluster, o)
+	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && OwnedByCluster(o, cluster)
+}
+
+// OwnedByCluster reports whether a Cluster is an owner of an object, by its UID, and nothing is to be changed of the reference.
+func OwnedByCluster(o metav1.Object, cluster *clusterv1.Cluster) bool {
+	return Owns(cluster, o) && !Outdated(o, ByCluster(cluster))
+}
+
+// Outdated reports whether an object refers to its owner in another version of the API than the reference does. Nothing would collect
+// the object any more once that version is not served: it came from an older management cluster.
+func Outdated(o metav1.Object, owner metav1.OwnerReference) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner.UID && ref.APIVersion != owner.APIVersion
+	})
 }
 
 // ByCluster is the reference to a Cluster that owns and does not control.

@@ -43,6 +43,21 @@ func TestJoin(t *testing.T) { // OR-01
 	}
 }
 
+// A reference in an older version is the Cluster's, and is to be brought up to date.
+func TestOutdated(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	m := &clusterv1.Machine{}
+	Join(m, cluster)
+	m.OwnerReferences[0].APIVersion = "cluster.x-k8s.io/v1beta1"
+	if !Owns(cluster, m) || Joined(m, cluster) || !Outdated(m, ByCluster(cluster)) {
+		t.Errorf("owned %t, joined %t, outdated %t", Owns(cluster, m), Joined(m, cluster), Outdated(m, ByCluster(cluster)))
+	}
+	Join(m, cluster)
+	if len(m.OwnerReferences) != 1 || !Joined(m, cluster) {
+		t.Errorf("owners %v", m.OwnerReferences)
+	}
+}
+
 func TestMissingWatchLabel(t *testing.T) { // PA-02
 	object := func(value string) *clusterv1.Machine {
 		m := &clusterv1.Machine{}

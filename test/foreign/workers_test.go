@@ -2,6 +2,8 @@ package foreign
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,6 +63,19 @@ func (w *world) deploymentStory(f family) {
 			return unless(len(t.GetOwnerReferences()) == 1 && t.GetOwnerReferences()[0].UID == c.UID, "%v", t.GetOwnerReferences())
 		})
 	})
+	w.check("68 owners of an older version are brought up to date", func(w *world) {
+		sets := &clusterv1.MachineSetList{}
+		w.must(w.List(w.Context(), sets, client.InNamespace(w.namespace)))
+		outdated := []client.Object{f.machineTemplate.New(w.namespace, "t1"), f.configTemplate.New(w.namespace, "t"), d}
+		for i := range sets.Items {
+			outdated = append(outdated, &sets.Items[i])
+		}
+		for _, name := range names {
+			m := &clusterv1.Machine{ObjectMeta: w.meta(name)}
+			outdated = append(outdated, m, f.machine.New(w.namespace, name), f.config.New(w.namespace, name))
+		}
+		w.renewsOwners(outdated...)
+	})
 	w.check("58 labels of the deployment reach Machines and their infrastructure without a rollout", func(w *world) {
 		change(w, d, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["tier"] = "gold" })
 		for _, name := range names {
@@ -119,7 +134,30 @@ func (w *world) poolStory(f family) {
 			})
 		}
 	})
+	w.check("68 the owner of a pool of an older version is brought up to date", func(w *world) { w.renewsOwners(p, infra) })
 	w.check("42 a MachinePool with machines gets a Machine for each", func(w *world) { w.poolMachines(f) })
+}
+
+// renewsOwners has owners of an older version in objects, as those that come from an older management cluster have, and sees them brought up
+// to date.
+func (w *world) renewsOwners(objects ...client.Object) {
+	w.Helper()
+	for _, o := range objects {
+		w.must(w.Get(w.Context(), client.ObjectKeyFromObject(o), o))
+		before, refs := o.DeepCopyObject().(client.Object), slices.Clone(o.GetOwnerReferences())
+		for i := range refs {
+			refs[i].APIVersion = strings.Replace(refs[i].APIVersion, clusterv1.GroupVersion.String(), "cluster.x-k8s.io/v1beta1", 1)
+		}
+		o.SetOwnerReferences(refs)
+		w.must(w.Patch(w.Context(), o, client.MergeFrom(before)))
+	}
+	for _, o := range objects {
+		w.eventually(o, func() string {
+			refs := o.GetOwnerReferences()
+			ok := len(refs) > 0 && !slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.APIVersion == "cluster.x-k8s.io/v1beta1" })
+			return unless(ok, "%T %s: owners are %v", o, o.GetName(), refs)
+		})
+	}
 }
 
 // poolMachines plays a provider that makes machines for its pool.

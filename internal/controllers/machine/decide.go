@@ -53,7 +53,7 @@ func Decide(s Snapshot) loop.Plan {
 
 // isJoined reports whether the Machine has the label of its Cluster and, where nothing else owns it, the Cluster as owner.
 func isJoined(s Snapshot) bool {
-	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.Owns(s.Cluster, s.Machine))
+	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.OwnedByCluster(s.Machine, s.Cluster))
 }
 
 // standalone Machines belong to no one but the Cluster. One with the label of an

@@ -130,7 +130,7 @@ func isJoined(s Snapshot) bool {
 	if s.Set.Labels[clusterv1.ClusterNameLabel] != s.Cluster.Name {
 		return false
 	}
-	return !isStandalone(s.Set) || ownership.Owns(s.Cluster, s.Set)
+	return !isStandalone(s.Set) || ownership.OwnedByCluster(s.Set, s.Cluster)
 }
 
 // isStandalone reports whether a set belongs to its Cluster alone. One with the label of a MachineDeployment was created by it,

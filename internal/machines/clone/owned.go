@@ -65,7 +65,7 @@ func (a AskUsed) String() string {
 func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []loop.Action {
 	var out []loop.Action
 	for _, one := range t {
-		if one.Exists() && !ownership.Owns(cluster, one.Object) {
+		if one.Exists() && !ownership.OwnedByCluster(one.Object, cluster) {
 			out = append(out, OwnTemplate{Ref: one.Ref})
 		}
 	}
