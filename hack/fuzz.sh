@@ -9,7 +9,7 @@ while IFS=: read -r file name; do
   dir=$(dirname "$file") module=.
   [[ $dir == ./sdk/* ]] && module=./sdk dir=./${dir#./sdk/}
   echo "== $name in $module/${dir#./}"
-  (cd "$module" && CGO_ENABLED=0 go test -vet=off -pgo=off -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" "$dir") || failed+=("$name in $dir")
+  (cd "$module" && CGO_ENABLED=0 go test -vet=off -pgo=off -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 20x "$dir") || failed+=("$name in $dir")
 done < <(grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's/:[0-9]*:func /:/' | sort)
 if ((${#failed[@]})); then
   printf 'found something: %s\n' "${failed[@]}" >&2

@@ -2,6 +2,7 @@ package componentfile_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -119,15 +120,15 @@ func TestRotatedKeys(t *testing.T) { // H8
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(both.Fingerprint(), ",")
-	if second != keys.Fingerprint() || first == second || names(both) != "key-"+first[:12]+" key1" || both.Rewritten {
+	if second != keys.Fingerprint() || first == second || names(both) != string(both.Current["name"])+" key1" || both.Rewritten {
 		t.Errorf("%s: %s", both.Fingerprint(), names(both))
 	}
 	alone, err := componentfile.ParseKeys(both.Settled().Data())
-	if err != nil || alone.Fingerprint() != first || names(alone) != "key-"+first[:12] || !alone.Rewritten {
+	if err != nil || alone.Fingerprint() != first || names(alone) != string(both.Current["name"]) || !alone.Rewritten {
 		t.Errorf("%v, %v: %s", alone, err, names(alone))
 	}
 	again, err := componentfile.ParseKeys(alone.Rotated().Data())
-	if err != nil || again.Rewritten || !strings.HasSuffix(names(again), " key-"+first[:12]) {
+	if err != nil || again.Rewritten || !strings.HasSuffix(names(again), " "+string(both.Current["name"])) {
 		t.Errorf("%v, %v: %s", again, err, names(again))
 	}
 	other := alone.Data()
@@ -135,4 +136,27 @@ func TestRotatedKeys(t *testing.T) { // H8
 	if k, err := componentfile.ParseKeys(other); err != nil || k.Rewritten {
 		t.Errorf("the mark is of other keys: %v, %v", k, err)
 	}
+}
+
+// The same keys under another name open nothing: what is stored is found by the name.
+func TestNameIsPartOfTheKeys(t *testing.T) {
+	used := componentfile.KeySet{Current: componentfile.NewKeys()}.Rotated().Settled()
+	data := used.Data()
+	delete(data, "name")
+	given, err := componentfile.ParseKeys(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.Fingerprint() == used.Fingerprint() || componentfile.OpenedBy(used.Fingerprint(), given.Fingerprint(), given.Rewritten) {
+		t.Error("keys of another name count as the same keys")
+	}
+	if first := (componentfile.KeySet{Current: componentfile.NewKeys()}); first.Fingerprint() != withName(first, "key1").Fingerprint() {
+		t.Error("the name that keys have without one makes others of them")
+	}
+}
+
+func withName(k componentfile.KeySet, name string) componentfile.KeySet {
+	named := maps.Clone(k.Current)
+	named["name"] = []byte(name)
+	return componentfile.KeySet{Current: named}
 }

@@ -143,6 +143,9 @@ func (k Keys) fingerprint() string {
 	for _, p := range providers() {
 		sum.Write(k[string(p)]) // never fails
 	}
+	if name := k.name(); name != firstName { // what is encrypted is found by it, too
+		sum.Write([]byte(name))
+	}
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 

@@ -118,8 +118,14 @@ func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) 
 }
 
 func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) error {
-	host, _ := os.Hostname()
-	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid(), Host: host, Since: e.Now()})
+	state, err := datadir.Inspect(dir)
+	if err != nil {
+		return err
+	}
+	holder := state.Holder // whose directory it is stays known until it is gone
+	holder.PID, holder.Since, holder.Working = os.Getpid(), e.Now(), false
+	holder.Host, _ = os.Hostname()
+	h, err := datadir.Open(dir, holder)
 	if err != nil {
 		return err
 	}

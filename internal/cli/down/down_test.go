@@ -154,3 +154,21 @@ func TestDeleteIsRefusedWhileHeld(t *testing.T) {
 		t.Error("deleted while another holds it")
 	}
 }
+
+// The directory of a manager whose data could not be deleted stays that of the manager, for all who ask whose it is.
+func TestDirectoryStaysTheManagers(t *testing.T) {
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1:6443", Command: "slipway manager --kubeconfig=x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, h.Dir, func(context.Context, string, string, func(gone, of int)) error { return errors.New("container busy") }, "--delete"); err == nil {
+		t.Error("it is deleted")
+	}
+	state, err := datadir.Inspect(h.Dir)
+	if err != nil || state.Holder.ManagerOf == "" || state.Holder.Command == "" {
+		t.Errorf("nothing says any more of which cluster it is: %+v, %v", state.Holder, err)
+	}
+}

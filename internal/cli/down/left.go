@@ -29,7 +29,11 @@ const (
 // data, which may be that of their nodes and control planes, is not deleted while it still could delete them. What cannot be read is not
 // said.
 func (f flags) checkLeft(ctx context.Context, e env.Env, state datadir.State) error {
-	names := left(ctx, e, state.Holder)
+	names, err := left(ctx, e, state.Holder)
+	if err != nil && f.delete && state.Held {
+		return fault.New(fault.Invalid, "ObjectsLeft", "what is left in the management cluster of %s is not known (%s): stop the manager without --delete first, then with it, where its data is to be given up",
+			state.Holder.ManagerOf, fault.UserMessage(err)).From(err)
+	}
 	if names == "" {
 		return nil
 	}
@@ -40,27 +44,30 @@ func (f flags) checkLeft(ctx context.Context, e env.Env, state datadir.State) er
 	if !f.delete {
 		text += " To give it up, start it again and delete them while it runs."
 	}
-	_, err := fmt.Fprintln(e.Err, text)
+	_, err = fmt.Fprintln(e.Err, text)
 	return err
 }
 
-// left names what is there; empty: nothing, as far as is known.
-func left(ctx context.Context, e env.Env, of datadir.Holder) string {
+// left names what is there; empty: nothing, as far as is known. It is an error where the kubeconfig of the manager leads to another cluster.
+func left(ctx context.Context, e env.Env, of datadir.Holder) (string, error) {
 	if of.Kubeconfig == "" {
-		return ""
+		return "", nil
 	}
 	flags := management.Flags{Kubeconfig: of.Kubeconfig, Context: of.Context}
 	c, err := flags.Connect(e)
 	if err != nil {
-		return ""
+		return "", nil
+	}
+	if of.ManagerOf != "" && c.Config.Host != of.ManagerOf {
+		return "", fault.New(fault.Invalid, management.ReasonKubeconfig, "%s names %s now", of.Kubeconfig, c.Config.Host)
 	}
 	ctx, cancel := context.WithTimeout(ctx, leftPatience)
 	defer cancel()
 	names := finalized(ctx, c.Client, management.ObjectsOf(of.Namespace, of.WatchFilter)...)
 	if n := len(names) - leftShown; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n)
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:leftShown], ", "), n), nil
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, ", "), nil
 }
 
 // finalized are the objects of providers that have finalizers and belong to no other object, of those that a manager works on.

@@ -69,6 +69,11 @@ func TestLeft(t *testing.T) {
 	}
 	held := datadir.State{Held: true, Holder: datadir.Holder{Kubeconfig: server.Kubeconfig, ManagerOf: "https://192.0.2.1"}}
 	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "is not known") {
+		t.Errorf("its kubeconfig names another cluster now: %v", err)
+	}
+	held.Holder.ManagerOf = server.Config.Host
+	err = flags{delete: true}.checkLeft(t.Context(), env.Env{Err: &bytes.Buffer{}, Getenv: func(string) string { return "/nowhere" }}, held)
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "Cluster default/loc, ClusterResourceSet default/flannel: delete them first") {
 		t.Errorf("its data goes while it runs: %v", err)
 	}

@@ -66,6 +66,10 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
+	if found.Server != "" && f.Context == "" && cfg.Host != found.Server {
+		return nil, fault.New(fault.Invalid, ReasonKubeconfig,
+			"the manager was started with the kubeconfig %s for the API server %s, and its context %q names %s now: correct it, or name another kubeconfig with --kubeconfig", found.Path, found.Server, found.Context, cfg.Host)
+	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
 		return nil, f.unusable(found, err)

@@ -68,6 +68,8 @@ type Found struct {
 	DataDir string
 	// Context of the kubeconfig, where the flags name none; empty: its current one.
 	Context string
+	// Server is the API server that the kubeconfig has to name; empty: any.
+	Server string
 	// Overlooked: KUBECONFIG names another one.
 	Overlooked bool
 }
@@ -99,7 +101,7 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	case of.Kubeconfig == "":
 		return Found{}, fault.New(fault.Invalid, ReasonKubeconfig, "%s is the data directory of a manager of %s: name the kubeconfig of that cluster with --kubeconfig", dir, of.ManagerOf)
 	default:
-		return Found{Path: of.Kubeconfig, Context: of.Context}, nil
+		return Found{Path: of.Kubeconfig, Context: of.Context, Server: of.ManagerOf}, nil
 	}
 	if f.DataDir != "" || !usual(e) {
 		return Found{}, fault.New(fault.Unreachable, ReasonNotRunning,

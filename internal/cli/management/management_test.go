@@ -226,7 +226,7 @@ func TestNoManager(t *testing.T) {
 // The data directory of a manager that runs stands for its management cluster.
 func TestDirectoryOfAManager(t *testing.T) {
 	path := write(t, t.TempDir(), "kubeconfig")
-	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Kubeconfig: path, Context: "other"})
+	h, err := datadir.Open(datadir.Dir(filepath.Join(t.TempDir(), "mgr")), datadir.Holder{PID: os.Getpid(), ManagerOf: "https://127.0.0.1:1", Kubeconfig: path, Context: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +242,16 @@ func TestDirectoryOfAManager(t *testing.T) {
 	}
 	if got, err := flags.Find(environment(nil)); err != nil || got.Path != path { // its management cluster may run without it
 		t.Errorf("when it has ended: %+v, %v", got, err)
+	}
+	moved, err := datadir.Open(h.Dir, datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1", Kubeconfig: path, Context: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := flags.Connect(environment(nil)); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "for the API server https://192.0.2.1") {
+		t.Errorf("whose kubeconfig leads to another cluster now: %v", err)
+	}
+	if err := moved.Close(); err != nil {
+		t.Fatal(err)
 	}
 	several, err := datadir.Open(h.Dir, datadir.Holder{PID: os.Getpid(), ManagerOf: "https://192.0.2.1"})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
+
+// lookAgain is how often the lease is looked at in each period in which others try to take it.
+const lookAgain = 4
 
 // checkRival fails where another manager runs the same providers: its webhooks are those of the management cluster, and answer. Both
 // would work on every object. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; where no one
@@ -41,11 +44,21 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 	return err
 }
 
-// staysFree reports whether no manager takes the lease for a while: of those that elect one, another does when its leader is lost.
+// staysFree reports whether no manager takes the lease for a while: of those that elect one, another does when its leader is lost. One that
+// is renewed meanwhile is held, whatever the clocks say.
 func staysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
-	err := wait.PollUntilContextTimeout(ctx, retry/4, 3*retry, true, func(ctx context.Context) (bool, error) { return !leaseIsFree(ctx, cfg), nil })
-	return err != nil
+	first, _ := readLease(ctx, cfg)
+	for range lookAgain * 3 {
+		if pause.For(ctx, retry/lookAgain) != nil {
+			return true
+		}
+		now, err := readLease(ctx, cfg)
+		if err == nil && (isHeld(now, time.Now()) || isRenewed(first, now)) {
+			return false
+		}
+	}
+	return true
 }
 
 func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
@@ -64,16 +77,30 @@ func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
 
 // leaseIsFree reports whether no manager leads: there is no lease, or no one holds it. Where it cannot be read, someone may.
 func leaseIsFree(ctx context.Context, cfg manager.Config) bool {
+	lease, err := readLease(ctx, cfg)
+	return err == nil && !isHeld(lease, time.Now())
+}
+
+// readLease returns what the lease says; nothing where there is none.
+func readLease(ctx context.Context, cfg manager.Config) (coordinationv1.LeaseSpec, error) {
 	api, err := kubernetes.NewForConfig(cfg.REST)
 	if err != nil {
-		return false
+		return coordinationv1.LeaseSpec{}, err
 	}
 	key := cfg.Lease()
 	lease, err := api.CoordinationV1().Leases(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return true
+		return coordinationv1.LeaseSpec{}, nil
 	}
-	return err == nil && !isHeld(lease.Spec, time.Now())
+	if err != nil {
+		return coordinationv1.LeaseSpec{}, err
+	}
+	return lease.Spec, nil
+}
+
+// isRenewed reports whether a manager that holds the lease wrote it between two looks.
+func isRenewed(before, after coordinationv1.LeaseSpec) bool {
+	return ptr.Deref(after.HolderIdentity, "") != "" && after.RenewTime != nil && !after.RenewTime.Equal(before.RenewTime)
 }
 
 // isHeld reports whether a manager leads by a lease that it renews in time.

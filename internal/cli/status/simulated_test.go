@@ -91,7 +91,7 @@ func TestManagerAndItsCluster(t *testing.T) {
 		"limited": {func(h *datadir.Holder) { h.Working, h.Namespace, h.WatchFilter = true, "default", "mine" },
 			[]string{"Objects: +in namespace default, with the watch filter mine", "need no process: 0"}, []string{"Leader"}},
 		"a namespace": {func(h *datadir.Holder) { h.Working, h.Namespace = true, "default" }, []string{"need no process: 1"}, nil},
-		"away":        {func(h *datadir.Holder) { h.Working, h.Kubeconfig = true, away }, []string{"Manager: +Running", "Does not answer: +.*connection refused"}, []string{"need no process"}},
+		"away":        {func(h *datadir.Holder) { h.Working, h.Kubeconfig, h.ManagerOf = true, away, "https://127.0.0.1:1" }, []string{"Manager: +Running", "Does not answer: +.*connection refused"}, []string{"need no process"}},
 		"in a Pod":    {func(h *datadir.Holder) { h.Working, h.Kubeconfig = true, "" }, []string{"Manager: +Running"}, []string{"Does not answer"}},
 	} {
 		its := holder

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -94,11 +95,25 @@ func supported(s Snapshot) error {
 	case s.Secret == nil && s.Plane.Spec.Security.Effective().Encryption == nil:
 		return fault.New(fault.Invalid, ReasonUnsupported,
 			"nothing of cluster %q is encrypted: set spec.encryption of HostedControlPlane %s, which creates keys, and rotate them later", s.Cluster.Name, s.Plane.Name)
+	case s.Secret != nil && s.Plane.Spec.Security.Effective().Encryption == nil && s.Plane.Status.EncryptionKeys == "":
+		return fault.New(fault.Invalid, ReasonUnsupported,
+			"nothing of cluster %q is or was encrypted, although Secret %s is there: set spec.encryption of HostedControlPlane %s, and rotate its keys later", s.Cluster.Name, s.Secret.Name, s.Plane.Name)
+	case !s.Cluster.DeletionTimestamp.IsZero() || !s.Plane.DeletionTimestamp.IsZero():
+		return fault.New(fault.Invalid, ReasonNotNow, "cluster %q is being deleted", s.Cluster.Name)
+	case ptr.Deref(s.Cluster.Spec.Paused, false):
+		return fault.New(fault.Invalid, ReasonNotNow, "cluster %q is paused, so that its control plane does not restart: remove spec.paused", s.Cluster.Name)
+	case isPaused(s.Plane):
+		return fault.New(fault.Invalid, ReasonNotNow, "HostedControlPlane %s is paused, so that it does not restart: remove annotation %s", s.Plane.Name, clusterv1.PausedAnnotation)
 	case s.Secret == nil:
 		return fault.New(fault.Invalid, ReasonNotNow, "Secret %s does not exist: its controller creates it, unless it was lost; see condition %s of HostedControlPlane %s",
 			SecretName(s.Cluster.Name), hostedv1.EncryptionKeysAvailableCondition, s.Plane.Name)
 	}
 	return nil
+}
+
+func isPaused(p *hostedv1.HostedControlPlane) bool {
+	_, paused := p.Annotations[clusterv1.PausedAnnotation]
+	return paused
 }
 
 // SecretName is the name of the Secret with the keys of a cluster.

@@ -60,17 +60,21 @@ func TestDecide(t *testing.T) {
 		begun   bool
 		says    string // of the error
 	}{
-		"nothing under way":    {nil, Step{Action: Done}, false, ""},
-		"new keys":             {[]func(*Snapshot){rotated}, wait, true, ""},
-		"new keys in effect":   {[]func(*Snapshot){rotated, inEffect}, Step{Action: Rewrite}, true, ""},
-		"old keys forgotten":   {[]func(*Snapshot){rotated, inEffect, forgotten}, wait, true, ""},
-		"done":                 {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect}, Step{Action: Done}, false, ""},
-		"once more":            {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect, rotated}, wait, true, ""},
-		"encryption off again": {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption = nil }}, Step{Action: Done}, false, ""},
-		"no encryption":        {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, Step{}, false, "set spec.encryption of HostedControlPlane c"},
-		"no Secret":            {[]func(*Snapshot){func(s *Snapshot) { s.Secret = nil }}, Step{}, false, "Secret c-encryption does not exist"},
-		"simulated":            {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{} }}, Step{}, false, "is simulated"},
-		"half a Secret":        {[]func(*Snapshot){func(s *Snapshot) { delete(s.Secret.Data, "aesgcm") }}, Step{}, false, "aesgcm has 0; restore it from a backup"},
+		"nothing under way":      {nil, Step{Action: Done}, false, ""},
+		"new keys":               {[]func(*Snapshot){rotated}, wait, true, ""},
+		"new keys in effect":     {[]func(*Snapshot){rotated, inEffect}, Step{Action: Rewrite}, true, ""},
+		"old keys forgotten":     {[]func(*Snapshot){rotated, inEffect, forgotten}, wait, true, ""},
+		"done":                   {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect}, Step{Action: Done}, false, ""},
+		"once more":              {[]func(*Snapshot){rotated, inEffect, forgotten, inEffect, rotated}, wait, true, ""},
+		"encryption off again":   {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption = nil }}, Step{Action: Done}, false, ""},
+		"no encryption":          {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption, s.Secret = nil, nil }}, Step{}, false, "set spec.encryption of HostedControlPlane c"},
+		"no Secret":              {[]func(*Snapshot){func(s *Snapshot) { s.Secret = nil }}, Step{}, false, "Secret c-encryption does not exist"},
+		"nothing ever encrypted": {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Encryption, s.Plane.Status.EncryptionKeys = nil, "" }}, Step{}, false, "is or was encrypted, although Secret c-encryption is there"},
+		"paused":                 {[]func(*Snapshot){func(s *Snapshot) { s.Cluster.Spec.Paused = new(true) }}, Step{}, false, "remove spec.paused"},
+		"paused control plane":   {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }}, Step{}, false, "remove annotation cluster.x-k8s.io/paused"},
+		"being deleted":          {[]func(*Snapshot){func(s *Snapshot) { now := metav1.Now(); s.Cluster.DeletionTimestamp = &now }}, Step{}, false, "is being deleted"},
+		"simulated":              {[]func(*Snapshot){func(s *Snapshot) { s.Plane.Spec.Backend.Simulated = &hostedv1.SimulatedBackend{} }}, Step{}, false, "is simulated"},
+		"half a Secret":          {[]func(*Snapshot){func(s *Snapshot) { delete(s.Secret.Data, "aesgcm") }}, Step{}, false, "aesgcm has 0; restore it from a backup"},
 		"other keys": {[]func(*Snapshot){func(s *Snapshot) {
 			s.Plane.Status.Conditions = []metav1.Condition{{Type: hostedv1.EncryptionKeysAvailableCondition, Status: metav1.ConditionFalse, Message: "Secret c-encryption has other keys"}}
 		}}, Step{}, false, "has other keys"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -29,6 +31,10 @@ const (
 	perSecond = 400
 	// named is how many objects that could not be written are named, and said how much is said of each, in bytes.
 	named, said = 5, 300
+	// limitPause is how long a request waits when the cluster takes no more of its kind for now.
+	limitPause = time.Second
+	// eventsGroup has the Events of the core once more: both are stored in the same place.
+	eventsGroup = "events.k8s.io"
 )
 
 // RewriteAll has the API server write everything once more that is not stored as it is to be, and returns how many objects it
@@ -102,7 +108,7 @@ func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionReso
 	known := map[schema.GroupResource]bool{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || elsewhere[version] {
+		if err != nil || elsewhere[version] || version.Group == eventsGroup {
 			continue
 		}
 		for _, r := range list.APIResources {
@@ -182,17 +188,17 @@ func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource
 	}
 }
 
-// one writes an object once more. That it is gone, or was changed by someone else, is as good.
+// one writes an object once more.
 func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
-	_, err := r.client.Resource(resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	err := write(ctx, r.client.Resource(resource).Namespace(o.Namespace), o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.objects++
 	var refused apierrors.APIStatus
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case err == nil:
 		return nil
-	case errors.As(err, &refused) && refused.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+	case errors.As(err, &refused) && refused.Status().Code < 500:
 		if r.failures++; len(r.failed) == named {
 			return nil
 		}
@@ -200,6 +206,32 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 		return nil
 	}
 	return fmt.Errorf("writing %s %s/%s once more: %w", resource.GroupResource(), o.Namespace, o.Name, err)
+}
+
+// write changes nothing of an object. That it is gone, or was changed by someone else, is as good; who says so may be a webhook that speaks of
+// something else, so that the object is looked at. A limit of requests, as EventRateLimit has one, is waited for until ctx ends.
+func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialObjectMetadata) (err error) {
+	for {
+		if _, err = c.Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{}); !apierrors.IsTooManyRequests(err) {
+			break
+		}
+		if pause.For(ctx, limitPause) != nil {
+			return err
+		}
+	}
+	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return err
+	}
+	now, getErr := c.Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(getErr):
+		return nil
+	case getErr != nil:
+		return getErr
+	case now.UID != o.UID || now.ResourceVersion != o.ResourceVersion:
+		return nil
+	}
+	return err
 }
 
 func clip(text string) string {

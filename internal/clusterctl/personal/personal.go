@@ -3,6 +3,7 @@ package personal
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -48,8 +49,6 @@ type Request struct {
 	Role string
 	// For is how long the certificate is valid.
 	For time.Duration
-	// Now is the time.
-	Now time.Time
 }
 
 // Credentials are a client certificate and its key, as PEM.
@@ -73,16 +72,18 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	case err != nil:
 		return Credentials{}, fmt.Errorf("reading ClusterRole %s: %w", r.Role, err)
 	}
-	if err := sweep(ctx, c, r.Now); err != nil {
-		return Credentials{}, err
-	}
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return Credentials{}, err
 	}
 	out := Credentials{Binding: prefix + hex.EncodeToString(id)}
 	group := groupPrefix + hex.EncodeToString(id)
-	if out.Key, out.Certificate, out.Expires, err = certificate(ctx, c, r, subject{name: out.Binding, group: group}); err != nil {
+	var issued *x509.Certificate
+	if out.Key, out.Certificate, issued, err = certificate(ctx, c, r, subject{name: out.Binding, group: group}); err != nil {
+		return Credentials{}, err
+	}
+	out.Expires = issued.NotAfter
+	if err := sweep(ctx, c, issued.NotBefore); err != nil { // the time of the cluster: that of this machine may be another
 		return Credentials{}, err
 	}
 	_, err = c.RbacV1().ClusterRoleBindings().Create(ctx, bindingOf(r, out, group), metav1.CreateOptions{})

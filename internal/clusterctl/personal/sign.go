@@ -28,37 +28,37 @@ const signedWithin = 30 * time.Second
 type subject struct{ name, group string }
 
 // certificate makes a key and has the cluster sign for it.
-func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, expires time.Time, err error) {
+func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, expires, err
+		return nil, nil, nil, err
 	}
 	encoded, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
-		return nil, nil, expires, err
+		return nil, nil, nil, err
 	}
 	key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: r.User, Organization: []string{s.group}},
 	}, private)
 	if err != nil {
-		return nil, nil, expires, err
+		return nil, nil, nil, err
 	}
 	if cert, err = sign(ctx, c, r, s.name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})); err != nil {
-		return nil, nil, expires, err
+		return nil, nil, nil, err
 	}
 	block, _ := pem.Decode(cert)
 	if block == nil {
-		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate")
+		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate")
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate").From(err)
+		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate").From(err)
 	}
 	if !private.PublicKey.Equal(parsed.PublicKey) || parsed.Subject.CommonName != r.User || len(parsed.Subject.Organization) != 1 || parsed.Subject.Organization[0] != s.group {
-		return nil, nil, expires, fault.New(fault.Invalid, ReasonNotSigned, "the workload cluster signed for another name or key than was requested; nothing was given rights")
+		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "the workload cluster signed for another name or key than was requested; nothing was given rights")
 	}
-	return key, cert, parsed.NotAfter, nil
+	return key, cert, parsed, nil
 }
 
 // sign has the cluster sign a request, which is removed again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// awaitGone waits until a CRD that is being deleted is gone, and reports whether it is: whatever is applied to it goes with it. One that objects with finalizers keep
-// is not waited for: it is the manager that waits here that may have to remove them.
+// goneTimeout is how long one that nothing seems to keep may take to go.
+const goneTimeout = 30 * time.Second
+
+// awaitGone waits until a CRD that is being deleted is gone, and reports whether it is: whatever is applied to it goes with it. One that
+// finalizers keep, its own or those of its objects, is not waited for: it is the manager that waits here that may have to remove them.
 func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, err error) {
 	said := false
-	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			gone = apierrors.IsNotFound(err)
@@ -33,16 +37,20 @@ func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, er
 		}
 		return false, nil
 	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("waiting for CRD %s, which is being deleted, to be gone: %w", name, err)
 	}
 	return gone, nil
 }
 
-// isKept reports whether objects with finalizers keep a CRD that is being deleted, or may.
+// isKept reports whether finalizers of others, or objects with finalizers, keep a CRD that is being deleted, or may.
 func isKept(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-	if stored < 0 {
+	foreign := func(name string) bool { return name != apiextensionsv1.CustomResourceCleanupFinalizer }
+	if stored < 0 || slices.ContainsFunc(crd.Finalizers, foreign) {
 		return true
 	}
 	list := &metav1.PartialObjectMetadataList{}

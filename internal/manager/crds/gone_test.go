@@ -38,6 +38,10 @@ func TestCRDsThatAreBeingDeleted(t *testing.T) {
 	for _, name := range []string{"localclusters.infrastructure.slipway.dev", "localmachines.infrastructure.slipway.dev", "localmachinepools.infrastructure.slipway.dev"} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		must(c.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+		if name == "localmachinepools.infrastructure.slipway.dev" {
+			crd.Finalizers = append(crd.Finalizers, "example.com/kept")
+			must(c.Update(t.Context(), crd))
+		}
 		must(c.Delete(t.Context(), crd))
 		deleted[name] = crd
 	}
@@ -45,7 +49,7 @@ func TestCRDsThatAreBeingDeleted(t *testing.T) {
 	for name, before := range deleted {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		must(c.Get(t.Context(), client.ObjectKey{Name: name}, crd))
-		again, wanted := crd.UID != before.UID, name != "localclusters.infrastructure.slipway.dev"
+		again, wanted := crd.UID != before.UID, name == "localmachines.infrastructure.slipway.dev"
 		if again != wanted || crd.DeletionTimestamp.IsZero() != wanted {
 			t.Errorf("%s: installed again %t, being deleted since %v", name, again, crd.DeletionTimestamp)
 		}

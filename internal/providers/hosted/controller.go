@@ -94,7 +94,7 @@ func Add(s loop.Setup, cfg Config) error {
 	c.writer = r.Writer
 	return s.Builder(Name, &hostedv1.HostedControlPlane{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedOrChangedSecrets(authorities()...))).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret), builder.WithPredicates(membership.OrphanedOrChangedSecrets(watched()...))).
 		WatchesRawSource(changes(cfg.Backends)).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
 		WatchesRawSource(cfg.Workloads.Changed(Name, c.ofConnection)).

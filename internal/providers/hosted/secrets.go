@@ -39,6 +39,9 @@ const controllerUser = "slipway:" + Name
 // authorities are the purposes that hold a certificate or key pair.
 func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
 
+// watched are the Secrets whose changes are to be seen at once.
+func watched() []Purpose { return append(authorities(), PurposeEncryption) }
+
 // authorities of a control plane. One without components signs nothing but certificates of its API.
 func (s Snapshot) authorities() []Purpose {
 	if s.Terms.Components {

@@ -42,7 +42,7 @@ func Command(e env.Env) *cobra.Command {
 administrator's, a member of system:masters, whose rights end with the certificate and in no other way: it is for programs.
 
 For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of $KUBECONFIG, or ~/.kube/config) as context
-slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE-CLUSTER, and that context becomes the current one. Other contexts
+slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE/CLUSTER, and that context becomes the current one. Other contexts
 stay as they are. Its credentials are yours: the workload cluster signs a certificate for your name, valid for some hours, in a group
 that only this certificate has, and a ClusterRoleBinding gives the group the role. With --user they are another person's, and
 are printed where --merge is not there. Delete the binding, whose name is printed, to revoke them; all of one person, whose name can
@@ -130,7 +130,7 @@ func (f *flags) personal(ctx context.Context, e env.Env, cluster string, adminis
 			return nil, err
 		}
 	}
-	issued, err := personal.Issue(ctx, api, personal.Request{User: name, Role: f.role, For: f.valid, Now: e.Now()})
+	issued, err := personal.Issue(ctx, api, personal.Request{User: name, Role: f.role, For: f.valid})
 	if err != nil && f.user == "" {
 		return nil, fault.New(fault.KindOf(err), personal.ReasonNotSigned,
 			"the workload cluster issues no credentials to %s: %s; --admin merges the administrator's", name, fault.UserMessage(err)).From(err)

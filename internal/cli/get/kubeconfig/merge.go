@@ -19,11 +19,12 @@ const (
 	ReasonNotMergeable = "KubeconfigNotMergeable"
 )
 
+// contextName is that of one cluster alone: no name of a namespace has the separator in it.
 func contextName(namespace, cluster string) string {
 	if namespace == "default" {
 		return "slipway-" + cluster
 	}
-	return "slipway-" + namespace + "-" + cluster
+	return "slipway-" + namespace + "/" + cluster
 }
 
 // merge adds what a kubeconfig's current context needs to the file of kubectl, in place of what an earlier merge left there.
@@ -62,8 +63,8 @@ func merge(e env.Env, flags *management.Flags, name string, data []byte) error {
 // target is the first file that kubectl reads. The kubeconfig of the management cluster, which KUBECONFIG often names, is not meant.
 func target(e env.Env, flags *management.Flags) (string, error) {
 	managed := flags.Kubeconfig
-	if dir, err := e.DataDir(flags.DataDir); err == nil && managed == "" {
-		managed = dir.Kubeconfig()
+	if found, err := flags.Find(e); err == nil && managed == "" {
+		managed = found.Path // also that with which a manager was started
 	}
 	files := filepath.SplitList(e.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	if home := e.Getenv("HOME"); home != "" {

@@ -55,10 +55,10 @@ func TestMerge(t *testing.T) {
 		want                 map[string]string
 	}{
 		{"the file is made", "slipway-demo", "https://one", map[string]string{"current": "slipway-demo", "slipway-demo": "https://one as key"}},
-		{"what is there stays", "slipway-team-demo", "https://two", map[string]string{
-			"current": "slipway-team-demo", "slipway-demo": "https://one as key", "slipway-team-demo": "https://two as key"}},
+		{"what is there stays", "slipway-team/demo", "https://two", map[string]string{
+			"current": "slipway-team/demo", "slipway-demo": "https://one as key", "slipway-team/demo": "https://two as key"}},
 		{"a cluster that was made once more takes its place", "slipway-demo", "https://three", map[string]string{
-			"current": "slipway-demo", "slipway-demo": "https://three as key", "slipway-team-demo": "https://two as key"}},
+			"current": "slipway-demo", "slipway-demo": "https://three as key", "slipway-team/demo": "https://two as key"}},
 	}
 	for _, s := range steps {
 		if err := merge(e, &management.Flags{}, s.name, of(t, s.server)); err != nil {
@@ -118,7 +118,10 @@ func TestMergeOfWhatCannotBe(t *testing.T) {
 }
 
 func TestContextName(t *testing.T) {
-	if a, b := contextName("default", "x"), contextName("team", "x"); a != "slipway-x" || b != "slipway-team-x" {
+	if a, b, c := contextName("team", "a-demo"), contextName("team-a", "demo"), contextName("default", "team-a-demo"); a == b || b == c || a == c {
+		t.Errorf("two clusters have one context: %s, %s, %s", a, b, c)
+	}
+	if a, b := contextName("default", "x"), contextName("team", "x"); a != "slipway-x" || b != "slipway-team/x" {
 		t.Errorf("got %s and %s", a, b)
 	}
 }
