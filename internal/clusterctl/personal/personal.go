@@ -66,6 +66,9 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	}
 	_, err := c.RbacV1().ClusterRoles().Get(ctx, r.Role, metav1.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err) && hasNoRoles(ctx, c):
+		return Credentials{}, fault.New(fault.Invalid, ReasonInvalid,
+			"the workload cluster has no ClusterRoles, as a simulated one has none, so that it issues no credentials: use the administrator's")
 	case apierrors.IsNotFound(err):
 		return Credentials{}, fault.New(fault.Invalid, ReasonInvalid,
 			"the workload cluster has no ClusterRole %q: name one that it has with --role, such as view, edit, admin or cluster-admin", r.Role)
@@ -91,6 +94,12 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 		return Credentials{}, fmt.Errorf("creating ClusterRoleBinding %s: %w", out.Binding, err)
 	}
 	return out, nil
+}
+
+// hasNoRoles reports whether a cluster has no roles at all.
+func hasNoRoles(ctx context.Context, c kubernetes.Interface) bool {
+	list, err := c.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{Limit: 1})
+	return apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0
 }
 
 func (r Request) check() error {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -152,5 +153,18 @@ func TestKubeconfig(t *testing.T) {
 	if got.CurrentContext != "anna@demo" || len(got.AuthInfos) != 1 || string(user.ClientKeyData) != "mine" || user.Token != "" ||
 		cluster.Server != "https://x" || string(cluster.CertificateAuthorityData) != "ca" || cluster.TLSServerName != "x" {
 		t.Errorf("%s", data)
+	}
+}
+
+// A cluster without roles, as a simulated one is, has none to name.
+func TestNoRoles(t *testing.T) {
+	_, err := Issue(t.Context(), fake.NewClientset(), Request{User: "anna", Role: "view", For: time.Hour})
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "as a simulated one has none") {
+		t.Errorf("got %v", err)
+	}
+	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	_, err = Issue(t.Context(), fake.NewClientset(other), Request{User: "anna", Role: "view", For: time.Hour})
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), `no ClusterRole "view": name one`) {
+		t.Errorf("got %v", err)
 	}
 }

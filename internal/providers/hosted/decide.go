@@ -286,7 +286,7 @@ func whyStart(s Snapshot, cfg workload.Config) string {
 	case isDataLost(s):
 		return "its data is not " + s.Terms.PlaceOfData() + "; " + s.Terms.Emptied
 	case !s.Process.Exists:
-		return "it does not run yet"
+		return "it did not run before"
 	case s.Process.Version != "" && s.Process.Version != cfg.Version:
 		return "it runs " + s.Process.Version
 	case s.Process.Config == "":

@@ -174,7 +174,7 @@ func TestDecide(t *testing.T) {
 			[]string{"wait: Kubernetes v1.99.0 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.99.0`, or set spec.version to one of these"}},
 		"an older version": {"another reason than that the host has none", running(t, func(s *Snapshot) { s.Plane.Spec.Version, s.Plane.Status.Version = "v1.35.4", "v1.36.3" }),
 			[]string{"wait: The control plane is at v1.36.3 and cannot go back to v1.35.4, because what etcd has was written by the newer one; set spec.version to v1.36.3"}},
-		"start": {"", running(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
+		"start": {"", running(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
 		"another version": {"CP-04: restarted in place", running(t, func(s *Snapshot) {
 			s.Plane.Spec.Version = "v1.37.0"
 			s.Terms.Versions = append(s.Terms.Versions, "v1.37.0")

@@ -61,7 +61,7 @@ func TestDecideInPods(t *testing.T) {
 		"first":         {"the endpoint comes first", inPod(t, fresh, room), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane", untilInfrastructure}},
 		"too many":      {"a load balancer costs something", inPod(t, many), []string{"wait: Namespace ns may have 30 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)", untilInfrastructure}},
 		"load balancer": {"an event tells", inPod(t, fresh, func(s *Snapshot) { s.Process.Reserved, s.Process.EndpointProblem = true, "Waiting for a load balancer" }), []string{"wait: Waiting for a load balancer", untilInfrastructure}},
-		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it does not run yet", "wait: The API server is starting"}},
+		"start":         {"no address of a host is looked for", inPod(t, reserved), []string{"do: start the control plane at v1.36.3: it did not run before", "wait: The API server is starting"}},
 		"endpoint of a user": {"it leads elsewhere", inPod(t, reserved, func(s *Snapshot) { s.Process.Endpoint.Port++ }),
 			[]string{"wait: Control plane endpoint 172.31.0.1:6443 is not allowed: the Service of the control plane is reached at 172.31.0.1:6444; create the cluster without an endpoint"}},
 		"Service gone":     {"the objects of a backup, most often", inPod(t, room, func(s *Snapshot) { s.Process = backend.ControlPlane{} }), []string{"do: choose the control plane endpoint: the infrastructure provides none for such a control plane"}},

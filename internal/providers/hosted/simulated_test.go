@@ -88,7 +88,7 @@ func TestDecideSimulated(t *testing.T) {
 			"do: create Secret c-ca: the cluster has no such authority yet",
 			"wait: Waiting for the infrastructure of Cluster c to be provisioned and its control plane endpoint to be set"}},
 		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{} }),
-			[]string{"do: start the control plane at v1.30.0: it does not run yet"}},
+			[]string{"do: start the control plane at v1.30.0: it did not run before"}},
 		"restarted": {"", simulatedSnapshot(t, func(s *Snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
 			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with what it wrote down"}},
 		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *Snapshot) {

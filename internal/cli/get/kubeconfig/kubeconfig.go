@@ -133,7 +133,7 @@ func (f *flags) personal(ctx context.Context, e env.Env, cluster string, adminis
 	issued, err := personal.Issue(ctx, api, personal.Request{User: name, Role: f.role, For: f.valid})
 	if err != nil && f.user == "" {
 		return nil, fault.New(fault.KindOf(err), personal.ReasonNotSigned,
-			"the workload cluster issues no credentials to %s: %s; --admin merges the administrator's", name, fault.UserMessage(err)).From(err)
+			"no credentials for %s: %s; --admin merges the administrator's", name, fault.UserMessage(err)).From(err)
 	}
 	if err != nil {
 		return nil, err

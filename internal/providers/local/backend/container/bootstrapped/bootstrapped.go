@@ -21,6 +21,9 @@ const (
 	kubeletLines       = 8
 	kubeletBytes       = 300
 	answerBytes        = 300
+	// printedBytes bounds each of the two texts as they are printed: of what a command in a container prints only the last 64 KiB are kept,
+	// and the word at its beginning is needed.
+	printedBytes = 24 << 10
 )
 
 // logMark is the line between what the kubelet printed and the output of the script.
@@ -29,11 +32,11 @@ const logMark = "slipway: output of the bootstrap"
 // Program prints how far the bootstrap is: a word, the last lines of the kubelet that has a configuration, a mark, the last lines of the
 // script.
 func (t Traces) Program() string {
-	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null || true; }
-if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null || true
+	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
+if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
 elif [ -e %[2]s ]; then echo running; kubelet
 elif [ -e %[3]s ]; then echo interrupted
-else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark)
+else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark, printedBytes)
 }
 
 // Parse reads what the program printed.

@@ -76,3 +76,21 @@ func TestProgram(t *testing.T) {
 		}
 	}
 }
+
+// Of what a command prints only the end is kept: however much a script has printed, how it ended is there.
+func TestProgramIsShort(t *testing.T) {
+	dir := t.TempDir()
+	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
+	for file, content := range map[string]string{traces.Result: "failed 1\n", traces.Log: strings.Repeat(strings.Repeat("x", 40<<10)+"\n", 30) + "the end\n"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", traces.Program()).Output()
+	if err != nil || len(out) > 60<<10 {
+		t.Fatalf("%d bytes, %v", len(out), err)
+	}
+	if got, err := Parse(string(out)); err != nil || got.Phase != backend.Failed || !strings.HasSuffix(got.Log, "the end") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
