@@ -1,9 +1,8 @@
 package manager
 
 import (
+	"cmp"
 	"os"
-
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
@@ -16,20 +15,10 @@ func (o *options) holder(e env.Env, cfg manager.Config) datadir.Holder {
 	host, _ := os.Hostname() // for people alone
 	out := datadir.Holder{
 		PID: os.Getpid(), Host: host, Since: o.since, Version: buildinfo.Version(), ManagerOf: cfg.REST.Host, Command: o.command(e),
-		Kubeconfig: o.kubeconfigFile(e), Context: o.contextOf(e), Diagnostics: o.diagnosticsPort(), Namespace: o.namespace, WatchFilter: cfg.WatchFilter,
+		Kubeconfig: o.kubeconfigFile(e), Context: cmp.Or(o.context, o.current), Diagnostics: o.diagnosticsPort(), Namespace: o.namespace, WatchFilter: cfg.WatchFilter,
 	}
 	if cfg.LeaderElection.Enabled {
 		out.Lease = cfg.Lease().String()
 	}
 	return out
-}
-
-// contextOf is the context of the kubeconfig: the one that is current when the manager starts may be another later.
-func (o *options) contextOf(e env.Env) string {
-	if path := o.kubeconfigFile(e); o.context == "" && path != "" {
-		if config, err := clientcmd.LoadFromFile(path); err == nil {
-			o.context = config.CurrentContext
-		}
-	}
-	return o.context
 }

@@ -61,6 +61,8 @@ type options struct {
 	pods                pods
 	configuration       configuration.Flags
 	providers           providers
+	// current is the context that was current when it was started: another may be later.
+	current string
 	// since is when it was started.
 	since time.Time
 	// given are the names of the flags on the command line, and set the flags themselves.
@@ -255,12 +257,16 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 		}
 		return access, nil
 	}
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+	access, err := loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s names no cluster, or is empty: name another one", path).From(err)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "KubeconfigInvalid", "the kubeconfig %s cannot be used: %v", path, err).From(err)
+	}
+	if raw, err := loaded.RawConfig(); err == nil {
+		o.current = raw.CurrentContext
 	}
 	return access, nil
 }

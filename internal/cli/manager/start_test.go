@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -160,5 +161,28 @@ func TestClientAuthority(t *testing.T) {
 	}
 	if got := clientAuthority(t.Context(), manager.Config{REST: server.Config, Endpoints: manager.Endpoints{Diagnostics: "0"}}); got != nil {
 		t.Errorf("without diagnostics: %q", got)
+	}
+}
+
+// The context that is current when a manager starts stays its own.
+func TestContextStays(t *testing.T) {
+	server := apiserver.Start(t, apiserver.Options{})
+	e := env.Env{Now: time.Now, Getenv: func(string) string { return "" }}
+	o := &options{kubeconfig: server.Kubeconfig}
+	access, err := o.access(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: server.Kubeconfig}, &clientcmd.ConfigOverrides{}).RawConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := manager.Config{REST: access}
+	if got := o.holder(e, cfg).Context; got == "" || got != loaded.CurrentContext {
+		t.Errorf("the context is %q, and %q was current", got, loaded.CurrentContext)
+	}
+	o.context = "named"
+	if got := o.holder(e, cfg).Context; got != "named" {
+		t.Errorf("the context is %q", got)
 	}
 }
