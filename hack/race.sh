@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unit tests of both modules with the race detector, which needs a C compiler. Everything is compiled once more for it.
+# Unit tests of both modules that need no Docker with the race detector, which needs a C compiler. Everything is compiled once more for it.
 #
 # usage: hack/race.sh [PACKAGE...]
 set -euo pipefail
@@ -8,7 +8,7 @@ export CGO_ENABLED=1
 test=(-race -vet=off -pgo=off -timeout 60m)
 packages=("$@")
 if [ ${#packages[@]} = 0 ]; then
-	mapfile -t packages < <(go list ./... | grep -v -e /test/ -e /internal/providers/local$ -e /backend/container)
+	mapfile -t packages < <(go list ./... | grep -v -e /test/e2e -e /internal/providers/local$ -e /backend/container$)
 	(cd sdk && go test "${test[@]}" ./...)
 fi
 go test "${test[@]}" "${packages[@]}"
