@@ -120,20 +120,23 @@ func TestRotatedKeys(t *testing.T) { // H8
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(both.Fingerprint(), ",")
-	if second != keys.Fingerprint() || first == second || names(both) != string(both.Current["name"])+" key1" || both.Rewritten {
+	if second != keys.Fingerprint() || first == second || names(both) != string(both.Current["name"])+" key1" || both.Rewritten != "" {
 		t.Errorf("%s: %s", both.Fingerprint(), names(both))
 	}
 	alone, err := componentfile.ParseKeys(both.Settled().Data())
-	if err != nil || alone.Fingerprint() != first || names(alone) != string(both.Current["name"]) || !alone.Rewritten {
+	if err != nil || alone.Fingerprint() != first || names(alone) != string(both.Current["name"]) || alone.Rewritten == "" {
 		t.Errorf("%v, %v: %s", alone, err, names(alone))
 	}
 	again, err := componentfile.ParseKeys(alone.Rotated().Data())
-	if err != nil || again.Rewritten || !strings.HasSuffix(names(again), " "+string(both.Current["name"])) {
+	if err != nil || again.Rewritten != "" || !strings.HasSuffix(names(again), " "+string(both.Current["name"])) {
 		t.Errorf("%v, %v: %s", again, err, names(again))
+	}
+	if once, twice := both.Settled().Rewritten, both.Settled().Rewritten; once == twice || !strings.HasPrefix(once, first+"/") {
+		t.Errorf("two rewritings have one mark: %s, %s", once, twice)
 	}
 	other := alone.Data()
 	other["rewritten"] = []byte(second)
-	if k, err := componentfile.ParseKeys(other); err != nil || k.Rewritten {
+	if k, err := componentfile.ParseKeys(other); err != nil || k.Rewritten != "" {
 		t.Errorf("the mark is of other keys: %v, %v", k, err)
 	}
 }
@@ -147,7 +150,7 @@ func TestNameIsPartOfTheKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given.Fingerprint() == used.Fingerprint() || componentfile.OpenedBy(used.Fingerprint(), given.Fingerprint(), given.Rewritten) {
+	if given.Fingerprint() == used.Fingerprint() || componentfile.OpenedBy(used.Fingerprint(), given.Fingerprint(), given.Rewritten != "") {
 		t.Error("keys of another name count as the same keys")
 	}
 	if first := (componentfile.KeySet{Current: componentfile.NewKeys()}); first.Fingerprint() != withName(first, "key1").Fingerprint() {

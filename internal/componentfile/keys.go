@@ -24,9 +24,14 @@ const (
 	nameKey, firstName = "name", "key1"
 	// formerPrefix is in front of the keys of before, and of their name.
 	formerPrefix = "former-"
-	// rewrittenKey is the fingerprint of the keys with which everything is encrypted that ever was.
-	rewrittenKey = "rewritten"
+	// rewrittenKey has the fingerprint of the keys with which everything is encrypted that ever was, and after markSeparator what tells this
+	// rewriting from every other.
+	rewrittenKey  = "rewritten"
+	markSeparator = "/"
 )
+
+// maxMark is how long a mark can be: a person may have written it.
+const maxMark = 64
 
 // keyName is one that kube-apiserver finds again in front of what is encrypted.
 var keyName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,62}$`)
@@ -39,8 +44,9 @@ type Keys map[string][]byte
 type KeySet struct {
 	// Current encrypt and decrypt; Former, which may be nil, decrypt.
 	Current, Former Keys
-	// Rewritten: everything that was encrypted with other keys was written once more with Current.
-	Rewritten bool
+	// Rewritten marks that everything which was encrypted with other keys was written once more with Current, each time by another text;
+	// empty: that is not known.
+	Rewritten string
 }
 
 // providers that keys are for, by preference.
@@ -82,7 +88,10 @@ func ParseKeys(data map[string][]byte) (KeySet, error) {
 			return KeySet{}, fmt.Errorf("its keys and those of before have the same name, %s", set.Current.name())
 		}
 	}
-	set.Rewritten = !hasFormer && string(data[rewrittenKey]) == set.Current.fingerprint()
+	mark := string(data[rewrittenKey])
+	if of, _, _ := strings.Cut(mark, markSeparator); !hasFormer && of == set.Current.fingerprint() && len(mark) <= maxMark {
+		set.Rewritten = mark
+	}
 	return set, nil
 }
 
@@ -114,8 +123,8 @@ func (k KeySet) Data() map[string][]byte {
 	for name, key := range k.Former {
 		data[formerPrefix+name] = key
 	}
-	if k.Rewritten {
-		data[rewrittenKey] = []byte(k.Current.fingerprint())
+	if k.Rewritten != "" {
+		data[rewrittenKey] = []byte(k.Rewritten)
 	}
 	return data
 }
@@ -128,7 +137,11 @@ func (k KeySet) Rotated() KeySet {
 }
 
 // Settled leaves the current keys alone, once everything is encrypted with them.
-func (k KeySet) Settled() KeySet { return KeySet{Current: k.Current, Rewritten: true} }
+func (k KeySet) Settled() KeySet {
+	once := make([]byte, 8)
+	_, _ = rand.Read(once) // never fails
+	return KeySet{Current: k.Current, Rewritten: k.Current.fingerprint() + markSeparator + hex.EncodeToString(once)}
+}
 
 // Fingerprint stands for the keys and tells nothing of them: for each of the two, with a comma between them.
 func (k KeySet) Fingerprint() string {

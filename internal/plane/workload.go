@@ -105,9 +105,10 @@ func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how star
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionRewritten)); err != nil {
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionMark)); err != nil {
 		return err
 	}
+	how.mark = cmp.Or(cfg.EncryptionMark, data.EncryptionMark)
 	started := heap.Starting(heap.StartWorkloadMemory)
 	how.ready = func() {
 		started()
@@ -124,6 +125,7 @@ type starting struct {
 	program string // empty: in this process
 	ports   ports
 	ready   func() // called when the API server is ready
+	mark    string // of the last rewriting of what is encrypted
 }
 
 func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
@@ -146,7 +148,7 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err != nil {
 		return err
 	}
-	says := runOf(cfg, holder)
+	says := runOf(cfg, holder, how.mark)
 	says.Local, says.Child = how.ports.local, child
 	if err := cfg.Folder.WriteRun(says); err != nil {
 		return err
@@ -172,14 +174,14 @@ func startEtcd(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how st
 		return err
 	}
 	how.ready()
-	return cfg.Folder.WriteRun(runOf(cfg, holder))
+	return cfg.Folder.WriteRun(runOf(cfg, holder, how.mark))
 }
 
 // runOf is what this process says about itself.
-func runOf(cfg WorkloadConfig, holder datadir.Holder) workload.Run {
+func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) workload.Run {
 	return workload.Run{
 		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
-		Config: cfg.Hash(), Only: cfg.Only, EncryptionKeys: cfg.EncryptionKeys,
+		Config: cfg.Hash(), Only: cfg.Only, EncryptionKeys: cfg.EncryptionKeys, EncryptionMark: mark,
 		Relocatable: cfg.Folder == workload.Here && etcd.SocketInside(cfg.Place.Etcd()),
 	}
 }

@@ -61,7 +61,7 @@ func (s Snapshot) UnderWay() bool {
 		return false
 	}
 	keys, err := componentfile.ParseKeys(s.Secret.Data)
-	return err == nil && (keys.Former != nil || keys.Rewritten && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
+	return err == nil && (keys.Former != nil || keys.Rewritten != "" && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
 }
 
 // Decide says what comes next: Done where nothing is under way any more. It is an error when a person has to do something first.

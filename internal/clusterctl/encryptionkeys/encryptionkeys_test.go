@@ -177,7 +177,7 @@ func (w *world) follow(secret *corev1.Secret) {
 			w.t.Fatalf("object %s is encrypted with keys that are gone", name)
 		}
 	}
-	if !componentfile.OpenedBy(p.Status.EncryptionKeys, keys.Fingerprint(), keys.Rewritten) {
+	if !componentfile.OpenedBy(p.Status.EncryptionKeys, keys.Fingerprint(), keys.Rewritten != "") {
 		w.t.Fatalf("the control plane does not start: its data needs %s, and the Secret has %s", p.Status.EncryptionKeys, keys.Fingerprint())
 	}
 	p.Status.EncryptionKeys = keys.Fingerprint()

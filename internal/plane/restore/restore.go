@@ -55,7 +55,7 @@ func Apply(folder workload.Folder, cfg workload.Config, now time.Time) error {
 		return fault.New(fault.Invalid, "RestoreMissing", "the snapshot of restore %s is not on this host", cfg.Restore)
 	}
 	data := workload.Data{Exists: true, Version: request.Version, EncryptionKeys: request.EncryptionKeys}
-	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, false)); err != nil {
+	if err := errors.Join(data.Problem(cfg.Version), data.KeysProblem(cfg.EncryptionKeys, "")); err != nil {
 		return err
 	}
 	if err := prepare(folder); err != nil {
@@ -121,7 +121,12 @@ func swap(f workload.Folder, id string) error {
 
 // finish records the restore, and removes what it needed and the data from before earlier ones.
 func finish(f workload.Folder, r workload.Restore, now time.Time) error {
-	if err := f.WriteRun(workload.Run{Version: r.Version, EncryptionKeys: r.EncryptionKeys}); err != nil {
+	before, err := f.ReadData()
+	if err != nil {
+		return err
+	}
+	r.SpentMark = before.EncryptionMark
+	if err := f.WriteRun(workload.Run{Version: r.Version, EncryptionKeys: r.EncryptionKeys, EncryptionMark: r.SpentMark}); err != nil {
 		return err
 	}
 	r.At = now.UTC().Truncate(time.Second)

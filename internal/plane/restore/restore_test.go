@@ -62,7 +62,7 @@ func staged(t *testing.T) workload.Folder {
 		put(t, c, "kept", "changed")
 		put(t, c, "new", "lost")
 	})
-	if err := errors.Join(f.WriteRestoreRequest(workload.Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3"}), f.WriteRun(workload.Run{Version: "v1.36.3"})); err != nil {
+	if err := errors.Join(f.WriteRestoreRequest(workload.Restore{ID: "r1", Snapshot: "s", Version: "v1.36.3"}), f.WriteRun(workload.Run{Version: "v1.36.3", EncryptionMark: "m1"})); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -115,6 +115,10 @@ func TestApply(t *testing.T) {
 		}
 	}
 	restored(t, f)
+	data, err := f.ReadData()
+	if err != nil || data.Restored.SpentMark != "m1" || data.EncryptionMark != "m1" || data.Rewritten("m1") || !data.Rewritten("m2") {
+		t.Errorf("what was rewritten before is not in the snapshot: %+v, %v", data, err)
+	}
 }
 
 // Killed after any step, the next call continues.

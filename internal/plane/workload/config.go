@@ -59,8 +59,8 @@ type Config struct {
 	Security hostedv1.Security `json:"security,omitzero"`
 	// EncryptionKeys stands for the keys in the PKI folder that data in etcd is or was encrypted with; empty: there are none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
-	// EncryptionRewritten: everything that was encrypted before was written once more with the first of them.
-	EncryptionRewritten bool `json:"encryptionRewritten,omitempty"`
+	// EncryptionMark says that everything which was encrypted before was written once more with the first of them; see [Data.Rewritten].
+	EncryptionMark string `json:"encryptionMark,omitempty"`
 	// Restore is the ID of the snapshot that takes the place of the data, unless it has already; empty: none ever has.
 	Restore string `json:"restore,omitempty"`
 	// Only is what alone is to run, OnlyEtcd or OnlyLoopback; empty: everything.

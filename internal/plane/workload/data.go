@@ -31,6 +31,8 @@ type Data struct {
 	Version string `json:"version,omitempty"`
 	// EncryptionKeys stands for the keys that objects may be encrypted with, as componentfile.KeySet says it; empty: none is.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+	// EncryptionMark is that of the last rewriting after which it was opened with fewer keys; empty: it never was.
+	EncryptionMark string `json:"-"`
 	// Restored is the snapshot that was restored last; Staged is the one that the next process restores.
 	Restored Restore `json:"restored,omitzero"`
 	Staged   Restore `json:"staged,omitzero"`
@@ -66,19 +68,23 @@ func (f Folder) ReadData() (Data, error) {
 	if r.Version != "" && !version.IsVersion(r.Version) { // it is shown in messages
 		return d, fmt.Errorf("read %s: it does not name a version of Kubernetes", f.run())
 	}
-	d.Version, d.EncryptionKeys = r.Version, r.EncryptionKeys
+	d.Version, d.EncryptionKeys, d.EncryptionMark = r.Version, r.EncryptionKeys, r.EncryptionMark
 	return d, nil
 }
 
 // KeysProblem returns why the data may not be opened with the keys, nil if it may. It is not opened without those that it
-// may be encrypted with: what is encrypted could not be read, and would be lost with the old keys. Rewritten: everything is
-// encrypted with the first of the keys, if the data was ever opened with them.
-func (d Data) KeysProblem(keys string, rewritten bool) error {
-	if d.EncryptionKeys == "" || componentfile.OpenedBy(d.EncryptionKeys, keys, rewritten) {
+// may be encrypted with: what is encrypted could not be read, and would be lost with the old keys. A mark says that everything is
+// encrypted with the first of the keys, if the data was ever opened with them; see [Data.Rewritten].
+func (d Data) KeysProblem(keys, mark string) error {
+	if d.EncryptionKeys == "" || componentfile.OpenedBy(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil
 	}
 	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")
 }
+
+// Rewritten reports whether a mark of a Secret is about this data. One that was there before an older snapshot took the place of the data
+// is not: what is in the snapshot was not written since.
+func (d Data) Rewritten(mark string) bool { return mark != "" && mark != d.Restored.SpentMark }
 
 // Problem returns why a control plane of the version may not be started with the data, nil if it may. Kubernetes converts
 // its objects from one minor version to the next, and not back.

@@ -13,31 +13,36 @@ import (
 // Data that was encrypted once is opened with the same keys only, also when nothing is to be encrypted any more.
 func TestKeysOfData(t *testing.T) { // H8
 	for name, test := range map[string]struct {
-		reason, recorded, keys string
-		rewritten, opened      bool
+		reason, recorded, keys, mark, spent string
+		opened                              bool
 	}{
-		"never encrypted":       {"", "", "", false, true},
-		"first time":            {"", "", "a", false, true},
-		"same":                  {"", "a", "a", false, true},
-		"others":                {"Secrets could not be read", "a", "b", false, false},
-		"none":                  {"Secrets could not be read", "a", "", false, false},
-		"new ones before them":  {"", "a", "b,a", false, true},
-		"the same again":        {"", "b,a", "b,a", false, true},
-		"the old ones gone":     {"not everything is rewritten", "b,a", "b", false, false},
-		"all rewritten":         {"", "b,a", "b", true, true},
-		"said to be rewritten":  {"the data was never opened with these keys", "a", "b", true, false},
-		"back to the old ones":  {"what was written since", "b,a", "a", false, false},
-		"rewritten, still both": {"", "b", "b", true, true},
+		"never encrypted":       {"", "", "", "", "", true},
+		"first time":            {"", "", "a", "", "", true},
+		"same":                  {"", "a", "a", "", "", true},
+		"others":                {"Secrets could not be read", "a", "b", "", "", false},
+		"none":                  {"Secrets could not be read", "a", "", "", "", false},
+		"new ones before them":  {"", "a", "b,a", "", "", true},
+		"the same again":        {"", "b,a", "b,a", "", "", true},
+		"the old ones gone":     {"not everything is rewritten", "b,a", "b", "", "", false},
+		"all rewritten":         {"", "b,a", "b", "m", "", true},
+		"said to be rewritten":  {"the data was never opened with these keys", "a", "b", "m", "", false},
+		"back to the old ones":  {"what was written since", "b,a", "a", "", "", false},
+		"rewritten before":      {"an older snapshot took the place of the data that was rewritten", "b,a", "b", "m", "m", false},
+		"rewritten since":       {"once more", "b,a", "b", "n", "m", true},
+		"rewritten, still both": {"", "b", "b", "m", "", true},
 	} {
 		f := workload.Folder(t.TempDir())
 		if err := f.WriteRun(workload.Run{PID: 1, Version: "v1.36.3", EncryptionKeys: test.recorded}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.WriteRestored(workload.Restore{ID: "r", SpentMark: test.spent}); err != nil {
 			t.Fatal(err)
 		}
 		d, err := f.ReadData()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.KeysProblem(test.keys, test.rewritten); (err == nil) != test.opened {
+		if err := d.KeysProblem(test.keys, test.mark); (err == nil) != test.opened {
 			t.Errorf("%s: %s: %v", name, test.reason, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (d Delivery) Receive(f Folder) error {
 		return err
 	}
 	data.Version, data.EncryptionKeys = cmp.Or(data.Version, record.Version), cmp.Or(data.EncryptionKeys, record.EncryptionKeys)
-	if err := errors.Join(data.Problem(c.Version), data.KeysProblem(c.EncryptionKeys, c.EncryptionRewritten)); err != nil {
+	if err := errors.Join(data.Problem(c.Version), data.KeysProblem(c.EncryptionKeys, c.EncryptionMark)); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(string(d))

@@ -77,6 +77,8 @@ type Run struct {
 	Only string `json:"only,omitempty"`
 	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+	// EncryptionMark is the last one of a Secret by which keys were left out; see [Data.Rewritten].
+	EncryptionMark string `json:"encryptionMark,omitempty"`
 }
 
 // WriteRun records r.

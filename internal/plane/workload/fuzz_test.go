@@ -136,7 +136,7 @@ func FuzzReadData(f *testing.F) {
 		if err := d.Problem("v1.36.3"); err != nil && len(err.Error()) > 1024 {
 			t.Errorf("a message of %d bytes", len(err.Error()))
 		}
-		if err := d.KeysProblem(d.EncryptionKeys, false); err != nil {
+		if err := d.KeysProblem(d.EncryptionKeys, ""); err != nil {
 			t.Errorf("its own keys do not open it: %v", err)
 		}
 	})

@@ -23,6 +23,8 @@ type Restore struct {
 	// Version of Kubernetes that wrote it; empty: not known. EncryptionKeys stands for the keys that it needs.
 	Version        string `json:"version,omitempty"`
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+	// SpentMark is the mark of a rewriting that was of the data from before.
+	SpentMark string `json:"spentMark,omitempty"`
 	// Revision of etcd that it has at least.
 	Revision int64 `json:"revision,omitempty"`
 	// At is when it was restored; zero: it was not yet.

@@ -326,7 +326,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
 	run, _ := versionToRun(s)
-	keys, rewritten := keyFingerprint(s)
+	keys, mark := keyFingerprint(s)
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
 		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
@@ -334,7 +334,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
 		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
-		Security: s.security(), EncryptionKeys: keys, EncryptionRewritten: rewritten, Restore: restoreID(s), Only: s.Quiesce.Only(),
+		Security: s.security(), EncryptionKeys: keys, EncryptionMark: mark, Restore: restoreID(s), Only: s.Quiesce.Only(),
 	}
 }
 

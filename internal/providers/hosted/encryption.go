@@ -26,7 +26,7 @@ func (s Snapshot) security() hostedv1.Security {
 
 // encryptionKeys returns the keys of the cluster's Secret; a fault says why they cannot be used.
 func encryptionKeys(s Snapshot) (componentfile.KeySet, error) {
-	return encryption.Keys(PurposeEncryption.SecretName(s.Cluster.Name), s.Secrets[PurposeEncryption], s.Process.Data.EncryptionKeys)
+	return encryption.Keys(PurposeEncryption.SecretName(s.Cluster.Name), s.Secrets[PurposeEncryption], s.Process.Data)
 }
 
 // decideKeys reports whether the keys are there and usable. New ones are created only where nothing was encrypted yet.
@@ -47,14 +47,14 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// keyFingerprint stands for the keys that the process is given, and says whether the data needs the current ones alone; empty: none.
-func keyFingerprint(s Snapshot) (keys string, rewritten bool) {
+// keyFingerprint stands for the keys that the process is given, and gives the mark that says whether the data needs the current ones alone; empty: none.
+func keyFingerprint(s Snapshot) (keys, mark string) {
 	if !s.encrypts() {
-		return "", false
+		return "", ""
 	}
 	set, err := encryptionKeys(s)
 	if err != nil { // decideKeys waits
-		return "", false
+		return "", ""
 	}
 	return set.Fingerprint(), set.Rewritten
 }

@@ -22,10 +22,11 @@ const (
 	ReasonChanged = workload.ReasonEncryptionKeys
 )
 
-// Keys returns the keys of the Secret of this name, which may be nil; a fault says why they cannot be used. Used stands for the keys that the
-// data may be encrypted with; empty: it is not.
-func Keys(name string, secret *corev1.Secret, used string) (componentfile.KeySet, error) {
+// Keys returns the keys of the Secret of this name, which may be nil; a fault says why they cannot be used. The data says with
+// which it may be encrypted, if it is.
+func Keys(name string, secret *corev1.Secret, data workload.Data) (componentfile.KeySet, error) {
 	var none componentfile.KeySet
+	used := data.EncryptionKeys
 	switch {
 	case secret == nil && used == "":
 		return none, fault.New(fault.Invalid, ReasonMissing, "Secret %s is being created", name)
@@ -39,7 +40,7 @@ func Keys(name string, secret *corev1.Secret, used string) (componentfile.KeySet
 		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; correct it, or delete it to have new keys created", name, err)
 	case err != nil:
 		return none, fault.New(fault.Invalid, ReasonInvalid, "Secret %s cannot be used: %s; restore it from a backup: data of the workload cluster is encrypted with its keys", name, err)
-	case used != "" && !componentfile.OpenedBy(used, keys.Fingerprint(), keys.Rewritten):
+	case used != "" && !componentfile.OpenedBy(used, keys.Fingerprint(), data.Rewritten(keys.Rewritten)):
 		return none, fault.New(fault.Invalid, ReasonChanged, "Secret %s has other keys than those that data of the workload cluster is encrypted with; restore it from a backup", name)
 	}
 	return keys, nil

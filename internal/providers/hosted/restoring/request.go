@@ -113,7 +113,7 @@ func emptyFolder(f workload.Folder) error {
 // check refuses a snapshot that the control plane could not run with.
 func check(m snapshots.Manifest, o Order) error {
 	data := workload.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
-	if err := data.KeysProblem(o.Config.EncryptionKeys, false); err != nil {
+	if err := data.KeysProblem(o.Config.EncryptionKeys, ""); err != nil {
 		return err
 	}
 	return data.Problem(o.Config.Version)

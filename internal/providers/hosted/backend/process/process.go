@@ -113,7 +113,7 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 	if err != nil {
 		return err
 	}
-	if err := data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionRewritten); err != nil {
+	if err := data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionMark); err != nil {
 		return err
 	}
 	for file, content := range files {

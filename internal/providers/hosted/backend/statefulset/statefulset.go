@@ -256,7 +256,7 @@ func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (worklo
 		record.Version = seen.Version
 	}
 	data := record.Data(now.hasClaim())
-	if err := data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionRewritten); err != nil {
+	if err := data.KeysProblem(cfg.EncryptionKeys, cfg.EncryptionMark); err != nil {
 		return record, err
 	}
 	if cfg.EncryptionKeys != "" {
