@@ -357,7 +357,7 @@ func (u user) getKubeconfig(t *testing.T) {
 	if err := u.client.Create(t.Context(), unreachable); err != nil {
 		t.Fatal(err)
 	}
-	u.run(t.Context(), "get", "kubeconfig", "first", "--merge").wants(t, cli.ExitUnreachable, "the workload cluster issues no credentials to ", "connection refused; --admin merges the administrator's")
+	u.run(t.Context(), "get", "kubeconfig", "first", "--merge").wants(t, cli.ExitUnreachable, "no credentials for ", "connection refused; --admin merges the administrator's")
 }
 
 // delete plays the controller that holds the Cluster back until its parts are gone.

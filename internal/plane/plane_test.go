@@ -396,7 +396,7 @@ func TestWorkloadDataIsGuarded(t *testing.T) {
 	c := config()
 	c.Version, c.Endpoint = buildinfo.Kubernetes(), freeEndpoint(t) // that of config() is another cluster's where one runs
 	for name, test := range map[string]struct{ recorded, reason string }{
-		"newer": {"v99.0.0", workload.ReasonDataVersion}, "gone": {c.Version, workload.ReasonDataMissing},
+		"newer": {"v99.0.0", workload.ReasonDataVersion}, "gone": {"v1.30.0", workload.ReasonDataMissing},
 	} {
 		folder := workload.Folder(t.TempDir())
 		if err := folder.WriteRun(workload.Run{PID: 1, Version: test.recorded}); err != nil {

@@ -54,7 +54,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Now: now,
 		Pool: &clusterv1.MachinePool{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "pool", Generation: 1, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
-				OwnerReferences: []metav1.OwnerReference{{Kind: "Cluster", Name: "c", UID: "cluster"}}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}}},
 			Spec: clusterv1.MachinePoolSpec{ClusterName: "c", Replicas: ptr[int32](2), ProviderIDList: []string{"x://0", "x://1"}},
 		},
 		Cluster:   &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}},
@@ -144,6 +144,8 @@ func TestDecide(t *testing.T) {
 		"not joined": {"MP-01: owner and label first", settled(func(s *Snapshot) { s.Pool.OwnerReferences = nil }), []string{"do: join Cluster c"}},
 		"restored": {"OR-01: the owner's UID is that of the Cluster that exists now",
 			settled(func(s *Snapshot) { s.Pool.OwnerReferences[0].UID = "old" }), []string{"do: join Cluster c"}},
+		"joined in an older version": {"nothing collects it once that is gone",
+			settled(func(s *Snapshot) { s.Pool.OwnerReferences[0].APIVersion = "cluster.x-k8s.io/v1beta1" }), []string{"do: join Cluster c"}},
 		"references missing": {"MP-02", settled(func(s *Snapshot) {
 			s.Infra, s.Bootstrap = contract.InfraMachinePoolView{}, contract.BootstrapConfigView{}
 		}),
