@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/streaming/pkg/httpstream"
@@ -92,6 +93,16 @@ type forwarded struct {
 	to   Target
 	once sync.Once
 	err  error
+	// closed: this side has closed it. The connection below takes what is written for a moment more.
+	closed atomic.Bool
+}
+
+// Write implements net.Conn.
+func (f *forwarded) Write(p []byte) (int, error) {
+	if f.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return f.pipe.Write(p)
 }
 
 // listen closes the connection when the other side says that something went wrong.
@@ -103,6 +114,7 @@ func (f *forwarded) listen(problems io.Reader) {
 
 // Close implements net.Conn.
 func (f *forwarded) Close() error {
+	f.closed.Store(true)
 	f.once.Do(func() { f.err = f.conn.Close() })
 	return f.err
 }
