@@ -98,7 +98,13 @@ func (in *installation) killedWhileQuiesced(args ...string) {
 func (w workload) hasAll(t *testing.T, when string, names []string) {
 	t.Helper()
 	t.Logf("%s: %d writes were acknowledged", when, len(names))
-	have := w.kubectl("get", "configmaps", "-o", "name", "-l", "written=while-moving") + "\n"
+	have, began := "", time.Now()
+	eventually(t, short, when+": its API answers", func() (err error) { // the conditions may be from before it was quiesced
+		have, err = w.try("get", "configmaps", "-o", "name", "-l", "written=while-moving")
+		return err
+	})
+	t.Logf("%s: its API answers after %s", when, time.Since(began).Round(time.Millisecond))
+	have += "\n"
 	for _, name := range names {
 		if !strings.Contains(have, "configmap/"+name+"\n") {
 			t.Errorf("%s: ConfigMap %s was acknowledged, and is lost", when, name)
