@@ -75,7 +75,7 @@ func target(e env.Env, flags *management.Flags) (string, error) {
 			return filepath.Abs(f)
 		}
 	}
-	return "", fault.New(fault.Invalid, ReasonNoFile, "there is no file to merge into besides the management cluster's own: set HOME, or KUBECONFIG to another file")
+	return "", fault.New(fault.Invalid, ReasonNoFile, "there is no file to merge into besides the management cluster's own, whose current context would change: set KUBECONFIG to another file, or give --user and --output-file instead of --merge")
 }
 
 func sameFile(a, b string) bool {
