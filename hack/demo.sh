@@ -18,7 +18,7 @@ say "waiting for Cluster $cluster"
 "$slipway" wait cluster "$cluster" --data-dir "$data"
 
 say "the nodes of the workload cluster"
-"$slipway" get kubeconfig "$cluster" --data-dir "$data" >"$data/$cluster.kubeconfig"
+"$slipway" get kubeconfig "$cluster" --data-dir "$data" --output-file "$data/$cluster.kubeconfig"
 "$slipway" kubectl --kubeconfig "$data/$cluster.kubeconfig" get nodes -o wide
 
 cat <<EOF
