@@ -21,8 +21,8 @@ import (
 const (
 	// MaxIndex is the highest index of an array that a patch may name: what is missing up to it is created.
 	MaxIndex = 10000
-	// maxCreated is how many elements the operations of one patch may create together on the way to what they add. An array is created
-	// anew with each element that is missing, so that the time is its square.
+	// maxCreated is how many elements the operations of one patch may create together on the way to what they add. An array is
+	// recreated with each element that is missing, so that the time is its square.
 	maxCreated = 2 * MaxIndex
 	// maxCopied is how many bytes the copy operations of one patch may copy.
 	maxCopied = 1 << 20

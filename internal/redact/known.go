@@ -78,22 +78,23 @@ func isOpaque(word string) bool {
 	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
 }
 
-// Hide masks secrets that are known wherever they occur in a text, which [Tail] returned.
+// Hide masks secrets that are known wherever they occur in a text, which [Tail] returned. A secret that overlaps itself costs no more than
+// another: who writes both the data and the log could have many that do.
 func Hide(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {
 		if len(s) < leastKnown {
 			continue
 		}
-		for from := 0; ; {
+		for from, marked := 0, 0; ; from++ {
 			at := strings.Index(text[from:], s)
 			if at < 0 {
 				break
 			}
-			for i := range len(s) {
-				hidden[from+at+i] = true
+			from += at
+			for marked = max(marked, from); marked < from+len(s); marked++ {
+				hidden[marked] = true
 			}
-			from += at + 1
 		}
 	}
 	var b strings.Builder

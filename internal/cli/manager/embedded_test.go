@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// RT-17: an extension that lets nobody call but the manager of `slipway up` trusts the authority of the management cluster and knows
+// RT-17: an extension that lets no one call but the manager of `slipway up` trusts the authority of the management cluster and knows
 // the name. The certificate is the one that the management cluster has issued, and the manager is configured as it is when it runs.
 func TestExtensionsSeeTheManager(t *testing.T) {
 	dir := datadir.Dir(apiserver.Start(t, apiserver.Options{}).Dir)

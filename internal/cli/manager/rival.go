@@ -48,14 +48,18 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 // is renewed meanwhile is held, whatever the clocks say.
 func staysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
-	first, _ := readLease(ctx, cfg)
-	for range lookAgain * 3 {
+	var before *coordinationv1.LeaseSpec // as it was read first
+	for range lookAgain*3 + 1 {
+		now, err := readLease(ctx, cfg)
+		switch {
+		case err != nil: // what cannot be read was taken by no one
+		case isHeld(now, time.Now()) || before != nil && isRenewed(*before, now):
+			return false
+		case before == nil:
+			before = &now
+		}
 		if pause.For(ctx, retry/lookAgain) != nil {
 			return true
-		}
-		now, err := readLease(ctx, cfg)
-		if err == nil && (isHeld(now, time.Now()) || isRenewed(first, now)) {
-			return false
 		}
 	}
 	return true

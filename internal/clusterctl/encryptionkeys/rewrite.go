@@ -31,8 +31,8 @@ const (
 	perSecond = 400
 	// named is how many objects that could not be written are named, and said how much is said of each, in bytes.
 	named, said = 5, 300
-	// limitPause is how long a request waits when the cluster takes no more of its kind for now.
-	limitPause = time.Second
+	// limitPause is how long a request waits when the cluster takes no more of its kind for now, and limitTries how often it is made.
+	limitPause, limitTries = time.Second, 120
 	// eventsGroup has the Events of the core once more: both are stored in the same place.
 	eventsGroup = "events.k8s.io"
 )
@@ -209,14 +209,15 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // write changes nothing of an object. That it is gone, or was changed by someone else, is as good; who says so may be a webhook that speaks of
-// something else, so that the object is looked at. A limit of requests, as EventRateLimit has one, is waited for until ctx ends.
+// something else, so that the object is looked at. A limit of requests, as EventRateLimit has one, is waited for; an object that is refused by it every time is named
+// as one that cannot be written.
 func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialObjectMetadata) (err error) {
-	for {
+	for try := range limitTries {
+		if try > 0 && pause.For(ctx, limitPause) != nil {
+			return err
+		}
 		if _, err = c.Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{}); !apierrors.IsTooManyRequests(err) {
 			break
-		}
-		if pause.For(ctx, limitPause) != nil {
-			return err
 		}
 	}
 	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -64,7 +64,7 @@ func put(t *testing.T, folder workload.Folder, name string, text []byte) {
 }
 
 // FuzzReadRun: whatever the process of a control plane says of itself, the PID is that of the lock's holder. One with a user of its own sends
-// nobody to elsewhere than this host, and says nothing that a status does not take.
+// no one to elsewhere than this host, and says nothing that a status does not take.
 func FuzzReadRun(f *testing.F) {
 	folder, own := fuzzFolder(f)
 	holder := datadir.Holder{PID: 4711, Since: time.Unix(1, 0).UTC()}
