@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -38,20 +39,35 @@ type managementPKI struct {
 	folder pki.Folder
 	server string   // https URL
 	hosts  []net.IP // where the API server is reached
+	names  []string // by which names, besides the usual ones
 	// providers have identities of their own.
 	providers []string
 	nodes     *Nodes // nil: there are none
 }
 
 func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
+	names, ips := sorted(slices.Concat(cfg.Addresses, cfg.Names))
 	return managementPKI{
 		dir:       cfg.Dir,
 		folder:    pki.Folder{Path: cfg.Dir.PKI(), Now: cfg.Now},
 		server:    "https://" + address.String(),
-		hosts:     append([]net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback}, cfg.Nodes.hosts()...),
+		hosts:     slices.Concat([]net.IP{address.IP, net.IPv4(127, 0, 0, 1), net.IPv6loopback}, cfg.Nodes.hosts(), ips),
+		names:     names,
 		providers: cfg.Providers,
 		nodes:     cfg.Nodes,
 	}
+}
+
+// sorted tells host names from addresses, as a certificate has them.
+func sorted(all []string) (names []string, ips []net.IP) {
+	for _, one := range all {
+		if ip := net.ParseIP(one); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, one)
+		}
+	}
+	return names, ips
 }
 
 func (m managementPKI) controllersKubeconfig() string {
@@ -71,9 +87,9 @@ func (m managementPKI) ensure() error {
 	if err := m.folder.SigningKey("sa", ""); err != nil {
 		return err
 	}
-	serving := pki.Leaf{User: "kube-apiserver", IPs: m.hosts, Names: []string{
+	serving := pki.Leaf{User: "kube-apiserver", IPs: m.hosts, Names: append([]string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
-	}}
+	}, m.names...)}
 	if _, _, err := m.folder.Leaf("apiserver", ca, serving); err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/plane/handover"
 )
 
 // ReasonPortTaken is the reason of the fault for an address in use.
@@ -42,6 +44,22 @@ func CheckListen(address string) error {
 		return fault.New(fault.Invalid, "ListenAddress", "--listen %q: the management cluster listens on a loopback address only, for example 127.0.0.1:%s", address, port)
 	}
 	return nil
+}
+
+// listenElsewhere opens the port of the management cluster at further addresses of this host, which its operator has named. It closes all
+// where one cannot be opened.
+func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) (net.Listener, error) {
+	all, port := own, strconv.Itoa(own.Addr().(*net.TCPAddr).Port)
+	for _, address := range addresses {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, port))
+		if err != nil {
+			_ = all.Close()
+			return nil, fault.New(fault.Invalid, "ListenAddress",
+				"management.addresses: port %s cannot be opened at %s (%v): name an address that this host has, and where the port is free", port, address, err).From(err)
+		}
+		all = handover.Join(all, l)
+	}
+	return all, nil
 }
 
 // localTries is how many loopback addresses are tried for one that has the port free.

@@ -32,9 +32,12 @@ const encryptionReload = 2 * time.Second
 
 // ManagementConfig describes a management cluster.
 type ManagementConfig struct {
-	Dir    datadir.Dir      // which the caller holds
-	Listen string           // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
-	Now    func() time.Time `json:"-"` // the clock of certificates; default time.Now
+	Dir    datadir.Dir // which the caller holds
+	Listen string      // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
+	// Addresses, of this host, are where it is served besides, at the same port; Names are further ones for its certificate.
+	Addresses []string
+	Names     []string
+	Now       func() time.Time `json:"-"` // the clock of certificates; default time.Now
 	// Providers by name get an identity each, ManagerUser and the name behind a colon, beside that of the manager.
 	Providers []string
 	// Progress is how often watches that have nothing to tell send bookmarks; 0: every minute.
@@ -137,8 +140,12 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 		_ = l.Close()
 		return nil, fmt.Errorf("prepare certificates: %w", err)
 	}
-	if m.listener, err = cfg.Nodes.listen(ctx, l); err != nil {
-		_ = l.Close()
+	everywhere, err := listenElsewhere(ctx, l, cfg.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	if m.listener, err = cfg.Nodes.listen(ctx, everywhere); err != nil {
+		_ = everywhere.Close()
 		return nil, err
 	}
 	return m, nil

@@ -115,13 +115,8 @@ func (w workloadPKI) serving() (pki.Leaf, error) {
 		}
 		leaf.IPs = append(leaf.IPs, p.Masked().Addr().Next().AsSlice())
 	}
-	for _, name := range w.config.Names {
-		if ip := net.ParseIP(name); ip != nil {
-			leaf.IPs = append(leaf.IPs, ip)
-			continue
-		}
-		leaf.Names = append(leaf.Names, name)
-	}
+	names, ips := sorted(w.config.Names)
+	leaf.Names, leaf.IPs = append(leaf.Names, names...), append(leaf.IPs, ips...)
 	slices.Sort(leaf.Names)
 	leaf.Names = slices.Compact(leaf.Names)
 	return leaf, nil

@@ -63,6 +63,10 @@ type Management struct {
 	// Authentication says whose tokens identify users, as the field of that name does for a HostedControlPlane. Default: client
 	// certificates and ServiceAccounts alone.
 	Authentication *hostedv1.Authentication `json:"authentication"`
+	// Addresses are those of this host, besides that of `slipway up --listen`, at which its API server answers, at the same port. Default: none.
+	Addresses []string `json:"addresses"`
+	// Names are further host names and IP addresses by which clients reach it, for its certificate. Default: none.
+	Names []string `json:"names"`
 	// NodeInternet gives the node of `slipway up --node` a way out of this host, with the name servers of Networks.Internet.
 	// The node is created again when it changes. Default: false.
 	NodeInternet bool `json:"nodeInternet"`
@@ -192,7 +196,7 @@ type Maximum struct {
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true},
+		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true, Addresses: []string{}, Names: []string{}},
 		Nodes: Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
 			Ranges: []netip.Prefix{

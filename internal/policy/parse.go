@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -62,6 +63,9 @@ func (c Configuration) problems() []error {
 	}
 	for _, problem := range componentfile.Problems(hostedv1.Security{Audit: c.Management.Audit, Authentication: c.Management.Authentication}, field.NewPath("management")) {
 		wrong("%s", problem.Error())
+	}
+	for _, problem := range c.Management.unreachable() {
+		wrong("%s", problem)
 	}
 	for _, m := range c.Nodes.Mounts {
 		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" {
@@ -132,4 +136,21 @@ func (c Configuration) numbers() map[string]int64 {
 		"maxima.simulatedControlPlanes.total":     int64(m.SimulatedControlPlanes.Total),
 		"maxima.simulatedObjects":                 int64(m.SimulatedObjects),
 	}
+}
+
+// unreachable says which addresses and names of the management cluster cannot be used.
+func (m Management) unreachable() []string {
+	var out []string
+	for _, a := range m.Addresses {
+		if ip, err := netip.ParseAddr(a); err != nil || ip.IsUnspecified() || ip.Zone() != "" {
+			out = append(out, fmt.Sprintf("management.addresses: %q: name an IP address of this host, such as 192.0.2.10", a))
+		}
+	}
+	for _, n := range m.Names {
+		_, err := netip.ParseAddr(n)
+		if err != nil && len(validation.IsDNS1123Subdomain(n)) > 0 && len(validation.IsWildcardDNS1123Subdomain(n)) > 0 {
+			out = append(out, fmt.Sprintf("management.names: %q: name a host, such as clusters.example.com, or an IP address", n))
+		}
+	}
+	return out
 }

@@ -22,6 +22,10 @@ func comments() map[string]string {
 			"Default: null, client certificates and ServiceAccounts alone.",
 		"management.audit": "{} records who did what and when in log/audit.log of the data directory, without contents; {policy: …} says\n" +
 			"what, as in a HostedControlPlane. Default: null, nothing is recorded.",
+		"management.addresses": "Addresses of this host, besides that of slipway up --listen, at which its API server answers, at the same\n" +
+			"port: a client that reaches them is asked for credentials. Default: none.",
+		"management.names": "Further host names and IP addresses by which clients reach it, for its certificate; those of addresses are\n" +
+			"in it. Default: none.",
 		"management.nodeInternet": "Whether the node of slipway up --node has a way out of this host. A change creates it again. Default: false.",
 		"manager":                 "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +

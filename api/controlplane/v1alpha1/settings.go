@@ -37,6 +37,17 @@ type HostedControlPlaneSettings struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3650
 	CertificateValidityDays int32 `json:"certificateValidityDays,omitempty"`
+
+	// certificateNames are further host names and IP addresses by which clients reach the API server, for its certificate: those of a load
+	// balancer or of a host that forwards to it. A change restarts the control plane in place. A simulated one takes no notice.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^((\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?|[0-9A-Fa-f:.]+)$`
+	CertificateNames []string `json:"certificateNames,omitempty"`
 }
 
 // Backend chooses what a control plane is made of. Exactly one member is set.

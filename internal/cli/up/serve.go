@@ -99,7 +99,7 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes) 
 	cfg := plane.ManagementConfig{
 		Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes,
 		EncryptSecrets: s.policy.Management.EncryptSecrets, Audit: s.policy.Management.Audit,
-		Authentication: s.policy.Management.Authentication,
+		Authentication: s.policy.Management.Authentication, Addresses: s.policy.Management.Addresses, Names: s.policy.Management.Names,
 	}
 	for _, set := range s.policy.Sets() {
 		if len(set.Controllers) > 0 {

@@ -331,7 +331,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 		Cluster: s.Cluster.Name, Version: run,
 		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
-		CertificateDays: int(spec.CertificateValidityDays), Authorities: fingerprint(s),
+		CertificateDays: int(spec.CertificateValidityDays), Names: spec.CertificateNames, Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),
 		Scheduler: spec.Scheduler.Flags(), Etcd: spec.Etcd.Flags(),
 		Security: s.security(), EncryptionKeys: keys, EncryptionMark: mark, Restore: restoreID(s), Only: s.Quiesce.Only(),

@@ -3,6 +3,7 @@ package hosted
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -28,5 +29,16 @@ func TestSecretsThatAreWatched(t *testing.T) {
 		if p.Update(event.UpdateEvent{ObjectOld: of(name, "a"), ObjectNew: of(name, "a")}) {
 			t.Errorf("%s: nothing has changed", name)
 		}
+	}
+}
+
+// Names that clients know the API server by are in its certificate: the process is told of them, and restarts for them.
+func TestCertificateNames(t *testing.T) {
+	s := running(t)
+	before := configOf(s, endpointOf(s))
+	s.Plane.Spec.CertificateNames = []string{"demo.example.com", "192.0.2.7"}
+	after := configOf(s, endpointOf(s))
+	if diff := cmp.Diff(s.Plane.Spec.CertificateNames, after.Names); diff != "" || before.Hash() == after.Hash() {
+		t.Errorf("restarted %t (-want +got):\n%s", before.Hash() != after.Hash(), diff)
 	}
 }
