@@ -109,6 +109,9 @@ func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	names := namer()
 	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
 	v2 := genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
+	// A document without a version cannot be encoded as protobuf, which kubectl requests to validate a List.
+	v2.Info.Title, v2.Info.Version = "Kubernetes", compatibility.DefaultBuildEffectiveVersion().EmulationVersion().String()
+	v3.Info = v2.Info
 	routes.OpenAPI{V3Config: v3}.InstallV3(handler.GoRestfulContainer, handler.NonGoRestfulMux)
 	routes.OpenAPI{Config: v2}.InstallV2(handler.GoRestfulContainer, handler.NonGoRestfulMux)
 	a.list(handler)

@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -32,6 +33,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/networking/install"    // the scheme
 	_ "k8s.io/kubernetes/pkg/apis/policy/install"        // the scheme
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"          // the scheme
+	_ "k8s.io/kubernetes/pkg/apis/resource/install"      // the scheme
 	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"    // the scheme
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"       // the scheme
 	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
@@ -54,6 +56,7 @@ import (
 	networkingrest "k8s.io/kubernetes/pkg/registry/networking/rest"
 	policyrest "k8s.io/kubernetes/pkg/registry/policy/rest"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	resourcerest "k8s.io/kubernetes/pkg/registry/resource/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
 )
@@ -68,7 +71,7 @@ func resources() *serverstorage.ResourceConfig {
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, batchv1.SchemeGroupVersion,
 		coordinationv1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion,
 		networkingv1.SchemeGroupVersion, policyv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
-		schedulingv1.SchemeGroupVersion, storagev1.SchemeGroupVersion,
+		resourcev1.SchemeGroupVersion, schedulingv1.SchemeGroupVersion, storagev1.SchemeGroupVersion,
 	)
 	return config
 }
@@ -100,6 +103,7 @@ func (p parts) groups() ([]*genericapiserver.APIGroupInfo, error) {
 		networkingrest.RESTStorageProvider{},
 		policyrest.RESTStorageProvider{},
 		rbacrest.RESTStorageProvider{Authorizer: p.access},
+		resourcerest.RESTStorageProvider{NamespaceClient: p.api.client.CoreV1().Namespaces(), Authorizer: p.access},
 		schedulingrest.RESTStorageProvider{},
 		storagerest.RESTStorageProvider{},
 	} {
