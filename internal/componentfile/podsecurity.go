@@ -20,13 +20,27 @@ const exempt = metav1.NamespaceSystem
 // Most Events of one namespace that a hardened API server takes in a second, and at once.
 const eventsPerSecond, eventsAtOnce = 50, 100
 
+// plugin is the configuration of one admission plugin.
+type plugin struct {
+	Name          string `json:"name"`
+	Configuration any    `json:"configuration"`
+}
+
 // Admission is the file that configures admission plugins; nil: none needs one.
-func Admission(s hostedv1.Security) ([]byte, error) {
-	type plugin struct {
-		Name          string `json:"name"`
-		Configuration any    `json:"configuration"`
-	}
+func Admission(s hostedv1.Security) ([]byte, error) { return admission(s, "") }
+
+// ManagementAdmission is the file of a management cluster, whose webhooks are called with the credentials in a kubeconfig.
+func ManagementAdmission(s hostedv1.Security, webhookKubeconfig string) ([]byte, error) {
+	return admission(s, webhookKubeconfig)
+}
+
+func admission(s hostedv1.Security, webhookKubeconfig string) ([]byte, error) {
 	var plugins []plugin
+	if webhookKubeconfig != "" {
+		for _, name := range []string{"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} {
+			plugins = append(plugins, plugin{name, webhookCredentials(webhookKubeconfig)})
+		}
+	}
 	if s.PodSecurity != nil {
 		plugins = append(plugins, plugin{"PodSecurity", podSecurity(*s.PodSecurity)})
 	}
@@ -40,6 +54,14 @@ func Admission(s hostedv1.Security) ([]byte, error) {
 		metav1.TypeMeta `json:",inline"`
 		Plugins         []plugin `json:"plugins"`
 	}{configKind("AdmissionConfiguration"), plugins})
+}
+
+// webhookCredentials is the configuration of the admission plugins that call webhooks.
+func webhookCredentials(kubeconfig string) any {
+	return struct {
+		metav1.TypeMeta `json:",inline"`
+		KubeConfigFile  string `json:"kubeConfigFile"`
+	}{configKind("WebhookAdmissionConfiguration"), kubeconfig}
 }
 
 // eventRateLimit is the configuration of the admission plugin of this name. Its Go types are those of Kubernetes' own programs.

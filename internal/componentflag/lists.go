@@ -26,7 +26,7 @@ func apiServerFlags() map[string]form {
 		"default-unreachable-toleration-seconds": integer(0, 30*24*3600),
 		"default-watch-cache-size":               integer(0, 1000),
 		"delete-collection-workers":              integer(1, 16),
-		"disable-admission-plugins": someOf("DefaultIngressClass", "DefaultStorageClass", "DefaultTolerationSeconds", "LimitRanger",
+		"disable-admission-plugins": someOf("DefaultIngressClass", "DefaultStorageClass", "DefaultTolerationSeconds", "DenyServiceExternalIPs", "LimitRanger",
 			"PodSecurity", "Priority", "ResourceQuota", "RuntimeClass", "StorageObjectInUseProtection", "TaintNodesByCondition"),
 		"enable-admission-plugins": someOf("AlwaysPullImages", "DenyServiceExternalIPs", "ExtendedResourceToleration",
 			"LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision", "NamespaceExists", "NodeRestriction",

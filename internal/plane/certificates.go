@@ -25,6 +25,8 @@ const (
 	Context     = "slipway"         // of DIR/kubeconfig
 	// ExtensionsUser is the manager as Runtime Extensions see it.
 	ExtensionsUser = "slipway:extensions"
+	// WebhookUser is the API server as webhooks see it.
+	WebhookUser = "slipway:apiserver"
 
 	managerGroup = "slipway:managers" // the manager and its providers: their requests do not wait
 )
@@ -70,6 +72,24 @@ func sorted(all []string) (names []string, ips []net.IP) {
 	return names, ips
 }
 
+// webhookClient is the name of the files with the certificate that the API server shows to webhooks.
+const webhookClient = "webhooks"
+
+// webhookCredentials keeps that certificate and the file that names it.
+func (m managementPKI) webhookCredentials(ca pki.Pair) error {
+	if _, _, err := m.folder.Leaf(webhookClient, ca, pki.Leaf{User: WebhookUser, Client: true}); err != nil {
+		return err
+	}
+	data, err := pki.WebhookClients(m.folder.Cert(webhookClient), m.folder.Key(webhookClient))
+	if err != nil {
+		return err
+	}
+	_, err = datadir.WriteFile(m.webhookKubeconfig(), data, 0o600)
+	return err
+}
+
+func (m managementPKI) webhookKubeconfig() string { return m.dir.Path("pki", "webhooks.kubeconfig") }
+
 func (m managementPKI) controllersKubeconfig() string {
 	return m.dir.Path("pki", "controllers.kubeconfig")
 }
@@ -113,6 +133,10 @@ func (m managementPKI) ensure() error {
 	}
 	// Nothing is bound to this name: an extension learns who calls it, and the certificate opens no API.
 	if _, _, err := m.folder.Leaf(datadir.Extensions, ca, pki.Leaf{User: ExtensionsUser, Client: true}); err != nil {
+		return err
+	}
+	// Nor to this one: webhooks learn that the API server calls them.
+	if err := m.webhookCredentials(ca); err != nil {
 		return err
 	}
 	if err := m.nodeCertificates(ca); err != nil {

@@ -2,56 +2,188 @@ package plane
 
 import (
 	"context"
+	"strings"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/plane/apiserver"
 )
 
 // flowSchema is the name of the FlowSchema of the manager and the administrators.
 const flowSchema = "slipway"
 
-// exempt lets the manager and administrators through when requests have to wait. Everybody else shares what there is by
-// user, with the priority level that kube-apiserver makes by default.
-func exempt(ctx context.Context, root *rest.Config) error {
+// collections is the name of the FlowSchema and the priority level of requests that read whole collections.
+const collections = "slipway-collections"
+
+// Who reads whole collections waits for others who do, and nothing else waits for them.
+const (
+	beforeDefaults   = 10
+	beforeTenants    = 8000 // after those of nodes, kube-controller-manager and kube-system, before those of ServiceAccounts and of everyone
+	sharesOfDefaults = 245  // of the priority levels that kube-apiserver creates
+	// A LIST may take as many seats as 15 % of its level, and half of it at most (handSize).
+	handSize = 2
+)
+
+// fairness is how requests share the API server.
+type fairness struct {
+	client kubernetes.Interface
+	memory int64 // of the host, in bytes
+}
+
+// share writes how requests share the API server: the manager and administrators do not wait, and requests of all others that read whole
+// collections have a priority level of their own, which borrows from no other.
+func share(ctx context.Context, root *rest.Config, memory int64) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return err
 	}
-	schema := &flowcontrolv1.FlowSchema{
+	f := fairness{client: client, memory: memory}
+	if err := f.applySchema(ctx, exempt()); err != nil {
+		return err
+	}
+	if err := f.applyLevel(ctx, f.collectionsLevel()); err != nil {
+		return err
+	}
+	return f.applySchema(ctx, collectionsSchema())
+}
+
+// exempt lets the manager and administrators through when requests have to wait. Everybody else shares what there is by
+// user.
+func exempt() *flowcontrolv1.FlowSchema {
+	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: flowSchema},
 		Spec: flowcontrolv1.FlowSchemaSpec{
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: flowcontrolv1.PriorityLevelConfigurationNameExempt},
-			MatchingPrecedence:         10, // before the defaults
+			MatchingPrecedence:         beforeDefaults,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{
 					{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: ManagerUser}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: managerGroup}},
 					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: AdminGroup}},
 				},
-				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-					Verbs: []string{flowcontrolv1.VerbAll}, APIGroups: []string{flowcontrolv1.APIGroupAll},
-					Resources: []string{flowcontrolv1.ResourceAll}, ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
-				}},
+				ResourceRules: everyResource(flowcontrolv1.VerbAll),
 				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{
 					Verbs: []string{flowcontrolv1.VerbAll}, NonResourceURLs: []string{flowcontrolv1.NonResourceAll},
 				}},
 			}},
 		},
 	}
-	schemas := client.FlowcontrolV1().FlowSchemas()
-	_, err = schemas.Create(ctx, schema, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return unlessThere("FlowSchema "+flowSchema, err)
+}
+
+// collectionsSchema is about everyone, by user.
+func collectionsSchema() *flowcontrolv1.FlowSchema {
+	return &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: collections},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: collections},
+			MatchingPrecedence:         beforeTenants,
+			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{
+					{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: user.AllAuthenticated}},
+				},
+				ResourceRules: everyResource("list", "deletecollection"),
+			}},
+		},
 	}
-	live, err := schemas.Get(ctx, flowSchema, metav1.GetOptions{})
-	if err != nil || equality.Semantic.DeepEqual(live.Spec, schema.Spec) {
+}
+
+func everyResource(verbs ...string) []flowcontrolv1.ResourcePolicyRule {
+	return []flowcontrolv1.ResourcePolicyRule{{
+		Verbs: verbs, APIGroups: []string{flowcontrolv1.APIGroupAll},
+		Resources: []string{flowcontrolv1.ResourceAll}, ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
+	}}
+}
+
+// collectionsLevel has a seat for each GiB of memory, 7 to 20: as many small lists, or about five large ones, run at the same time.
+func (f fairness) collectionsLevel() *flowcontrolv1.PriorityLevelConfiguration {
+	all := int64(inFlight(f.memory))
+	seats := min(max(f.memory>>30, 7), 20)
+	return &flowcontrolv1.PriorityLevelConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: collections},
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: new(int32(seats * sharesOfDefaults / (all - seats))),
+				BorrowingLimitPercent:    new(int32(0)),
+				LendablePercent:          new(int32(0)),
+				LimitResponse: flowcontrolv1.LimitResponse{
+					Type:    flowcontrolv1.LimitResponseTypeQueue,
+					Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 64, HandSize: handSize, QueueLengthLimit: 50},
+				},
+			},
+		},
+	}
+}
+
+func (f fairness) applySchema(ctx context.Context, want *flowcontrolv1.FlowSchema) error {
+	schemas := f.client.FlowcontrolV1().FlowSchemas()
+	_, err := schemas.Create(ctx, want, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return unlessThere("FlowSchema "+want.Name, err)
+	}
+	live, err := schemas.Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {
 		return err
 	}
-	live.Spec = schema.Spec // an earlier version wrote another one
+	live.Spec = want.Spec // an earlier version wrote another one
 	_, err = schemas.Update(ctx, live, metav1.UpdateOptions{})
 	return err
+}
+
+func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLevelConfiguration) error {
+	levels := f.client.FlowcontrolV1().PriorityLevelConfigurations()
+	_, err := levels.Create(ctx, want, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return unlessThere("PriorityLevelConfiguration "+want.Name, err)
+	}
+	live, err := levels.Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {
+		return err
+	}
+	live.Spec = want.Spec // the memory of the host is another, or an earlier version wrote it
+	_, err = levels.Update(ctx, live, metav1.UpdateOptions{})
+	return err
+}
+
+// What one tenant reads at the same time. An informer that is refused retries; a manager of another provider starts some twenty.
+const (
+	tenantLists   = 2
+	tenantWaiting = 64
+	tenantWatches = 300
+)
+
+// tenantLimits are the limits of each user, and of all ServiceAccounts of a namespace together, since an editor creates more.
+func tenantLimits() apiserver.TenantLimits {
+	return apiserver.TenantLimits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
+}
+
+// tenant returns whose share of the API server a user takes; empty: that of Slipway, an administrator, or a part of Kubernetes.
+func tenant(u user.Info) string {
+	for _, group := range u.GetGroups() {
+		switch group {
+		case user.SystemPrivilegedGroup, AdminGroup, managerGroup:
+			return ""
+		}
+	}
+	if u.GetName() == ManagerUser {
+		return ""
+	}
+	if namespace, _, err := serviceaccount.SplitUsername(u.GetName()); err == nil {
+		if namespace == metav1.NamespaceSystem {
+			return ""
+		}
+		return serviceaccount.MakeNamespaceGroupName(namespace)
+	}
+	if strings.HasPrefix(u.GetName(), "system:") && u.GetName() != user.Anonymous {
+		return ""
+	}
+	return u.GetName()
 }

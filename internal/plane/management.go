@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
@@ -21,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/etcd"
 	"github.com/slipwayhq/slipway/internal/plane/group"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/plane/scheduler"
 )
 
@@ -118,6 +120,7 @@ type management struct {
 	loops    *controllers.Manager
 	pods     *scheduler.Scheduler // nil: there are no nodes
 	keys     *atrest.Keeper       // nil: Secrets are plain text, and always were
+	memory   int64                // of the host or of the control group, in bytes
 }
 
 func newManagement(ctx context.Context, cfg ManagementConfig) (*management, error) {
@@ -135,7 +138,12 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	if err != nil {
 		return nil, err
 	}
-	m := &management{cfg: cfg, listener: l, pki: newManagementPKI(cfg, l.Addr().(*net.TCPAddr))}
+	half, err := managerproc.DefaultLimit()
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	m := &management{cfg: cfg, listener: l, pki: newManagementPKI(cfg, l.Addr().(*net.TCPAddr)), memory: 2 * half}
 	if err := m.pki.ensure(); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("prepare certificates: %w", err)
@@ -183,7 +191,10 @@ func (m *management) admit(g *group.Group, root *rest.Config) error {
 	if err := primeRoles(g.Context(), root); err != nil {
 		return err
 	}
-	if err := exempt(g.Context(), root); err != nil {
+	if err := share(g.Context(), root, m.memory); err != nil {
+		return err
+	}
+	if err := restrictNode(g.Context(), root, m.cfg.Nodes); err != nil {
 		return err
 	}
 	return components.BindAdmins(g.Context(), root, AdminGroup)
@@ -198,13 +209,15 @@ func (m *management) configure(endpoint string) (err error) {
 	if err != nil {
 		return err
 	}
-	flags, err := m.cfg.Nodes.server(append(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), security...), m.pki.folder)
+	admission, err := m.pki.writeAdmission()
 	if err != nil {
 		return err
 	}
-	if m.server, err = apiserver.New(flags, m.listener, nil); err != nil {
+	own := slices.Concat(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), inFlightFlags(m.memory), security, []string{admission})
+	if m.server, err = apiserver.New(m.cfg.Nodes.server(own, m.pki.folder), m.listener, tenantLimits().Tune()); err != nil {
 		return err
 	}
+	m.server.IdentifyToConversions(m.pki.folder.Cert(webhookClient), m.pki.folder.Key(webhookClient))
 	loops := m.cfg.Nodes.controllers(managementControllerFlags(m.pki.folder, m.pki.controllersKubeconfig()))
 	if m.loops, err = controllers.New(loops); err != nil {
 		return err

@@ -3,6 +3,7 @@ package plane
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
@@ -62,6 +63,29 @@ var managementControllers = [...]string{
 // lies in the range that RFC 5737 keeps for documentation.
 const managementServiceCIDR = "192.0.2.0/24"
 
+// countPeriod is how often the objects of each kind are counted. etcd counts in its index and reads no object for it.
+const countPeriod = 30 * time.Second
+
+// The most requests that run at the same time, of all users together, and the fewest that a management cluster can work with.
+const (
+	mostInFlight  = 600 // the default of kube-apiserver
+	leastInFlight = 64
+	// requestMemory is what a request may take: an object of 1.5 MB that is decoded, defaulted, compared, encoded and read back.
+	requestMemory = 32 << 20
+)
+
+// inFlight returns how many requests may run at the same time with this much memory in bytes.
+func inFlight(memory int64) int {
+	return int(min(max(memory/requestMemory, leastInFlight), mostInFlight))
+}
+
+// inFlightFlags divide them as kube-apiserver does by default. With priority and fairness only the sum counts.
+func inFlightFlags(memory int64) []string {
+	all := inFlight(memory)
+	mutating := all / 3
+	return []string{"--max-requests-inflight=" + strconv.Itoa(all-mutating), "--max-mutating-requests-inflight=" + strconv.Itoa(mutating)}
+}
+
 func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profiling bool) []string {
 	runtimeConfig := "api/all=false"
 	for _, g := range servedGroups {
@@ -69,7 +93,8 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 	}
 	return []string{
 		"--etcd-servers=" + etcdEndpoint,
-		"--etcd-count-metric-poll-period=0",
+		// Priority and fairness knows from these counts what a LIST costs; without them each costs as much as a GET.
+		"--etcd-count-metric-poll-period=" + countPeriod.String(),
 		"--etcd-db-metric-poll-interval=0",
 		"--tls-cert-file=" + folder.Cert("apiserver"),
 		"--tls-private-key-file=" + folder.Key("apiserver"),
@@ -86,7 +111,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false,DRAExtendedResource=false", // its kinds are not served
 		"--profiling=" + strconv.FormatBool(profiling),
-		"--watch-cache=false",
+		"--watch-cache=false", // but of Secrets and ConfigMaps (internal/plane/apiserver)
 		"--allow-privileged=true",
 	}
 }

@@ -62,6 +62,22 @@ func (m managementPKI) nodeCertificates(ca pki.Pair) error {
 
 func (m managementPKI) schedulerKubeconfig() string { return m.dir.Path("pki", "scheduler.kubeconfig") }
 
+// writeAdmission writes the configuration of admission plugins, and returns the flag that names the file: with which credentials webhooks
+// are called, and with nodes what Pods may do.
+func (m managementPKI) writeAdmission() (flag string, err error) {
+	var security hostedv1.Security
+	if m.nodes != nil {
+		security = podSecurity()
+	}
+	content, err := componentfile.ManagementAdmission(security, m.webhookKubeconfig())
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(m.folder.Path, "admission.json")
+	_, err = datadir.WriteFile(path, content, 0o600)
+	return "--admission-control-config-file=" + path, err
+}
+
 // podSecurity is what Pods may do where the labels of their namespace, which only administrators write, do not say more:
 // root in a node is root on the host.
 func podSecurity() hostedv1.Security {
@@ -70,19 +86,10 @@ func podSecurity() hostedv1.Security {
 }
 
 // serverFlags are those of kube-apiserver in a cluster with nodes, beside the ones that every management cluster has.
-func (n *Nodes) serverFlags(folder pki.Folder) ([]string, error) {
-	admission := filepath.Join(folder.Path, "admission.json")
-	content, err := componentfile.Admission(podSecurity())
-	if err != nil {
-		return nil, err
-	}
-	if _, err := datadir.WriteFile(admission, content, 0o600); err != nil {
-		return nil, err
-	}
+func (n *Nodes) serverFlags(folder pki.Folder) []string {
 	return []string{
 		"--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=NodeRestriction",
-		"--admission-control-config-file=" + admission,
+		"--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs",
 		"--enable-bootstrap-token-auth=true",
 		// Webhooks are reached at the addresses of their Pods: those of Services lead nowhere on the host.
 		"--enable-aggregator-routing=true",
@@ -90,26 +97,22 @@ func (n *Nodes) serverFlags(folder pki.Folder) ([]string, error) {
 		"--kubelet-client-key=" + folder.Key(kubeletClient),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--advertise-address=" + n.Endpoint.Addr().String(),
-	}, nil
+	}
 }
 
 // withoutNodes are the flags that leave out what only nodes and Pods need.
 var withoutNodes = [...]string{"runtime-config", "disable-admission-plugins"}
 
 // server changes the flags of an API server without nodes into those of one with nodes.
-func (n *Nodes) server(flags []string, folder pki.Folder) ([]string, error) {
+func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 	if n == nil {
-		return flags, nil
-	}
-	extra, err := n.serverFlags(folder)
-	if err != nil {
-		return nil, err
+		return flags
 	}
 	kept := slices.DeleteFunc(slices.Clone(flags), func(f string) bool {
 		name, _ := componentflag.Split(f)
 		return slices.Contains(withoutNodes[:], name)
 	})
-	return override(kept, extra), nil
+	return override(kept, n.serverFlags(folder))
 }
 
 // controllers changes the flags of a controller manager without nodes into those of one with nodes.

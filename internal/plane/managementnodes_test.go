@@ -3,13 +3,14 @@ package plane
 import (
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/slipwayhq/slipway/internal/componentflag"
+	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
@@ -21,16 +22,12 @@ func nodes() *Nodes {
 func TestFlagsWithNodes(t *testing.T) {
 	folder := pki.Folder{Path: t.TempDir()}
 	without := managementFlags(folder, "unix:///s", "/auth", false)
-	same, err := (*Nodes)(nil).server(without, folder)
-	if err != nil || !slices.Equal(same, without) {
-		t.Errorf("without nodes: %v, %v", same, err)
+	if same := (*Nodes)(nil).server(without, folder); !slices.Equal(same, without) {
+		t.Errorf("without nodes: %v", same)
 	}
-	with, err := nodes().server(without, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := nodes().server(without, folder)
 	for _, want := range []string{
-		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--enable-aggregator-routing=true",
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs", "--enable-aggregator-routing=true",
 		"--advertise-address=172.16.64.1", "--authentication-config=/auth", "--etcd-servers=unix:///s",
 	} {
 		if !slices.Contains(with, want) {
@@ -42,14 +39,37 @@ func TestFlagsWithNodes(t *testing.T) {
 			t.Errorf("%s stays", f)
 		}
 	}
-	admission, err := os.ReadFile(filepath.Join(folder.Path, "admission.json"))
-	if err != nil || !strings.Contains(string(admission), `"enforce":"baseline"`) || !strings.Contains(string(admission), "kube-system") {
-		t.Errorf("%s, %v", admission, err)
-	}
 	loops := nodes().controllers(managementControllerFlags(folder, "/kubeconfig"))
 	for _, want := range []string{"--cluster-cidr=172.16.65.0/24", "--node-cidr-mask-size=24", "--use-service-account-credentials=true"} {
 		if !slices.Contains(loops, want) {
 			t.Errorf("%s is missing: %v", want, loops)
+		}
+	}
+}
+
+// The API server shows its certificate to webhooks, and Pods are bounded where there are nodes.
+func TestAdmissionFile(t *testing.T) {
+	for name, n := range map[string]*Nodes{"with": nodes(), "without": nil} {
+		m := managementPKI{dir: datadir.Dir(t.TempDir()), nodes: n}
+		m.folder = pki.Folder{Path: m.dir.Path("pki")}
+		if err := os.Mkdir(m.folder.Path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		flag, err := m.writeAdmission()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, path := componentflag.Split(flag)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(content)
+		if got := strings.Contains(text, `"enforce":"baseline"`) && strings.Contains(text, "kube-system"); got != (n != nil) {
+			t.Errorf("%s nodes: %s", name, text)
+		}
+		if strings.Count(text, m.webhookKubeconfig()) != 2 {
+			t.Errorf("%s nodes, credentials for webhooks: %s", name, text)
 		}
 	}
 }

@@ -111,8 +111,8 @@ func TestFlagsSayWhatMatters(t *testing.T) {
 	want := map[string][]string{
 		"management server":       {"--authorization-mode=RBAC", "--etcd-servers=unix:///s", "--authentication-config=/auth", "--profiling=false"},
 		"management controllers":  {"--use-service-account-credentials=true"},
-		"workload server":         {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1"},
-		"workload server, strict": {"--kubelet-certificate-authority=/pki/ca.crt", "--authorization-mode=Node,RBAC", "--tls-min-version=VersionTLS13", "--enable-admission-plugins=NodeRestriction,EventRateLimit,DenyServiceExternalIPs"},
+		"workload server":         {"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth=true", "--enable-aggregator-routing=true", "--advertise-address=172.31.0.1", "--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs"},
+		"workload server, strict": {"--kubelet-certificate-authority=/pki/ca.crt", "--authorization-mode=Node,RBAC", "--tls-min-version=VersionTLS13", "--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs,EventRateLimit"},
 		"workload controllers":    {"--kube-api-qps=100", "--kube-api-burst=200", "--allocate-node-cidrs=true", "--cluster-cidr=172.31.128.0/17", "--node-cidr-mask-size=24"},
 		"workload scheduler":      {"--kubeconfig=/kubeconfig"},
 	}

@@ -35,8 +35,11 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 		files = append(files, "--kubelet-certificate-authority="+folder.Cert(workload.CA))
 	}
 	plugins := "NodeRestriction"
+	if !disablesPlugin(c.APIServer, denyExternalIPs) {
+		plugins += "," + denyExternalIPs
+	}
 	if c.Security.Hardening == hostedv1.HardeningRestricted {
-		plugins += ",EventRateLimit,DenyServiceExternalIPs"
+		plugins += ",EventRateLimit"
 		files = append(files, "--tls-min-version=VersionTLS13", "--service-account-extend-token-expiration=false")
 	}
 	return override(append([]string{
@@ -115,6 +118,18 @@ func override(own, extra []string) []string {
 		return given[name]
 	})
 	return append(out, extra...)
+}
+
+// denyExternalIPs is the admission plugin that refuses Services with external IPs: kube-proxy on every node takes the traffic to these
+// addresses, whatever they are, so that an editor of one namespace reads and answers what is sent to others.
+const denyExternalIPs = "DenyServiceExternalIPs"
+
+// disablesPlugin reports whether arguments disable an admission plugin. kube-apiserver refuses to start where it is enabled as well.
+func disablesPlugin(args []string, plugin string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, value := componentflag.Split(arg)
+		return name == "disable-admission-plugins" && slices.Contains(strings.Split(value, ","), plugin)
+	})
 }
 
 // nodeMasks chooses how the Pod ranges are divided among nodes.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	aggregator "k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -24,6 +25,8 @@ type Server struct {
 	options  *options.ServerRunOptions
 	listener net.Listener
 	tune     Tune
+	// clientCert and clientKey are files, for the webhooks of conversions.
+	clientCert, clientKey string
 }
 
 // Tune changes the completed configuration of the generic server before the
@@ -45,6 +48,12 @@ func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
 	o.SecureServing.Listener = listener
 	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = farewell
 	return &Server{options: o, listener: listener, tune: tune}, nil
+}
+
+// IdentifyToConversions makes the server show a client certificate to webhooks that convert objects and ask for one. kube-apiserver has
+// a file for that only for admission (--admission-control-config-file).
+func (s *Server) IdentifyToConversions(certFile, keyFile string) {
+	s.clientCert, s.clientKey = certFile, keyFile
 }
 
 // Gates makes the parsed feature gates and versions of every component of the
@@ -84,6 +93,10 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	if !s.options.Etcd.EnableWatchCache {
 		bookmark(config)
 	}
+	if s.clientCert != "" {
+		extra := &config.ApiExtensions.ExtraConfig
+		extra.AuthResolverWrapper = s.identified(extra.AuthResolverWrapper)
+	}
 	if s.tune != nil {
 		s.tune(config.KubeAPIs.ControlPlane.Generic)
 		s.tune(&config.ApiExtensions.GenericConfig.Config)
@@ -99,4 +112,23 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	}
 	chain.GenericAPIServer.ShutdownTimeout = farewell
 	return chain, nil
+}
+
+// identified adds the client certificate to how webhooks at a URL are called. Those behind a Service are others'.
+func (s *Server) identified(inner webhook.AuthenticationInfoResolverWrapper) webhook.AuthenticationInfoResolverWrapper {
+	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		resolver := inner(delegate)
+		return &webhook.AuthenticationInfoResolverDelegator{
+			ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
+				c, err := resolver.ClientConfigFor(hostPort)
+				if err != nil || c.BearerToken != "" { // the server itself
+					return c, err
+				}
+				c = rest.CopyConfig(c)
+				c.CertFile, c.KeyFile = s.clientCert, s.clientKey
+				return c, nil
+			},
+			ClientConfigForServiceFunc: resolver.ClientConfigForService,
+		}
+	}
 }

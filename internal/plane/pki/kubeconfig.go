@@ -32,3 +32,12 @@ func (a Access) render(user *clientcmdapi.AuthInfo) ([]byte, error) {
 	c.CurrentContext = a.Context
 	return clientcmd.Write(*c)
 }
+
+// WebhookClients is the file from which an API server takes the credentials for webhooks (--admission-control-config-file): it shows the
+// certificate to those at a URL, and none to those behind a Service, whose servers may refuse a certificate of an authority that they do not know.
+func WebhookClients(certFile, keyFile string) ([]byte, error) {
+	c := clientcmdapi.NewConfig()
+	c.AuthInfos["*"] = &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}
+	c.AuthInfos["*.svc:443"] = &clientcmdapi.AuthInfo{}
+	return clientcmd.Write(*c)
+}

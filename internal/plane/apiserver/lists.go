@@ -1,0 +1,157 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+	"k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing"
+	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
+)
+
+// TenantLimits bounds what one tenant has at the same time. Priority and fairness bounds all tenants together and shares fairly
+// between requests that wait, but nothing bounds how many seats one of them holds: a client that reads slowly holds a whole list
+// in the server's memory, and its seats, until the request times out.
+type TenantLimits struct {
+	// Of returns the tenant of a user; empty: the user is not limited.
+	Of func(user.Info) string
+	// Lists is how many requests that read whole collections run at the same time, and Waiting how many more may wait.
+	Lists, Waiting int
+	// Watches is how many watches are open at the same time: each holds events that its client has not read.
+	Watches int
+}
+
+// limitedFlow is the name of the FlowSchema and priority level that refused requests are counted under.
+const limitedFlow = "slipway-tenant-limit"
+
+// Tune returns the change of a server's configuration that enforces the limits.
+func (l TenantLimits) Tune() Tune {
+	var once sync.Once
+	var limited *tenantLimiter
+	return func(c *genericapiserver.Config) {
+		if c.FlowControl == nil {
+			return
+		}
+		// The three servers of a kube-apiserver share one implementation of priority and fairness.
+		once.Do(func() {
+			limited = &tenantLimiter{Interface: c.FlowControl, limits: l, lists: map[string]*listSlots{}, watches: map[string]int{}}
+		})
+		c.FlowControl = limited
+	}
+}
+
+// tenantLimiter is priority and fairness with limits for each tenant before it.
+type tenantLimiter struct {
+	flowcontrol.Interface
+	limits TenantLimits
+
+	mu      sync.Mutex
+	lists   map[string]*listSlots
+	watches map[string]int
+}
+
+// listSlots are the lists of one tenant.
+type listSlots struct {
+	running chan struct{} // has a value for each that runs
+	all     int           // that run or wait
+}
+
+// Handle implements flowcontrol.Interface. Where it does not call execute, the request is answered with 429 and a time to retry.
+func (t *tenantLimiter) Handle(
+	ctx context.Context, request flowcontrol.RequestDigest,
+	classified func(*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration, string),
+	estimate func() flowcontrolrequest.WorkEstimate, queued fairqueuing.QueueNoteFn, execute func(),
+) {
+	leave, admitted := t.enter(ctx, request)
+	if !admitted {
+		name := metav1.ObjectMeta{Name: limitedFlow}
+		classified(&flowcontrolv1.FlowSchema{ObjectMeta: name}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: name}, "")
+		return
+	}
+	defer leave()
+	t.Interface.Handle(ctx, request, classified, estimate, queued, execute)
+}
+
+// enter waits until the request is within the limits of its tenant, or ctx ends.
+func (t *tenantLimiter) enter(ctx context.Context, request flowcontrol.RequestDigest) (leave func(), admitted bool) {
+	tenant := t.limits.Of(request.User)
+	if tenant == "" {
+		return func() {}, true
+	}
+	switch request.RequestInfo.Verb {
+	case "list", "deletecollection":
+		return t.enterList(ctx, tenant)
+	case "watch":
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return func() {}, t.watches[tenant] < t.limits.Watches
+	}
+	return func() {}, true
+}
+
+func (t *tenantLimiter) enterList(ctx context.Context, tenant string) (leave func(), admitted bool) {
+	t.mu.Lock()
+	slots := t.lists[tenant]
+	if slots == nil {
+		slots = &listSlots{running: make(chan struct{}, t.limits.Lists)}
+		t.lists[tenant] = slots
+	}
+	if slots.all >= t.limits.Lists+t.limits.Waiting {
+		t.mu.Unlock()
+		return nil, false
+	}
+	slots.all++
+	t.mu.Unlock()
+	select {
+	case slots.running <- struct{}{}:
+		return func() {
+			<-slots.running
+			t.leaveList(tenant, slots)
+		}, true
+	case <-ctx.Done():
+		t.leaveList(tenant, slots)
+		return nil, false
+	}
+}
+
+func (t *tenantLimiter) leaveList(tenant string, slots *listSlots) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slots.all--; slots.all == 0 {
+		delete(t.lists, tenant)
+	}
+}
+
+// RegisterWatch implements flowcontrol.WatchTracker: it is called when a watch begins, and what it returns when the watch ends.
+func (t *tenantLimiter) RegisterWatch(r *http.Request) flowcontrol.ForgetWatchFunc {
+	forget := t.Interface.RegisterWatch(r)
+	who, _ := apirequest.UserFrom(r.Context())
+	if who == nil {
+		return forget
+	}
+	tenant := t.limits.Of(who)
+	if tenant == "" {
+		return forget
+	}
+	t.countWatch(tenant, 1)
+	return func() {
+		t.countWatch(tenant, -1)
+		if forget != nil {
+			forget()
+		}
+	}
+}
+
+func (t *tenantLimiter) countWatch(tenant string, change int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watches[tenant] += change; t.watches[tenant] <= 0 {
+		delete(t.watches, tenant)
+	}
+}
