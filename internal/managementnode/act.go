@@ -85,6 +85,7 @@ func (k *Keeper) join(ctx context.Context, m backend.Machine) error {
 	if err := k.writer.Create(ctx, secret); err != nil {
 		return err
 	}
+	k.token = secret
 	program, err := script(joinFacts{Endpoint: k.cfg.Place.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Place.PodCIDR, Machine: m, Offline: k.cfg.Place.Offline})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package managementnode
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,7 +20,18 @@ type Snapshot struct {
 	Bootstrap backend.Progress
 	// Node in the management cluster; nil: there is none.
 	Node *corev1.Node
+	// NotReady is how long the Node has been seen without being Ready, since this process began.
+	NotReady time.Duration
+	// Recreated is how often the container was deleted for that since the Node was last Ready.
+	Recreated int
 }
+
+// notReadyLimit is how long a Node that has joined may be without being Ready before its container is created again. It doubles each
+// time, because a host that is slow is not helped by another container.
+const (
+	notReadyLimit = 10 * time.Minute
+	mostDoublings = 4
+)
 
 // Action is one change.
 type Action interface{ String() string }
@@ -94,10 +106,12 @@ func decideJoin(s Snapshot) Plan {
 	switch {
 	case s.Node == nil: // it was deleted: the kubelet of a node that has joined does not register again until it is restarted
 		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " was deleted"}}}
-	case !isReady(s.Node):
-		return Plan{Wait: "waiting for Node " + Name + " to become Ready"}
+	case isReady(s.Node):
+		return Plan{Ready: true}
+	case s.NotReady >= notReadyLimit<<min(s.Recreated, mostDoublings):
+		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " does not become Ready"}}}
 	}
-	return Plan{Ready: true}
+	return Plan{Wait: "waiting for Node " + Name + " to become Ready"}
 }
 
 func isReady(n *corev1.Node) bool {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,14 @@ func TestDecide(t *testing.T) {
 			actions: []string{"delete the container: Node management-node was deleted"}},
 		"starting": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse)},
 			wait: "waiting for Node management-node to become Ready"},
+		"not Ready for long": {reason: "a kubelet that cannot reach the API server does not repair itself", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 10 * time.Minute},
+			actions: []string{"delete the container: Node management-node does not become Ready"}},
+		"not Ready for a while": {reason: "a busy host is slow", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionUnknown), NotReady: 9 * time.Minute},
+			wait: "waiting for Node management-node to become Ready"},
+		"not Ready again": {reason: "another container did not help: it gets twice the time", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 19 * time.Minute, Recreated: 1},
+			wait: "waiting for Node management-node to become Ready"},
+		"not Ready again, for long": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionFalse), NotReady: 20 * time.Minute, Recreated: 1},
+			actions: []string{"delete the container: Node management-node does not become Ready"}},
 		"no word yet": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: &corev1.Node{}},
 			wait: "waiting for Node management-node to become Ready"},
 		"ready": {reason: "", in: Snapshot{Machine: running, Version: "v1", Bootstrap: joined, Node: nodeThatIs(corev1.ConditionTrue)}, ready: true},
@@ -75,6 +84,33 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: ready %v, waits %q", test.reason, got.Ready, got.Wait)
 			}
 		})
+	}
+}
+
+// S4: time counts from when a Node that has joined is first seen not to be Ready, and not while there is none.
+func TestHealth(t *testing.T) {
+	begin := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	joined := Snapshot{Machine: backend.Machine{State: backend.Running}, Bootstrap: backend.Progress{Phase: backend.Succeeded}, Node: nodeThatIs(corev1.ConditionUnknown)}
+	ready, none := joined, joined
+	ready.Node, none.Node = nodeThatIs(corev1.ConditionTrue), nil
+	h := &health{}
+	for n, step := range []struct {
+		s         Snapshot
+		minute    int
+		notReady  int
+		recreated int
+		plan      Plan
+	}{
+		{s: joined, minute: 0}, {s: joined, minute: 9, notReady: 9}, {s: ready, minute: 9}, {s: joined, minute: 10},
+		{s: joined, minute: 20, notReady: 10, plan: Plan{Actions: []Action{DeleteMachine{"x"}}}},
+		{s: none, minute: 21, recreated: 1, plan: Plan{Actions: []Action{CreateMachine{}}}},
+		{s: joined, minute: 30, recreated: 1}, {s: joined, minute: 49, notReady: 19, recreated: 1}, {s: ready, minute: 50}, {s: joined, minute: 51},
+	} {
+		notReady, recreated := h.observe(step.s, begin.Add(time.Duration(step.minute)*time.Minute))
+		if notReady != time.Duration(step.notReady)*time.Minute || recreated != step.recreated {
+			t.Errorf("step %d: not Ready for %s, recreated %d times", n, notReady, recreated)
+		}
+		h.decided(step.plan)
 	}
 }
 

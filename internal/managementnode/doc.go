@@ -11,6 +11,7 @@
 //	not joined yet    create a bootstrap token, run kubeadm join
 //	join failed       delete the container, to begin again
 //	joined            nothing
+//	not Ready         after ten minutes, delete the container, to begin again
 //
 // Owns: the network and the container that the labels of object slipway-system/management-node stand for, Node
 // management-node, EndpointSlice default/kubernetes, and what package addons puts into the cluster.

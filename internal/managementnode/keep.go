@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
 // How often the node is looked at: while it is not ready, and after that, when only a person or a crash changes it.
@@ -51,6 +53,8 @@ type Keeper struct {
 	reader client.Client
 	writer *kube.Writer
 	served bool // what the cluster needs for nodes is there
+	health health
+	token  *corev1.Secret // of a join that has not ended; nil: there is none
 
 	once  sync.Once
 	ready chan struct{}
@@ -135,7 +139,9 @@ func (k *Keeper) step(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	s.NotReady, s.Recreated = k.health.observe(s, k.cfg.Now())
 	p := Decide(s)
+	k.health.decided(p)
 	var errs []error
 	for _, a := range p.Actions {
 		klog.FromContext(ctx).Info("node of the management cluster", "action", a.String())
@@ -144,5 +150,49 @@ func (k *Keeper) step(ctx context.Context) (Plan, error) {
 			break
 		}
 	}
+	if p.Ready {
+		errs = append(errs, k.endToken(ctx))
+	}
 	return p, errors.Join(errs...)
+}
+
+// endToken deletes the token of a join that has ended: whoever may read Secrets could join a node of theirs with it.
+func (k *Keeper) endToken(ctx context.Context) error {
+	if k.token == nil {
+		return nil
+	}
+	if err := k.writer.DeleteAnyway(ctx, k.token); err != nil {
+		return fmt.Errorf("delete the token that Node %s joined with: %w", Name, err)
+	}
+	k.token = nil
+	return nil
+}
+
+// health is for how long the Node that has joined has not been Ready. The times in its conditions are of no use: they go on while the
+// management cluster is stopped.
+type health struct {
+	since     time.Time // zero: it is Ready, or there is none yet
+	recreated int
+}
+
+func (h *health) observe(s Snapshot, now time.Time) (notReady time.Duration, recreated int) {
+	switch {
+	case s.Node != nil && isReady(s.Node):
+		*h = health{}
+	case s.Node == nil || s.Machine.State != backend.Running || s.Bootstrap.Phase != backend.Succeeded:
+		h.since = time.Time{}
+	case h.since.IsZero():
+		h.since = now
+	}
+	if h.since.IsZero() {
+		return 0, h.recreated
+	}
+	return now.Sub(h.since), h.recreated
+}
+
+// decided counts the containers that are deleted because their Node was not Ready.
+func (h *health) decided(p Plan) {
+	if p.fails() && !h.since.IsZero() {
+		h.since, h.recreated = time.Time{}, h.recreated+1
+	}
 }
