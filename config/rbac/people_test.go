@@ -310,13 +310,18 @@ func installed(t *testing.T, server *apiserver.Server) client.Client {
 
 func administrator(t *testing.T, server *apiserver.Server) client.Client {
 	t.Helper()
+	return clientOf(t, server.Config)
+}
+
+func clientOf(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

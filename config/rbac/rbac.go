@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,7 +133,11 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 		out = append(append(out, roles...), generated...)
 	}
 	bound, err := unstructuredOf(append([]runtime.Object{r.home()}, bindings...)...)
-	return append(out, bound...), err
+	if err != nil {
+		return nil, err
+	}
+	policies, err := r.identityPolicies()
+	return slices.Concat(out, bound, policies), err
 }
 
 // shared are the manifests that belong to no single provider.

@@ -1,0 +1,153 @@
+package rbac
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// identityPolicies returns the policies that bound what identities of the manager do with rights that RBAC gives for all objects of a kind.
+// RBAC cannot tell Secrets apart, and a Secret of type kubernetes.io/service-account-token that one creates is filled with the token of the
+// ServiceAccount that it names: create and get on Secrets are all rights of every controller.
+func (r Rights) identityPolicies() ([]*unstructured.Unstructured, error) {
+	policies := []*admissionregistrationv1.ValidatingAdmissionPolicy{r.secretsPolicy(), r.configMapsPolicy()}
+	if r.runsPlanes() {
+		policies = append(policies, r.planesPolicy())
+	}
+	var out []*unstructured.Unstructured
+	for _, p := range policies {
+		for _, o := range []runtime.Object{p, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   typeMeta(admissionregistrationv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicyBinding"),
+			ObjectMeta: metav1.ObjectMeta{Name: p.Name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: p.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		}} {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				return nil, fmt.Errorf("preparing policies: %w", err)
+			}
+			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+			unstructured.RemoveNestedField(content, "status")
+			out = append(out, &unstructured.Unstructured{Object: content})
+		}
+	}
+	return out, nil
+}
+
+// secretsPolicy lets the identities write Secrets of Cluster API with an owner of it, outside the namespaces of Kubernetes. In the
+// namespace of the manager, where the process writes the certificate of its webhooks, controllers with an identity of their own write none.
+func (r Rights) secretsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
+	types := []string{strconv.Quote(string(clusterv1.ClusterSecretType)), strconv.Quote(string(corev1.SecretTypeTLS))}
+	if !r.Separate { // what Pods of hosted control planes read, where they are Pods
+		types = append(types, strconv.Quote(string(corev1.SecretTypeOpaque)))
+	}
+	home := "request.namespace == " + strconv.Quote(r.namespace())
+	p := r.policy("secrets", rule("", "secrets", nil), admissionregistrationv1.Create, admissionregistrationv1.Update)
+	p.Spec.Validations = []admissionregistrationv1.Validation{
+		outsideKubernetes(), r.outsideHome(),
+		{
+			Expression: `request.operation != "CREATE" || object.type == ` + strconv.Quote(string(clusterv1.ClusterSecretType)) +
+				` || ` + home + ` && object.type in [` + strings.Join(types, ", ") + `]`,
+			Reason:            new(metav1.StatusReasonForbidden),
+			MessageExpression: `"controllers of Slipway create no Secrets of type " + object.type`,
+		},
+		{
+			Expression: `request.operation != "UPDATE" || !(oldObject.type in [` + strconv.Quote(string(corev1.SecretTypeServiceAccountToken)) + `, ` +
+				strconv.Quote(string(corev1.SecretTypeBootstrapToken)) + `])`,
+			Reason:            new(metav1.StatusReasonForbidden),
+			MessageExpression: `"controllers of Slipway change no Secrets of type " + oldObject.type`,
+		},
+		{
+			Expression: `request.operation != "CREATE" || ` + home + ` || has(object.metadata.ownerReferences) && ` +
+				`object.metadata.ownerReferences.exists(o, o.apiVersion.matches("^([a-z]+[.])*(cluster[.]x-k8s[.]io|slipway[.]dev)/"))`,
+			Reason:  new(metav1.StatusReasonForbidden),
+			Message: "controllers of Slipway create only Secrets that an object of Cluster API owns",
+		},
+	}
+	return p
+}
+
+// configMapsPolicy lets the identities create and delete the locks of control planes that are initialized, and nothing else.
+func (r Rights) configMapsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
+	p := r.policy("configmaps", rule("", "configmaps", nil), admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	p.Spec.Validations = []admissionregistrationv1.Validation{
+		outsideKubernetes(), r.outsideHome(),
+		{
+			Expression: `request.operation == "UPDATE" || request.name.endsWith("-lock")`, Reason: new(metav1.StatusReasonForbidden),
+			Message: "controllers of Slipway create and delete no ConfigMaps but CLUSTER-lock",
+		},
+	}
+	return p
+}
+
+// planesPolicy keeps tokens of ServiceAccounts, and Secrets of others, out of the Pods of hosted control planes, which the provider runs in
+// the namespace of the managers.
+func (r Rights) planesPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
+	p := r.policy("control-planes", rule("apps", "statefulsets", nil), admissionregistrationv1.Create, admissionregistrationv1.Update)
+	const pod = "object.spec.template.spec"
+	p.Spec.Validations = []admissionregistrationv1.Validation{
+		{
+			Expression: `has(` + pod + `.automountServiceAccountToken) && !` + pod + `.automountServiceAccountToken && ` +
+				`(!has(` + pod + `.serviceAccountName) || ` + pod + `.serviceAccountName in ["", "default"])`,
+			Reason: new(metav1.StatusReasonForbidden), Message: "Pods of hosted control planes have no ServiceAccount",
+		},
+		{
+			Expression: `!has(` + pod + `.volumes) || ` + pod + `.volumes.all(v, !has(v.projected) && ` +
+				`(!has(v.secret) || has(v.secret.secretName) && v.secret.secretName == object.metadata.name))`,
+			Reason: new(metav1.StatusReasonForbidden), Message: "Pods of hosted control planes read the Secret of their own name alone",
+		},
+	}
+	return p
+}
+
+// policy is about requests of the identities of these rights.
+func (r Rights) policy(
+	about string, of rbacv1.PolicyRule, operations ...admissionregistrationv1.OperationType,
+) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	name := "slipway-identities-" + about
+	user := `request.userInfo.username == "` + User + `" || request.userInfo.username.startsWith("` + User + `:") || ` +
+		`request.userInfo.username.startsWith("system:serviceaccount:` + r.namespace() + `:slipway-")`
+	if r.Pods != "" { // each provider's components come and go with a policy of their own
+		name = r.ServiceAccount() + "-" + about
+		user = `request.userInfo.username == "system:serviceaccount:` + r.namespace() + `:` + r.ServiceAccount() + `"`
+	}
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta:   typeMeta(admissionregistrationv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicy"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionregistrationv1.Fail),
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				MatchPolicy: new(admissionregistrationv1.Equivalent),
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: operations,
+					Rule:       admissionregistrationv1.Rule{APIGroups: of.APIGroups, APIVersions: []string{"v1"}, Resources: of.Resources},
+				}}},
+			},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "an-identity-of-slipway", Expression: user}},
+		},
+	}
+}
+
+func outsideKubernetes() admissionregistrationv1.Validation {
+	return admissionregistrationv1.Validation{
+		Expression: `!request.namespace.startsWith("kube-")`, Reason: new(metav1.StatusReasonForbidden),
+		MessageExpression: `"controllers of Slipway write nothing in namespace " + request.namespace`,
+	}
+}
+
+// outsideHome is about identities of single providers: the process, or a ServiceAccount that is both, writes there.
+func (r Rights) outsideHome() admissionregistrationv1.Validation {
+	return admissionregistrationv1.Validation{
+		Expression: `request.namespace != ` + strconv.Quote(r.namespace()) + ` || !request.userInfo.username.startsWith("` + User + `:")`,
+		Reason:     new(metav1.StatusReasonForbidden), Message: "controllers of a provider write nothing in namespace " + r.namespace(),
+	}
+}
