@@ -137,6 +137,8 @@ type Webhook struct {
 	// CertDir, where set, holds tls.crt and tls.key made by someone else; by default the manager makes and
 	// rotates its own certificate.
 	CertDir, CertName, KeyName string
+	// Caller, where set, is the common name of the API server's client certificate, of Endpoints.ClientCA: nobody else is served.
+	Caller string
 }
 
 // Host is what the Local provider and the hosted control planes need of the machine they run on.

@@ -2,10 +2,10 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,7 +95,10 @@ func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.S
 		CertDir: cfg.Webhook.CertDir, CertName: cfg.Webhook.CertName, KeyName: cfg.Webhook.KeyName,
 	}
 	if certificates != nil {
-		options.TLSOpts = append(append([]func(*tls.Config){}, cfg.Endpoints.TLS...), certificates.Serve)
+		options.TLSOpts = append(slices.Clone(options.TLSOpts), certificates.Serve)
+	}
+	if cfg.Webhook.Caller != "" {
+		options.TLSOpts = append(slices.Clone(options.TLSOpts), webhook.VerifyCallers(cfg.Endpoints.ClientCA))
 	}
 	return ctrlwebhook.NewServer(options)
 }
@@ -106,7 +109,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 	}
 	err := webhook.Register(mgr.GetWebhookServer(), webhook.Options{
 		Gates: admissionGates(cfg.Gates), Policy: cfg.Policy, KubernetesVersions: cfg.releases().Versions, VersionOf: webhook.CRDVersions(mgr.GetCache()), Sets: cfg.Policy.Sets(),
-		Live: mgr.GetAPIReader(),
+		Live: mgr.GetAPIReader(), Caller: cfg.Webhook.Caller,
 	})
 	if err != nil || certificates == nil {
 		return err

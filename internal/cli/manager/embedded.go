@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -104,7 +105,7 @@ func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) 
 		// The authority of the server's certificate issues those of its clients, too.
 		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData, Verbosity: level},
 		Extensions: shown,
-		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks},
+		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks, Caller: plane.WebhookUser},
 		Host:       manager.Host{DataDir: string(i.Dir), Instance: i.Instance, Executable: i.Executable},
 	}, nil
 }

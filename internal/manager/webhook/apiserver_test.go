@@ -3,9 +3,13 @@ package webhook_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -24,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 	"github.com/slipwayhq/slipway/internal/conversion"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
@@ -70,6 +76,7 @@ func TestAPIServer(t *testing.T) {
 	w := newWorld(t, admission.Gates{})
 	for name, test := range map[string]func(*testing.T, *world){
 		"admission":      testAdmission,
+		"callers":        testCallers,
 		"calls":          testCalls,
 		"bad input":      testBadInput,
 		"control planes": testControlPlaneMistakes,
@@ -133,10 +140,14 @@ func newClient(t *testing.T, server *apiserver.Server) client.Client {
 // serve runs the webhooks until the test ends.
 func serve(t *testing.T, w *world, port int, gates admission.Gates) {
 	t.Helper()
+	authority, err := os.ReadFile(filepath.Join(w.server.Dir, "pki", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){w.certificates.Serve},
+		Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){w.certificates.Serve, webhook.VerifyCallers(authority)},
 	})
-	opts := webhook.Options{Gates: gates, Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client), Live: w.client}
+	opts := webhook.Options{Gates: gates, Policy: policy.Default(), VersionOf: webhook.CRDVersions(w.client), Live: w.client, Caller: plane.WebhookUser}
 	if err := webhook.Register(counting{server, w.calls}, opts); err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +161,40 @@ func serve(t *testing.T, w *world, port int, gates admission.Gates) {
 		}
 	})
 	started := server.StartedChecker()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return started(nil) == nil, nil })
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// S5: a user of the host without credentials, and an administrator with a certificate of the same authority, get nothing from any path.
+func testCallers(t *testing.T, w *world) {
+	admin, err := rest.TLSConfigFor(w.server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, certificate := range map[string]func(*tls.CertificateRequestInfo) (*tls.Certificate, error){"nobody": nil, "the administrator": admin.GetClientCertificate} {
+		config := &tls.Config{RootCAs: x509.NewCertPool(), GetClientCertificate: certificate}
+		if certificate != nil {
+			config.Certificates = admin.Certificates
+		}
+		config.RootCAs.AppendCertsFromPEM(w.certificates.CA())
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+		for _, path := range []string{"/mutate", "/validate", "/convert"} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.address.URL+path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := c.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s from %s: %s", path, who, response.Status)
+			}
+		}
 	}
 }
 

@@ -8,7 +8,8 @@
 // ClusterClasses, and for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
 // A change in an older version is always one: the annotation of its conversion is judged by the schema that the API server does not
 // apply to it (restored.go).
-// What the rules of managed topologies need of other objects is read past the cache (facts.go).
+// What the rules of managed topologies need of other objects is read past the cache (facts.go). Requests are bounded, and the API server
+// of slipway up is the only client there (limits.go).
 //
 // Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting-PROVIDER and
 // slipway-validation-PROVIDER of the providers that run; spec.conversion of their CRDs.

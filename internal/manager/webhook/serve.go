@@ -44,6 +44,10 @@ type Options struct {
 
 	// Live reads the management cluster past the cache, for the rules of managed topologies. Not used where their gate is off.
 	Live client.Reader
+
+	// Caller is the common name in the client certificate of the API server. Others are refused: answers of the webhooks are about all
+	// namespaces. Empty: everyone is served, where the API server has no certificate for its webhooks.
+	Caller string
 }
 
 func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() }
@@ -56,19 +60,20 @@ func Register(server Server, opts Options) error {
 	}
 	r := newReviewer(opts)
 	r.restored = &restoration{converter: converter}
+	gate := newGate(opts.Caller)
 	for path, handle := range map[string]ctrladmission.HandlerFunc{mutatePath: r.mutate, validatePath: r.validate} {
 		handler, err := ctrladmission.StandaloneWebhook(&ctrladmission.Webhook{Handler: handle},
 			ctrladmission.StandaloneOptions{MetricsPath: path})
 		if err != nil {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
-		server.Register(path, handler)
+		server.Register(path, gate.before(handler, mostAdmission))
 	}
 	registry, err := registryOf(converter, providerset.CRDs(opts.sets()))
 	if err != nil {
 		return err
 	}
-	server.Register(convertPath, ctrlconversion.NewWebhookHandler(converter.Scheme(), registry))
+	server.Register(convertPath, gate.before(ctrlconversion.NewWebhookHandler(converter.Scheme(), registry), mostConversion))
 	return nil
 }
 
