@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"runtime/debug"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -14,6 +15,7 @@ import (
 func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
 	server := simulated.New(ctx, simulated.Config{
 		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"), Objects: int(cfg.Policy.Maxima.SimulatedObjects),
+		Memory: debug.SetMemoryLimit(-1), // GOMEMLIMIT, which slipway up sets, or none
 	})
 	return server, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -65,7 +65,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, err
 	}
 	watching := s.life.Changed(name)
-	keys, err := s.store.Keyspace(name, watching)
+	keys, err := s.store.Keyspace(name, spec.Cluster.Namespace, watching)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,8 @@ type Config struct {
 	Now func() time.Time
 	// Objects is how many one cluster may have. 0: no limit.
 	Objects int
+	// Memory of this process in bytes, which what all clusters have is a part of. 0: no limit.
+	Memory int64
 	// Log receives what goes wrong behind the scenes.
 	Log logr.Logger
 }
@@ -83,8 +85,13 @@ func New(ctx context.Context, cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	var limits store.Limits
+	if cfg.Memory > 0 {
+		limits = store.Within(cfg.Memory)
+	}
+	limits.Objects = cfg.Objects
 	s := &Server{
-		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now, store.Limits{Objects: cfg.Objects}), ended: make(chan struct{}),
+		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now, limits), ended: make(chan struct{}),
 		clusters: map[string]*cluster{}, byCluster: map[types.NamespacedName]*cluster{},
 		reserved: map[string]net.Listener{}, told: map[int]func(string){},
 	}

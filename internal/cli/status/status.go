@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/plane/etcd"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
@@ -39,7 +40,19 @@ type Status struct {
 	Simulated *int `json:"simulatedClusters,omitempty"`
 	// Encryption is how Secrets of the management cluster are stored.
 	Encryption Encryption `json:"encryption"`
+	// Database is that of the management cluster; nil: there is none.
+	Database *Database `json:"database,omitempty"`
 }
+
+// Database is how full the database of the management cluster is.
+type Database struct {
+	Bytes int64 `json:"bytes"`
+	// Limit is the size from which on nothing can be written.
+	Limit int64 `json:"limitBytes"`
+}
+
+// nearlyFull is the percentage of the limit from which on the status warns.
+const nearlyFull = 75
 
 // Killed is a process of the management cluster that ended without being stopped.
 type Killed struct {
@@ -175,6 +188,9 @@ func Collect(dir datadir.Dir) (Status, error) {
 		return s, err
 	}
 	s.Encryption = Encryption{Key: keys.Key, OlderKeys: keys.Others}
+	if info, err := os.Stat(etcd.DatabaseFile(dir.Etcd())); err == nil {
+		s.Database = &Database{Bytes: info.Size(), Limit: etcd.DefaultQuotaBytes}
+	}
 	s.Planes, err = process.Inspect(dir.Planes())
 	return s, err
 }
@@ -229,6 +245,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Last process", fmt.Sprintf("%d, begun %s, was killed, or its machine went down; the next start continues with its data", k.PID, k.Since.Local().Format(time.DateTime)))
 		row("  Log", orDash(k.Log))
 	}
+	s.Database.rows(row)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -245,6 +262,16 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		_, _ = fmt.Fprintf(w, "\nSimulated clusters, which need no process: %d; \"slipway get clusters -A\" lists them.\n", *s.Simulated)
 	}
 	return nil
+}
+
+// rows warns of a database that is nearly full.
+func (d *Database) rows(row func(key string, value any)) {
+	if d == nil || d.Bytes*100 < d.Limit*nearlyFull {
+		return
+	}
+	row("Database", fmt.Sprintf("nearly full: %s of %s. With more, nothing can be written. Delete objects that are not needed, wait for ten minutes, "+
+		"then run \"slipway down\" and \"slipway up\" to get the space back", mebibytes(d.Bytes), mebibytes(d.Limit)))
+	row("", "\"slipway kubectl get --raw /metrics | grep apiserver_resource_objects\" counts the objects of each kind; a ResourceQuota for each namespace limits them")
 }
 
 func (e Encryption) text() string {

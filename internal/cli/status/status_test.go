@@ -221,3 +221,27 @@ func TestStoppedManager(t *testing.T) {
 		t.Errorf("with etcd:\n%s", text)
 	}
 }
+
+// S10: a database that fills up is told of before nothing can be written.
+func TestDatabaseNearlyFull(t *testing.T) {
+	h := used(t)
+	path := filepath.Join(h.Dir.Etcd(), "member", "snap", "db")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for size, warns := range map[int64]bool{1 << 30: false, 1700 << 20: true} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, size); err != nil { // without its blocks
+			t.Fatal(err)
+		}
+		if out := run(t, h.Dir); strings.Contains(out, "nearly full: 1700 MiB of 2048 MiB") != warns {
+			t.Errorf("%d MiB: %s", size>>20, out)
+		}
+		s, err := status.Collect(h.Dir)
+		if err != nil || s.Database == nil || s.Database.Bytes != size {
+			t.Errorf("%d MiB: %+v, %v", size>>20, s.Database, err)
+		}
+	}
+}

@@ -3,8 +3,6 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"flag"
 	"fmt"
 	"io"
@@ -13,13 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"golang.org/x/sys/unix"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
 // Config describes the member.
@@ -27,7 +24,7 @@ type Config struct {
 	Dir string // data folder; created with mode 0700
 	// Place is the path by which other programs know Dir. Default Dir.
 	Place string
-	// QuotaBytes limits the database. Default 2 GiB (etcd's own).
+	// QuotaBytes limits the database. Default: [DefaultQuotaBytes].
 	QuotaBytes int64
 	// Progress is how often a watch that has nothing to tell says how far it has come, which is what makes bookmarks. Default: a
 	// minute, a fifth of what kube-apiserver lets etcd remember.
@@ -43,30 +40,25 @@ type Server struct {
 	end      context.CancelFunc
 }
 
-// maxSocketPath is what the kernel accepts for a unix socket, less the
-// terminating zero.
-const maxSocketPath = 107
+// DefaultQuotaBytes is how large the database may be where nothing else is set.
+const DefaultQuotaBytes = 2 << 30
+
+// defragmentFrom is how many MB of a database have to be free for a start to return them to the file system. etcd counts free pages
+// as used, so that deleting objects alone does not make space.
+const defragmentFrom = 64
 
 // slowRequest is how long a request takes that is worth a line in the log.
 const slowRequest = time.Second
 
 const memberName = "slipway"
 
-// clientSocket is the name of the socket for clients.
-const clientSocket = "client.sock"
-
 // Start starts the member and returns when it serves, or when ctx ends.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data folder: %w", err)
 	}
-	sockets, inside, err := socketFolder(cmp.Or(cfg.Place, cfg.Dir))
+	sockets, err := cfg.sockets()
 	if err != nil {
-		return nil, err
-	}
-	if inside {
-		sockets = cfg.Dir
-	} else if err := createPrivate(sockets); err != nil {
 		return nil, err
 	}
 	client, http := socketURL(sockets, clientSocket), socketURL(sockets, "http.sock")
@@ -83,7 +75,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-		return &Server{etcd: e, endpoint: client.String(), end: end}, nil
+		if err = rearm(ctx, e); err == nil {
+			return &Server{etcd: e, endpoint: client.String(), end: end}, nil
+		}
 	case err = <-e.Err():
 		err = fmt.Errorf("start etcd in %s: %w", cfg.Dir, err)
 	case <-ctx.Done():
@@ -93,6 +87,30 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	e.Close()
 	return nil, err
 }
+
+// rearm ends the alarm of a database that was full where there is space again: etcd writes nothing while the alarm is on, and only ends it
+// when somebody asks. The start has returned to the file system what was deleted.
+func rearm(ctx context.Context, e *embed.Etcd) error {
+	quota := cmp.Or(e.Server.Cfg.QuotaBackendBytes, DefaultQuotaBytes)
+	if quota < 0 || e.Server.Backend().Size() > quota/10*9 {
+		return nil
+	}
+	for _, alarm := range e.Server.Alarms() {
+		if alarm.Alarm != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+		_, err := e.Server.Alarm(ctx, &etcdserverpb.AlarmRequest{
+			Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: alarm.MemberID, Alarm: alarm.Alarm,
+		})
+		if err != nil {
+			return fmt.Errorf("end the alarm NOSPACE of etcd: %w", err)
+		}
+	}
+	return nil
+}
+
+// DatabaseFile is the file of the database of the member with its data in this folder: etcd compares its size with the limit.
+func DatabaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
 // Endpoint is what a client, kube-apiserver for one, connects to.
 func (s *Server) Endpoint() string { return s.endpoint }
@@ -115,6 +133,7 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.WatchProgressNotifyInterval = cmp.Or(cfg.Progress, time.Minute)
 	// kube-apiserver compacts; a small member wants few entries kept in memory.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
+	c.BootstrapDefragThresholdMegabytes = defragmentFrom
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	c.AddFlags(flags)
@@ -146,67 +165,6 @@ func logger() *zap.Logger {
 		return zap.NewNop()
 	}
 	return l.Named("etcd")
-}
-
-func socketURL(folder, name string) url.URL {
-	return url.URL{Scheme: "unix", Path: filepath.Join(folder, name)}
-}
-
-// socketFolder is the data folder, or, where that path is too long for a
-// socket, a private folder in the system's place for temporary files.
-func socketFolder(dir string) (folder string, inside bool, err error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", false, err
-	}
-	if SocketInside(abs) {
-		return abs, true, nil
-	}
-	sum := sha256.Sum256([]byte(abs))
-	return filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8])), false, nil
-}
-
-// SocketInside reports whether a member with its data in this folder listens for clients in it, so that its socket goes where the
-// folder goes.
-func SocketInside(dir string) bool { return len(filepath.Join(dir, clientSocket)) <= maxSocketPath }
-
-// createPrivate creates a folder, and refuses one that another client prepared.
-func createPrivate(folder string) error {
-	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(folder, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o777 != 0o700 || int(st.Uid) != os.Geteuid() {
-		return fault.New(fault.Invalid, "SocketFolderNotPrivate",
-			"folder %s must be a directory of this user with mode 0700; remove it, or choose a shorter --data-dir", folder)
-	}
-	return nil
-}
-
-// ClearSockets removes the folder of sockets that an earlier process left, in the system's place for temporary files, which ran as this user or as that
-// of another control plane: a member that runs as the user makes its own.
-func ClearSockets(dir string, user int) error {
-	folder, inside, err := socketFolder(dir)
-	if err != nil || inside {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(folder, &st); err != nil {
-		return nil // there is none
-	}
-	if owner := int(st.Uid); owner == user || owner != os.Geteuid() && !ownuser.IsOwn(owner) {
-		return nil
-	}
-	return os.RemoveAll(folder)
-}
-
-// ClientSocket is where the member with its data in this folder listens for clients. Who connects checks which user does.
-func ClientSocket(dir string) (string, error) {
-	folder, _, err := socketFolder(dir)
-	return filepath.Join(folder, clientSocket), err
 }
 
 // Identity is what a member is called: a data folder made of a snapshot has to be that of the same one.

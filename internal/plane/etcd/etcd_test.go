@@ -2,12 +2,14 @@ package etcd
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -30,6 +32,47 @@ func connect(t *testing.T, s *Server) *clientv3.Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// S10: a database that was full is written again after objects were deleted and the management cluster was started again.
+func TestDatabaseThatWasFull(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	cfg := Config{Dir: dir, QuotaBytes: 160 << 20}
+	s, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, s)
+	value := strings.Repeat("x", 1<<20)
+	for n := 0; ; n++ {
+		if _, err := c.Put(t.Context(), fmt.Sprint("k", n), value); errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		} else if err != nil || n > 400 {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	if info, err := os.Stat(DatabaseFile(dir)); err != nil || info.Size() < cfg.QuotaBytes/10*8 {
+		t.Errorf("the file of a full database: %v, %v", info, err)
+	}
+	deleted, err := c.Delete(t.Context(), "k", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(t.Context(), "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("etcd writes again by itself: %v", err)
+	}
+	s.Close()
+	if s, err = Start(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if info, err := os.Stat(DatabaseFile(dir)); err != nil || info.Size() > 64<<20 {
+		t.Errorf("the space was not returned: %v, %v", info, err)
+	}
+	put(t, s, "k", "v")
 }
 
 func TestMemberKeepsItsData(t *testing.T) {
@@ -83,6 +126,48 @@ func TestSocketFolderIsPrivate(t *testing.T) {
 	}
 	if err := createPrivate(folder); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a folder that others can enter: %v", err)
+	}
+}
+
+// S10: another user of the host who creates the folder first keeps nothing from starting.
+func TestSocketFolderOfAnother(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "etcd")
+	squatted := usualSockets(dir)
+	if err := errors.Join(os.Mkdir(squatted, 0o700), os.Chmod(squatted, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second removes what the first left
+		s, err := Start(t.Context(), Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, "k", "v")
+		socket, err := ClientSocket(dir)
+		if err != nil || "unix://"+socket != s.Endpoint() || filepath.Dir(socket) == squatted {
+			t.Errorf("others find it at %s, %v; it is at %s", socket, err, s.Endpoint())
+		}
+		s.Close()
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), socketPrefix+"*")); err != nil || len(left) != 1 {
+		t.Errorf("folders that are left: %v, %v", left, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, socketRecord), []byte(socketPrefix+"../../etc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if socket, err := ClientSocket(dir); err != nil || filepath.Dir(socket) != squatted {
+		t.Errorf("a record that leads elsewhere: %s, %v", socket, err)
+	}
+	if err := os.RemoveAll(squatted); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !strings.HasPrefix(s.Endpoint(), "unix://"+squatted+"/") {
+		t.Errorf("the usual folder is free, and %s is used", s.Endpoint())
 	}
 }
 

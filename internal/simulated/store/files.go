@@ -68,15 +68,15 @@ func (s *Store) Exists(name string) bool {
 	return err == nil
 }
 
-// Keyspace returns the keyspace of a name, from its file or new. Changed is called after every change, by whoever
+// Keyspace returns the keyspace of a name, from its file or new, which counts for a namespace of the management cluster. Changed is called after every change, by whoever
 // makes it; it must not block.
-func (s *Store) Keyspace(name string, changed func(key string, deleted bool)) (*Keyspace, error) {
+func (s *Store) Keyspace(name, namespace string, changed func(key string, deleted bool)) (*Keyspace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.spaces[name]; k != nil {
 		return k, nil
 	}
-	k := newKeyspace(name, s.now, s.room)
+	k := newKeyspace(name, namespace, s.now, s.room)
 	if err := s.load(k); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -38,9 +39,10 @@ type Keyspace struct {
 	historySize    int
 	forgotten      forgotten
 	watches        map[*watch]struct{}
-	// size is that of all values, in bytes; room what all keyspaces share.
-	size int64
-	room *room
+	// size is that of all values, in bytes; shared that of all keyspaces of the namespace; room what all keyspaces share.
+	size   int64
+	shared *atomic.Int64
+	room   *room
 	// leased counts the keys that end by themselves.
 	leased  int
 	removed bool
@@ -52,9 +54,9 @@ type change struct {
 	at time.Time
 }
 
-func newKeyspace(name string, now func() time.Time, shared *room) *Keyspace {
+func newKeyspace(name, namespace string, now func() time.Time, all *room) *Keyspace {
 	return &Keyspace{
-		name: name, now: now, room: shared, rev: 1, compacted: 1, forgotten: forgotten{upTo: 1}, touched: func(string, bool) {},
+		name: name, now: now, room: all, shared: all.of(namespace), rev: 1, compacted: 1, forgotten: forgotten{upTo: 1}, touched: func(string, bool) {},
 		values: map[string]*mvccpb.KeyValue{}, watches: map[*watch]struct{}{},
 	}
 }

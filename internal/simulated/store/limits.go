@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -11,8 +12,9 @@ import (
 type Limits struct {
 	// Objects of one cluster. 0: no limit.
 	Objects int
-	// ClusterBytes and Bytes are the values of one cluster, and of all together. 0: no limit.
-	ClusterBytes, Bytes int64
+	// ClusterBytes, NamespaceBytes and Bytes are the values of one cluster, of all clusters of one namespace, and of all together.
+	// 0: the default.
+	ClusterBytes, NamespaceBytes, Bytes int64
 }
 
 // Values that hold where nothing else is said.
@@ -23,12 +25,22 @@ const (
 	maxValue = 1536 << 10
 )
 
+// partOfMemory is what part of the memory of the process values may take: an API server decodes them, and controllers cache them. What is
+// stored is read again after a crash, so that values that end the process would end it again.
+const partOfMemory = 4
+
+// Within returns limits that keep all values within a part of the memory of the process, in bytes.
+func Within(memory int64) Limits { return Limits{Bytes: min(defaultBytes, memory/partOfMemory)} }
+
 func (l Limits) withDefaults() Limits {
-	if l.ClusterBytes == 0 {
-		l.ClusterBytes = defaultClusterBytes
-	}
 	if l.Bytes == 0 {
 		l.Bytes = defaultBytes
+	}
+	if l.NamespaceBytes == 0 { // something is left for the others
+		l.NamespaceBytes = l.Bytes / 4 * 3
+	}
+	if l.ClusterBytes == 0 {
+		l.ClusterBytes = min(defaultClusterBytes, l.NamespaceBytes)
 	}
 	return l
 }
@@ -37,6 +49,22 @@ func (l Limits) withDefaults() Limits {
 type room struct {
 	limits Limits
 	used   atomic.Int64
+
+	mu         sync.Mutex
+	namespaces map[string]*atomic.Int64
+}
+
+// of returns what the keyspaces of a namespace use.
+func (r *room) of(namespace string) *atomic.Int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.namespaces == nil {
+		r.namespaces = map[string]*atomic.Int64{}
+	}
+	if r.namespaces[namespace] == nil {
+		r.namespaces[namespace] = &atomic.Int64{}
+	}
+	return r.namespaces[namespace]
 }
 
 // refusal returns why a value may not be put in the place of the previous one, as etcd would say it. What makes a value
@@ -51,7 +79,7 @@ func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 	case len(value) > maxValue:
 		return rpctypes.ErrRequestTooLarge
 	case previous == nil && l.Objects > 0 && len(k.values) >= l.Objects,
-		more > 0 && (k.size+more > l.ClusterBytes || k.room.used.Load()+more > l.Bytes):
+		more > 0 && (k.size+more > l.ClusterBytes || k.shared.Load()+more > l.NamespaceBytes || k.room.used.Load()+more > l.Bytes):
 		return rpctypes.ErrNoSpace
 	}
 	return nil
@@ -60,5 +88,6 @@ func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 // resized notes that values came or went. The lock is held, or the keyspace is not shared yet.
 func (k *Keyspace) resized(by int64) {
 	k.size += by
+	k.shared.Add(by)
 	k.room.used.Add(by)
 }

@@ -27,7 +27,7 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UT
 func open(t *testing.T, dir string, c *clock) (*Store, *Keyspace) {
 	t.Helper()
 	s := Open(dir, c.now, Limits{})
-	k, err := s.Keyspace("a", func(string, bool) {})
+	k, err := s.Keyspace("a", "ns", func(string, bool) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,9 +356,9 @@ func TestRunWritesBehind(t *testing.T) {
 
 // What users put into a cluster is bounded: its objects, the size of each, of all of them, and of all clusters.
 func TestLimits(t *testing.T) {
-	s := Open(t.TempDir(), newClock().now, Limits{Objects: 3, ClusterBytes: 100, Bytes: 150})
+	s := Open(t.TempDir(), newClock().now, Limits{Objects: 3, ClusterBytes: 100, NamespaceBytes: 150, Bytes: 150})
 	space := func(name string) *Keyspace {
-		k, err := s.Keyspace(name, func(string, bool) {})
+		k, err := s.Keyspace(name, "ns", func(string, bool) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,9 +394,44 @@ func TestLimits(t *testing.T) {
 	if used := s.room.used.Load(); used != 100 {
 		t.Errorf("%d bytes are counted, want those of the cluster that is left", used)
 	}
-	again := Open(s.dir, s.now, Limits{Bytes: 120})
-	if k, err := again.Keyspace("b", func(string, bool) {}); err != nil || !errors.Is(k.Put("/3", make([]byte, 30)), rpctypes.ErrNoSpace) {
+	again := Open(s.dir, s.now, Limits{NamespaceBytes: 120, Bytes: 120})
+	if k, err := again.Keyspace("b", "ns", func(string, bool) {}); err != nil || !errors.Is(k.Put("/3", make([]byte, 30)), rpctypes.ErrNoSpace) {
 		t.Errorf("what was stored before is not counted: %v", err)
+	}
+}
+
+// S10: one namespace leaves something to the others, and all together leave most of the memory of the process.
+func TestLimitsOfNamespaces(t *testing.T) {
+	if got := Within(512 << 20).withDefaults(); got.Bytes != 128<<20 || got.NamespaceBytes != 96<<20 || got.ClusterBytes != defaultClusterBytes {
+		t.Errorf("with 512 MiB: %+v", got)
+	}
+	if got := Within(1 << 40).withDefaults(); got.Bytes != defaultBytes {
+		t.Errorf("with 1 TiB: %+v", got)
+	}
+	s := Open(t.TempDir(), newClock().now, Limits{Bytes: 400})
+	put := func(name, namespace string, size int) error {
+		k, err := s.Keyspace(name, namespace, func(string, bool) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.Put("/x", make([]byte, size))
+	}
+	for name, size := range map[string]int{"a": 100, "b": 200} {
+		if err := put(name, "greedy", size); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := put("c", "greedy", 1); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("the namespace has three quarters of all: %v", err)
+	}
+	if err := put("d", "other", 100); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	if err := s.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("e", "greedy", 100); err != nil {
+		t.Errorf("a cluster that is removed counts: %v", err)
 	}
 }
 
