@@ -10,7 +10,6 @@ import (
 
 // The right to run something is that of one provider, in the namespace of its Pods, and of a release alone.
 func TestWhoRunsControlPlanes(t *testing.T) {
-	const home = "home"
 	for name, test := range map[string]struct {
 		rights rbac.Rights
 		want   int

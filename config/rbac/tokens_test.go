@@ -45,13 +45,17 @@ func identities(t *testing.T, c client.Client) []string {
 	apply(t, c, together)
 	for _, set := range providerset.All() {
 		apply(t, c, rbac.Rights{Sets: []providerset.Set{set}, Planes: true})
-		all = append(all, account(rbac.RoleOf(set.Name)))
+		apply(t, c, rbac.Rights{Sets: []providerset.Set{set}, Pods: home})
+		all = append(all, account(rbac.RoleOf(set.Name)), "system:serviceaccount:"+home+":"+rbac.RoleOf(set.Name))
 		if len(set.Controllers) > 0 {
 			all = append(all, rbac.Rights{Separate: true}.UserOf(set.Name))
 		}
 	}
 	return all
 }
+
+// home is where a release runs.
+const home = "home"
 
 func account(name string) string { return "system:serviceaccount:" + rbac.Namespace + ":" + name }
 
@@ -64,7 +68,7 @@ func apply(t *testing.T, c client.Client, rights rbac.Rights) {
 	for _, o := range objects {
 		switch o.GetKind() { // bindings of one set replace those of another: here all are in force
 		case "ClusterRoleBinding", "RoleBinding":
-			o.SetName(fmt.Sprintf("%s-%t-%d-%t", o.GetName(), rights.Separate, len(rights.Sets), rights.Planes))
+			o.SetName(fmt.Sprintf("%s-%t-%d-%t-%s", o.GetName(), rights.Separate, len(rights.Sets), rights.Planes, rights.Pods))
 		}
 		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership); err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
@@ -130,8 +134,9 @@ func as(t *testing.T, config *rest.Config, user string) client.Client {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	groups := []string{"system:authenticated"}
-	if strings.HasPrefix(user, "system:serviceaccount:") {
-		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+rbac.Namespace)
+	if name, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		namespace, _, _ := strings.Cut(name, ":")
+		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return clientOf(t, config)
@@ -195,7 +200,7 @@ func attempts(t *testing.T, existing *corev1.Secret) map[string]attempt {
 			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "victim-token"}}}}
 		})),
 	}
-	for _, namespace := range []string{"kube-system", "kube-public", "default", tenant, rbac.Namespace} {
+	for _, namespace := range []string{"kube-system", "kube-public", "default", tenant, rbac.Namespace, home} {
 		out["a token Secret in "+namespace] = creates(token(namespace))
 		out["a token Secret by an apply in "+namespace] = func(ctx context.Context, c client.Client) error {
 			body := `{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":{"name":"stolen","annotations":{"kubernetes.io/service-account.name":"victim"}}}`
@@ -258,7 +263,7 @@ func webhookOf(name string) *admissionregistrationv1.MutatingWebhookConfiguratio
 
 // What no identity may do at all, as a review says: requests alone do not show it, because the names are those of objects.
 func TestIdentitiesHaveNoRightsOverOthers(t *testing.T) {
-	for _, rights := range []rbac.Rights{{Separate: true}, {Planes: true}, {Pods: "home"}} {
+	for _, rights := range []rbac.Rights{{Separate: true}, {Planes: true}, {Pods: home}} {
 		objects, err := rbac.Objects(rights)
 		if err != nil {
 			t.Fatal(err)

@@ -90,6 +90,8 @@ func TestPrintRoles(t *testing.T) {
 		"ClusterRoleBinding slipway-infrastructure-local" + subjects,
 		"ClusterRoleBinding slipway-infrastructure-local-process" + subjects,
 		"RoleBinding slipway-infrastructure-local-process" + subjects,
+		"ValidatingAdmissionPolicy slipway-identities-secrets", "ValidatingAdmissionPolicyBinding slipway-identities-secrets",
+		"ValidatingAdmissionPolicy slipway-identities-configmaps", "ValidatingAdmissionPolicyBinding slipway-identities-configmaps",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -133,7 +133,6 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.WatchProgressNotifyInterval = cmp.Or(cfg.Progress, time.Minute)
 	// kube-apiserver compacts; a small member wants few entries kept in memory.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
-	c.BootstrapDefragThresholdMegabytes = defragmentFrom
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	c.AddFlags(flags)
@@ -142,6 +141,7 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	}
 	c.Name = memberName
 	c.Dir = cfg.Dir
+	c.BootstrapDefragThresholdMegabytes = defragmentFrom // etcd's flags set it to 0
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{nowhere}
 	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}

@@ -37,7 +37,7 @@ func connect(t *testing.T, s *Server) *clientv3.Client {
 // S10: a database that was full is written again after objects were deleted and the management cluster was started again.
 func TestDatabaseThatWasFull(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "e")
-	cfg := Config{Dir: dir, QuotaBytes: 160 << 20}
+	cfg := Config{Dir: dir, QuotaBytes: 100 << 20}
 	s, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
