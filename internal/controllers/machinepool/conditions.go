@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,10 +90,11 @@ func (j judged) machinesReady() condition.Verdict {
 	if !j.Nodes.Known {
 		return condition.Unknown(clusterv1.ReadyUnknownReason, j.Nodes.Problem)
 	}
+	problems := lines(append(j.listProblems(), nonEmpty(j.unreadyNodes())...))
 	if j.counts.ready < j.counts.replicas {
-		return condition.False(clusterv1.NotReadyReason, fmt.Sprintf("%d of %d Nodes are ready", j.counts.ready, j.counts.replicas))
+		return condition.False(clusterv1.NotReadyReason, cmp.Or(problems, fmt.Sprintf("%d of %d Nodes are ready", j.counts.ready, j.counts.replicas)))
 	}
-	return condition.True(clusterv1.ReadyReason)
+	return condition.TrueBecause(clusterv1.ReadyReason, problems)
 }
 
 func (j judged) machinesUpToDate() condition.Verdict {
@@ -117,8 +119,10 @@ func (j judged) nodesUpToDate() condition.Verdict {
 	if !j.Nodes.Known {
 		return condition.Unknown(clusterv1.UpToDateUnknownReason, j.Nodes.Problem)
 	}
-	if old := j.counts.replicas - j.counts.upToDate; old > 0 {
-		return condition.False(clusterv1.NotUpToDateReason, fmt.Sprintf("%d of %d Nodes do not run version %s", old, j.counts.replicas, j.Pool.Spec.Template.Spec.Version))
+	if j.counts.upToDate < j.counts.replicas {
+		problems := lines(append(j.listProblems(), nonEmpty(j.outdatedNodes())...))
+		return condition.False(clusterv1.NotUpToDateReason,
+			cmp.Or(problems, fmt.Sprintf("%d of %d Nodes are of version %s", j.counts.upToDate, j.counts.replicas, j.Pool.Spec.Template.Spec.Version)))
 	}
 	return condition.True(clusterv1.UpToDateReason)
 }

@@ -62,9 +62,11 @@ func decideReferences(s Snapshot, p *loop.Plan) {
 	s.bootstrap().Decide(p)
 	infra := s.infra()
 	infra.Decide(p)
-	if hasUsableInfra(s) && infra.IsDone() && s.Infra.Replicas.Or(0) > 0 && len(s.Infra.ProviderIDList.Or(nil)) == 0 {
-		p.WaitFor("WaitingForProviderIDs", "Waiting for %s to set %s: it reports %d replicas", infra, s.Infra.ProviderIDList.Path(), s.Infra.Replicas.Or(0)).
-			For(infra.Ref.Kind, infra.Ref.Name).ToChange(s.Infra.ProviderIDList.Path())
+	if text := s.repeatedIDs(); text != "" {
+		p.WaitFor("DuplicateProviderIDs", "%s", text).For(infra.Ref.Kind, infra.Ref.Name).ForPerson()
+	}
+	if text := s.incompleteList(); text != "" {
+		p.WaitFor("WaitingForProviderIDs", "%s", text).For(infra.Ref.Kind, infra.Ref.Name).ToChange(s.Infra.ProviderIDList.Path())
 	}
 }
 
@@ -87,7 +89,7 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 		return
 	}
 	if followsList(s) {
-		pool.Spec.ProviderIDList = s.Infra.ProviderIDList.Or(nil)
+		pool.Spec.ProviderIDList = s.instances().ids
 	}
 	if replicas, counted := s.Infra.Replicas.Get(); counted && scaledByOthers(s.Pool) && s.Policy.DeniedReplicas(replicas) == "" {
 		pool.Spec.Replicas = &replicas
@@ -123,6 +125,12 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 func decideNodes(s Snapshot, p *loop.Plan) {
 	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
+	}
+	if text := s.missingNodes(); text != "" {
+		p.WaitFor("WaitingForNodes", "%s", text).For(s.infra().Ref.Kind, s.infra().Ref.Name).ToChange("")
+	}
+	for _, text := range s.nodeRivals() {
+		p.WaitFor(ownership.ReasonNodesAmbiguous, "%s", text).For("MachinePool", s.Pool.Name).ForPerson()
 	}
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]

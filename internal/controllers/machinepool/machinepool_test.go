@@ -384,7 +384,7 @@ func TestConditions(t *testing.T) { // MP-12
 			n := s.Nodes.Items["x://0"]
 			n.Status.Conditions = nil
 			s.Nodes.Items["x://0"] = n
-		}), wants{"MachinesReady": "False NotReady: 1 of 2 Nodes are ready", "Available": "False NotAvailable: 1 available replicas, at least 2 required"}},
+		}), wants{"MachinesReady": "False NotReady: Node n0 is not ready", "Available": "False NotAvailable: 1 available replicas, at least 2 required"}},
 		"not connected": {"", settled(func(s *Snapshot) { s.Nodes = Nodes{Problem: "the workload cluster is not connected"} }), wants{
 			"MachinesReady": "Unknown ReadyUnknown: the workload cluster is not connected", "MachinesUpToDate": "Unknown UpToDateUnknown: the workload cluster is not connected"}},
 		"nodes of a vendor": {"MP-12: of the version, with a suffix", settled(func(s *Snapshot) {
@@ -417,7 +417,7 @@ func TestConditions(t *testing.T) { // MP-12
 			"InfrastructureReady":  "False NotReady: FooPool status.initialization.provisioned is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter",
 			"BootstrapConfigReady": "False NotReady: FooConfig status.initialization.dataSecretCreated is false; it lacks the label cluster.x-k8s.io/watch-filter=blue: set it if its provider runs with --watch-filter"}},
 		"old nodes": {"", settled(func(s *Snapshot) { s.Pool.Spec.Template.Spec.Version = "v1.37.0" }), wants{
-			"MachinesUpToDate": "False NotUpToDate: 2 of 2 Nodes do not run version v1.37.0"}},
+			"MachinesUpToDate": "False NotUpToDate: Nodes n0 (v1.36.0), n1 (v1.36.0) are not of version v1.37.0"}},
 		"machines": {"aggregated from Machines where there are some", settled(withMachines, func(s *Snapshot) {
 			s.Machines = []clusterv1.Machine{
 				machine("m0", "v1.36.0", is("Ready", "True"), is("Available", "True")),

@@ -15,20 +15,23 @@ import (
 
 // readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
-	s.Nodes.Items = map[string]corev1.Node{}
+	s.Nodes.Items, s.Nodes.Rivals = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		s.Nodes.Problem = "the control plane is not initialized yet"
 		return nil
 	}
 	key := client.ObjectKeyFromObject(s.Cluster)
 	err := c.watchNodes(ctx, key)
-	for _, id := range providerIDs(*s) {
+	for _, id := range s.instances().ids {
 		if err != nil {
 			break
 		}
 		var found []corev1.Node
 		if found, err = c.workloads.Nodes(ctx, key, id); err == nil && len(found) == 1 {
 			s.Nodes.Items[id] = found[0]
+		}
+		if len(found) > 1 {
+			s.Nodes.Rivals[id] = namesOf(found)
 		}
 	}
 	if err == nil {
@@ -40,6 +43,15 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	}
 	s.Nodes.Known = err == nil
 	return err
+}
+
+func namesOf(nodes []corev1.Node) []string {
+	names := make([]string, 0, len(nodes))
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // unreachableNodes is what is known of the Nodes of a workload cluster that did not answer.
@@ -56,7 +68,7 @@ func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 	if err != nil {
 		return nil, err
 	}
-	ids := providerIDs(s)
+	ids := s.instances().ids
 	var out []corev1.Node
 	for _, ref := range s.Pool.Status.NodeRefs {
 		node := corev1.Node{}

@@ -45,6 +45,8 @@ type Nodes struct {
 	Again time.Duration
 	// Items by provider ID.
 	Items map[string]corev1.Node
+	// Rivals are the names of the Nodes that have the same provider ID, by provider ID.
+	Rivals map[string][]string
 	// Retired are Nodes that the status refers to although their instance is not in the list any more.
 	Retired []corev1.Node
 }
@@ -103,14 +105,6 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	s.Machines = list.Items
 	sort.Slice(s.Machines, func(i, j int) bool { return s.Machines[i].Name < s.Machines[j].Name })
 	return nil
-}
-
-// providerIDs is what the infrastructure reports, or what was taken over from it where it is gone or not readable.
-func providerIDs(s Snapshot) []string {
-	if s.Infra.Presence() != contract.Found {
-		return s.Pool.Spec.ProviderIDList
-	}
-	return s.Infra.ProviderIDList.Current(s.Pool.Spec.ProviderIDList)
 }
 
 // memberLabels select the Machines and the infrastructure machines of the pool.

@@ -12,7 +12,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/link"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/version"
-	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 // counts are the replicas of a pool, by how far they are.
@@ -77,7 +76,7 @@ func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
 		return s.Pool.Status.NodeRefs
 	}
 	var refs []corev1.ObjectReference
-	for _, id := range providerIDs(s) {
+	for _, id := range s.instances().ids {
 		if node, ok := s.Nodes.Items[id]; ok {
 			refs = append(refs, refTo(node))
 		}
@@ -103,10 +102,7 @@ func refTo(node corev1.Node) corev1.ObjectReference {
 
 // count counts the Machines by their conditions, or the Nodes of a pool without Machines.
 func count(s Snapshot) counts {
-	n := counts{replicas: deref(s.Pool.Status.Replicas)}
-	if s.Infra.Presence() == contract.Found {
-		n.replicas = s.Infra.Replicas.Current(n.replicas)
-	}
+	n := counts{replicas: reportedReplicas(s, s.instances())}
 	if !hasMachines(s) {
 		return countNodes(s, n)
 	}
