@@ -48,7 +48,7 @@ func (a Mark) String() string {
 	case w.Health.Status == metav1.ConditionTrue:
 		return fmt.Sprintf("mark Machine %s healthy: no check fails", a.Machine)
 	}
-	return fmt.Sprintf("give up the conditions of Machine %s: others set them", a.Machine)
+	return fmt.Sprintf("give up conditions of Machine %s that are not this health check's, or not the case, any more", a.Machine)
 }
 
 func (a Request) String() string {
@@ -88,6 +88,9 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 	}
 	if err := c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions}); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if wants.Health.Reason == clusterv1.MachineHealthCheckNodeStartupTimeoutReason && (wants.Owner.Status != "" || wants.External.Status != "") {
+		c.setbacks.record(m, s.Now)
 	}
 	was := condition.Set(m.Status.Conditions).IsFalse(clusterv1.MachineHealthCheckSucceededCondition)
 	if c.events != nil && wants.Health.Status == metav1.ConditionFalse && !was {

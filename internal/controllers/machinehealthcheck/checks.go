@@ -94,7 +94,7 @@ func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) fi
 	checkMachine(s.Now, checks.UnhealthyMachineConditions, t.Machine, &f)
 	switch {
 	case t.Machine.Status.NodeRef.Name == "":
-		checkStartup(s, checks.NodeStartupTimeoutSeconds, t.Machine, &f)
+		checkStartup(s, checks.NodeStartupTimeoutSeconds, t, &f)
 	case !t.NodeAsked:
 	case t.Node == nil:
 		f.fail(clusterv1.MachineHealthCheckNodeDeletedReason, "Node %s has been deleted", t.Machine.Status.NodeRef.Name)
@@ -140,8 +140,9 @@ func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node
 	}
 }
 
-// checkStartup checks that the Node appears in time. Before the cluster's infrastructure is there nothing can start.
-func checkStartup(s Snapshot, timeoutSeconds *int32, m *clusterv1.Machine, f *finding) {
+// checkStartup checks that the Node appears in time. Before the cluster's infrastructure is there nothing can start. A Machine
+// whose own infrastructure is not ready gets twice the time of the one that it replaces for the same reason.
+func checkStartup(s Snapshot, timeoutSeconds *int32, t Target, f *finding) {
 	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
 	if timeoutSeconds != nil {
 		timeout = seconds(timeoutSeconds)
@@ -149,8 +150,16 @@ func checkStartup(s Snapshot, timeoutSeconds *int32, m *clusterv1.Machine, f *fi
 	if timeout == 0 || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) {
 		return
 	}
-	if f.until(s.Now, startupBase(s.Cluster, m).Add(timeout)) {
+	provisioned := isProvisioned(t.Machine)
+	if !provisioned {
+		timeout <<= t.Setbacks
+	}
+	switch {
+	case !f.until(s.Now, startupBase(s.Cluster, t.Machine).Add(timeout)):
+	case provisioned:
 		f.fail(clusterv1.MachineHealthCheckNodeStartupTimeoutReason, "no Node appeared within %s", timeout)
+	default:
+		f.fail(clusterv1.MachineHealthCheckNodeStartupTimeoutReason, "no Node appeared within %s: its infrastructure is not ready", timeout)
 	}
 }
 

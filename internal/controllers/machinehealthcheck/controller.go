@@ -43,6 +43,7 @@ type Controller struct {
 	writer    *kube.Writer
 	events    events.EventRecorder
 	now       func() time.Time
+	setbacks  setbacks
 }
 
 // ofCluster is the index of Machines and MachineHealthChecks by their Cluster.

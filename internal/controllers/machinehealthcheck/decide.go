@@ -144,6 +144,10 @@ func (a assessment) wants(t judged) desiredState {
 	switch {
 	case t.all.unhealthy():
 		w.conditions.Health = condition.False(t.all.reason, t.all.message())
+	case hasStarted(t):
+		w.conditions.Health = condition.Absent()
+		w.conditions.External = currentVerdict(t, clusterv1.MachineExternallyRemediatedCondition)
+		return w
 	case t.all.next > 0, t.Node == nil:
 		w.conditions.Owner = currentVerdict(t, clusterv1.MachineOwnerRemediatedCondition)
 		w.conditions.External = currentVerdict(t, clusterv1.MachineExternallyRemediatedCondition)
@@ -161,9 +165,25 @@ func (a assessment) wants(t judged) desiredState {
 		return w
 	}
 	if have := get(t, clusterv1.MachineOwnerRemediatedCondition); remediate && (have == nil || have.Status != metav1.ConditionFalse) {
-		w.conditions.Owner = condition.False(clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, "Waiting for remediation")
+		w.conditions.Owner = condition.False(clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, waitsFor(t))
 	}
 	return w
+}
+
+// waitsFor says who has to remediate the Machine.
+func waitsFor(t judged) string {
+	if t.Remediator == "" {
+		return "Waiting for remediation"
+	}
+	return fmt.Sprintf("Waiting for the provider of %s to replace the Machine", t.Remediator)
+}
+
+// hasStarted reports whether a Machine that was late is not late any more: its infrastructure became ready after all, and its
+// Node has the time to start from then on. It need not be replaced, unless that has begun.
+func hasStarted(t judged) bool {
+	have := get(t, clusterv1.MachineHealthCheckSucceededCondition)
+	return have != nil && have.Status == metav1.ConditionFalse && have.Reason == clusterv1.MachineHealthCheckNodeStartupTimeoutReason &&
+		isProvisioned(t.Machine) && t.NodeAsked && t.Machine.Status.NodeRef.Name == "" && t.all.next > 0
 }
 
 // externally says how external remediation of the Machine stands, and whether there should be a request.

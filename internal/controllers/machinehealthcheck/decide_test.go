@@ -123,8 +123,16 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 		"said":         {"and not again", snapshot(check(), marked(healthy("m"), good)), nil, nil, 0},
 		"unhealthy":    {"marked, and handed to its owner (HC-06)", snapshot(check(), sick("m")), []string{toOwner}, nil, 0},
 		"of a pool":    {"MP-16: handed to the infrastructure of its pool, by the same conditions", snapshot(check(), sick("m", ofPool)), []string{toOwner}, nil, 0},
-		"handed over":  {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
-		"taken up":     {"what the owner says of it is the owner's; our share is given up", snapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
+		"of a foreign pool": {"MP-16: the message names the infrastructure that has to act", snapshot(check(), func() Target {
+			t := sick("m", ofPool)
+			t.Remediator = "FooMachinePool p"
+			return t
+		}()), []string{toOwner}, nil, 0},
+		"late, then provisioned": {"its Node has the time to start from then on, and it is not replaced", snapshot(check(), Target{NodeAsked: true, Machine: machine("m", noNode,
+			says(health, "False", "NodeStartupTimeout", "late"), wait, has(clusterv1.MachineInfrastructureReadyCondition, "True", "A", time.Minute)), Claims: []string{health, owner}}),
+			[]string{"give up conditions of Machine m that are not this health check's, or not the case, any more"}, nil, 9 * time.Minute},
+		"handed over": {"once", snapshot(check(), marked(sick("m"), bad, wait)), nil, nil, 0},
+		"taken up":    {"what the owner says of it is the owner's; our share is given up", snapshot(check(), marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))), []string{"mark Machine m unhealthy: " + notReady}, nil, 0},
 		"taken up, given up": {"and then left alone", snapshot(check(), func() Target {
 			t := marked(sick("m"), bad, says(owner, "False", "MachineDeleting", ""))
 			t.Claims = []string{health}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,6 +46,10 @@ type Target struct {
 	Node *corev1.Node
 	// NodeAsked is true where the Node was read from the workload cluster, found or not.
 	NodeAsked bool
+	// Setbacks is how many Machines in a row its owner has replaced before, since their infrastructure did not become ready in time.
+	Setbacks int
+	// Remediator is the provider's object that has to replace the Machine, such as "FooMachinePool p"; empty: its owner does.
+	Remediator string
 	// Request for external remediation of the Machine; nil where there is none.
 	Request *contract.Object
 	// Claims are the types of the conditions that this controller owns a share of, or takes over.
@@ -54,7 +59,7 @@ type Target struct {
 func (c *Controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Check: check}
 	steps := []func(context.Context, *Snapshot) error{
-		c.readCluster, c.readOthers, c.readMachines, c.readTemplate, c.readRequests, c.readNodes,
+		c.readCluster, c.readOthers, c.readMachines, c.readRemediators, c.readTemplate, c.readRequests, c.readNodes,
 	}
 	for _, step := range steps {
 		if err := step(ctx, &s); err != nil {
@@ -96,6 +101,37 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 		}
 	}
 	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
+	for i := range s.Targets { // the ready ones of an owner first: they end the setbacks of the others
+		if isProvisioned(s.Targets[i].Machine) {
+			c.setbacks.before(s.Targets[i].Machine)
+		}
+	}
+	for i := range s.Targets {
+		s.Targets[i].Setbacks = c.setbacks.before(s.Targets[i].Machine)
+	}
+	return nil
+}
+
+// readRemediators finds out which infrastructure has to replace the Machines of MachinePools: a MachinePool does not.
+func (c *Controller) readRemediators(ctx context.Context, s *Snapshot) error {
+	known := map[string]string{}
+	for i := range s.Targets {
+		owner := metav1.GetControllerOfNoCopy(s.Targets[i].Machine)
+		if owner == nil || owner.Kind != "MachinePool" {
+			continue
+		}
+		if _, ok := known[owner.Name]; !ok {
+			pool := &clusterv1.MachinePool{}
+			err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Check.Namespace, Name: owner.Name}, pool, client.UnsafeDisableDeepCopy)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading MachinePool %s: %w", owner.Name, err)
+			}
+			if ref := pool.Spec.Template.Spec.InfrastructureRef; ref.IsDefined() {
+				known[owner.Name] = ref.Kind + " " + ref.Name
+			}
+		}
+		s.Targets[i].Remediator = known[owner.Name]
+	}
 	return nil
 }
 

@@ -1,0 +1,81 @@
+package machinehealthcheck
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+)
+
+const (
+	// maxSetbacks is how often the time to start doubles at most.
+	maxSetbacks = 4
+	// setbackMemory is how long setbacks are remembered.
+	setbackMemory = 24 * time.Hour
+)
+
+// setbacks counts, for each owner of Machines, how often in a row Machines were to be replaced whose infrastructure had not
+// become ready: a provider without capacity does not get any by replacements, which may lose the place in its queue. The zero
+// value is ready to use. A manager that starts begins with none.
+type setbacks struct {
+	mu sync.Mutex
+	of map[types.UID]setback
+}
+
+type setback struct {
+	count int
+	last  time.Time
+}
+
+// record counts the Machine. Machines that were created before the last one was counted belong to the same setback.
+func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
+	owner := metav1.GetControllerOfNoCopy(m)
+	if owner == nil || isProvisioned(m) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, have := range s.of {
+		if now.Sub(have.last) > setbackMemory {
+			delete(s.of, uid)
+		}
+	}
+	have := s.of[owner.UID]
+	if m.CreationTimestamp.Time.Before(have.last.Truncate(time.Second)) {
+		return
+	}
+	if s.of == nil {
+		s.of = map[types.UID]setback{}
+	}
+	s.of[owner.UID] = setback{count: min(have.count+1, maxSetbacks), last: now}
+}
+
+// before returns how many setbacks there were before the Machine. A Machine of the same owner whose infrastructure became ready
+// ends them.
+func (s *setbacks) before(m *clusterv1.Machine) int {
+	owner := metav1.GetControllerOfNoCopy(m)
+	if owner == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have := s.of[owner.UID]
+	ready := condition.Set(m.Status.Conditions).Get(clusterv1.MachineInfrastructureReadyCondition)
+	if isProvisioned(m) && ready.LastTransitionTime.After(have.last) {
+		delete(s.of, owner.UID)
+		return 0
+	}
+	if m.CreationTimestamp.Time.Before(have.last.Truncate(time.Second)) {
+		return max(have.count-1, 0)
+	}
+	return have.count
+}
+
+// isProvisioned reports whether the infrastructure of the Machine is ready.
+func isProvisioned(m *clusterv1.Machine) bool {
+	return condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineInfrastructureReadyCondition)
+}
