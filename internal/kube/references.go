@@ -132,7 +132,7 @@ func (r *References) mayExist(ctx context.Context, reason, namespace string, ref
 	switch reason {
 	case reasonNotInstalled, reasonNoSuchKind:
 		return false, nil
-	case reasonNotServed:
+	case reasonNotServed, reasonWrongName:
 		return r.exists(ctx, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, client.ObjectKey{Namespace: namespace, Name: ref.Name})
 	}
 	return true, nil
@@ -177,6 +177,10 @@ func (r *References) kind(
 	name := contract.CRDNameOf(ref)
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, crd, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			if have := r.servedAs(ref); have != "" && have != name {
+				return "", nil, fault.New(fault.Invalid, reasonWrongName, "kind %s of group %s is installed by CRD %s, which must be named %s "+
+					"to be found: its provider has to set spec.names.plural to %s", ref.Kind, ref.APIGroup, have, name, pluralOf(name)).From(err)
+			}
 			return "", nil, fault.New(fault.Invalid, reasonNotInstalled,
 				"kind %s of group %s is not installed; %s", ref.Kind, ref.APIGroup, r.remedy(ctx, name)).From(err)
 		}
@@ -198,9 +202,27 @@ func (r *References) kind(
 	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 
+// servedAs returns the name of the CRD by which the API server serves a kind; empty: it does not, or that is not known.
+func (r *References) servedAs(ref clusterv1.ContractVersionedObjectReference) string {
+	if r.mapper == nil {
+		return ""
+	}
+	mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	if err != nil {
+		return ""
+	}
+	return mapping.Resource.Resource + "." + mapping.Resource.Group
+}
+
+// pluralOf is the plural in the name of a CRD.
+func pluralOf(crd string) string {
+	plural, _, _ := strings.Cut(crd, ".")
+	return plural
+}
+
 // remedy says what to do about a CRD that is not there: there may be one of the same name in another group.
 func (r *References) remedy(ctx context.Context, name string) string {
-	plural, _, _ := strings.Cut(name, ".")
+	plural := pluralOf(name)
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(CRDKind())
 	if err := r.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err == nil {

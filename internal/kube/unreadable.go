@@ -22,6 +22,7 @@ import (
 const (
 	reasonNoSuchKind = "NoSuchKind"
 	reasonNotServed  = "VersionNotServed"
+	reasonWrongName  = "CRDNamedWrongly"
 	reasonForbidden  = "Forbidden"
 )
 

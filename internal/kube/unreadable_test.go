@@ -34,6 +34,9 @@ func kinds(t *testing.T, label string, funcs interceptor.Funcs, objects ...clien
 		s.AddKnownTypeWithName(gvk.GroupVersion().WithKind("FooList"), &unstructured.UnstructuredList{})
 		mapper.Add(gvk, apimeta.RESTScopeNamespace)
 	}
+	fleet := schema.GroupVersionKind{Group: "i", Version: "v2", Kind: "FooMachineFleet"} // of CRD foofleets.i
+	s.AddKnownTypeWithName(fleet, &unstructured.Unstructured{})
+	mapper.AddSpecific(fleet, fleet.GroupVersion().WithResource("foofleets"), fleet.GroupVersion().WithResource("foofleet"), apimeta.RESTScopeNamespace)
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": label}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(append(objects, crd)...).Build()
 	return kube.NewReferences(interceptor.NewClient(c, funcs), nil).Explaining(mapper, c), c
@@ -53,14 +56,18 @@ func TestFollowExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 		objects     []client.Object
 		problem     string
 	}{
-		"right":                {"", "v2", "Foo", cluster(), nil, ""},
-		"wrong case":           {"the plural is that of a kind", "v2", "foo", cluster(), nil, "group i has no kind foo; did you mean Foo?"},
-		"wrong case, deleted":  {"there never was such an object", "v2", "foo", deleted, nil, ""},
-		"not served":           {"the provider has dropped a version", "v9", "Foo", cluster(), nil, "names version v9, which is not served; set it to one of: v1, v2"},
-		"not served, left":     {"infrastructure would be left behind", "v9", "Foo", deleted, []client.Object{foo("x")}, "names version v9"},
-		"not served, deleted":  {"there is no such object in any version", "v9", "Foo", deleted, nil, ""},
-		"not installed":        {"", "v2", "Bar", cluster(), nil, "is not installed"},
-		"not installed, gone":  {"", "v2", "Bar", deleted, nil, ""},
+		"right":               {"", "v2", "Foo", cluster(), nil, ""},
+		"wrong case":          {"the plural is that of a kind", "v2", "foo", cluster(), nil, "group i has no kind foo; did you mean Foo?"},
+		"wrong case, deleted": {"there never was such an object", "v2", "foo", deleted, nil, ""},
+		"not served":          {"the provider has dropped a version", "v9", "Foo", cluster(), nil, "names version v9, which is not served; set it to one of: v1, v2"},
+		"not served, left":    {"infrastructure would be left behind", "v9", "Foo", deleted, []client.Object{foo("x")}, "names version v9"},
+		"not served, deleted": {"there is no such object in any version", "v9", "Foo", deleted, nil, ""},
+		"not installed":       {"", "v2", "Bar", cluster(), nil, "is not installed"},
+		"not installed, gone": {"", "v2", "Bar", deleted, nil, ""},
+		"wrong name": {"the kind is there, where nobody looks for it", "v2", "FooMachineFleet", cluster(), nil, "kind FooMachineFleet of group i is installed by CRD foofleets.i, " +
+			"which must be named foomachinefleets.i to be found: its provider has to set spec.names.plural to foomachinefleets"},
+		"wrong name, left":     {"infrastructure would be left behind", "v2", "FooMachineFleet", deleted, []client.Object{fleet("x")}, "which must be named foomachinefleets.i"},
+		"wrong name, deleted":  {"there is no such object", "v2", "FooMachineFleet", deleted, nil, ""},
 		"another manager's":    {"", "v2", "Foo", cluster(), []client.Object{labelledFoo("theirs")}, "has the label cluster.x-k8s.io/watch-filter=theirs"},
 		"of this manager":      {"", "v2", "Foo", cluster(), []client.Object{labelledFoo("mine")}, ""},
 		"another's, deleted":   {"it does exist", "v2", "Foo", deleted, []client.Object{labelledFoo("theirs")}, "has the label"},
@@ -73,6 +80,12 @@ func TestFollowExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 			t.Errorf("%s: problem %q, error %v, want %q; %s", name, o.Problem, err, tc.problem, tc.reason)
 		}
 	}
+}
+
+func fleet(name string) *unstructured.Unstructured {
+	o := foo(name)
+	o.SetKind("FooMachineFleet")
+	return o
 }
 
 func labelledFoo(value string) client.Object {

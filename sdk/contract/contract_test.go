@@ -33,6 +33,59 @@ func TestRemovedMachine(t *testing.T) { // MD-04
 	}
 }
 
+func TestUnreadable(t *testing.T) { // CT-07
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"too large":           {contract.InfraMachinePool(object(t, contract.V1Beta2, "status: {replicas: 3000000000}")).Replicas.Err(), "field status.replicas: want 32-bit integer, have number 3000000000"},
+		"a fraction":          {contract.InfraMachinePool(object(t, contract.V1Beta2, "status: {replicas: 2.5}")).Replicas.Err(), "field status.replicas: want 32-bit integer, have number 2.5"},
+		"a text":              {contract.InfraMachinePool(object(t, contract.V1Beta2, `status: {replicas: "2"}`)).Replicas.Err(), "field status.replicas: want 32-bit integer, have string"},
+		"conditions: object":  {object(t, contract.V1Beta2, "status: {conditions: {Ready: false}}").Ready().Err(), "field status.conditions: want array, have object"},
+		"conditions: older":   {object(t, contract.V1Beta1, "status: {v1beta2: {conditions: yes}}").Ready().Err(), "field status.v1beta2.conditions: want array, have bool"},
+		"conditions: a text":  {object(t, contract.V1Beta2, "status: {conditions: [Ready]}").Ready().Err(), "field status.conditions: item 0 is not a condition"},
+		"conditions: another": {object(t, contract.V1Beta2, `status: {conditions: [Broken, {type: Ready, status: "True"}]}`).Ready().Err(), ""},
+		"conditions: none":    {object(t, contract.V1Beta2, "status: {}").Ready().Err(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := text(tc.err); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Half an endpoint of an object that is done is named, and not ignored.
+func TestHalfAnEndpoint(t *testing.T) { // CL-08, CL-09, CT-07
+	for name, tc := range map[string]struct{ endpoint, done, want string }{
+		"whole":        {"{host: h, port: 1}", "true", ""},
+		"none":         {"{}", "true", ""},
+		"empty":        {`{host: "", port: 0}`, "true", ""},
+		"not done yet": {"{host: h}", "false", ""},
+		"no port":      {"{host: h, port: 0}", "true", "field spec.controlPlaneEndpoint: want host and port, have no port"},
+		"no host":      {"{port: 6443}", "true", "field spec.controlPlaneEndpoint: want host and port, have no host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, contract.V1Beta2, "spec: {controlPlaneEndpoint: "+tc.endpoint+"}\nstatus: {initialization: {provisioned: "+tc.done+", controlPlaneInitialized: "+tc.done+"}}")
+			for _, err := range []error{contract.InfraCluster(o).NeedingEndpoint().Err(), contract.ControlPlane(o).NeedingEndpoint().Err()} {
+				if got := text(err); got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			}
+			if contract.InfraCluster(o).Err() != nil {
+				t.Error("a Cluster that has an endpoint does not need it")
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 func TestFailedBootstrap(t *testing.T) { // KC-19
 	for status, want := range map[string]bool{
 		`{conditions: [{type: BootstrapExecSucceeded, status: "False", reason: BootstrapFailed}]}`: true,
@@ -214,7 +267,7 @@ func TestInfraMachinePoolNonsense(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	for name, tc := range map[string]struct{ text, want string }{
 		"negative replicas": {`status: {replicas: -3}`, "field status.replicas: want 0 or more, have -3"},
-		"replicas":          {`status: {replicas: many}`, "field status.replicas: want number, have string"},
+		"replicas":          {`status: {replicas: many}`, "field status.replicas: want 32-bit integer, have string"},
 		"empty provider ID": {`spec: {providerIDList: [a, ""]}`, "field spec.providerIDList: item 1 is empty"},
 		"long provider ID":  {`spec: {providerIDList: [` + long + `]}`, "field spec.providerIDList: item 0 has 600 characters, 512 at most are possible"},
 		"too many":          {`spec: {providerIDList: [` + strings.Repeat("a,", 10001) + `]}`, "field spec.providerIDList: there are 10001 items, 10000 at most are possible"},
@@ -263,7 +316,7 @@ func TestCondition(t *testing.T) { // CT-07, CT-12
 		"transition":      {"a provider on its way may have both lists", `status: {v1beta2: {conditions: [{type: Ready, status: "True", reason: Ready}]}}`, contract.Found, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready"}},
 		"missing":         {"not there", `status: {conditions: [{type: Other, status: "True"}]}`, contract.Missing, metav1.Condition{}},
 		"invalid status":  {"a status outside the three is invalid", `status: {conditions: [{type: Ready, status: "yes"}]}`, contract.Unreadable, metav1.Condition{}},
-		"not even a list": {"anything may be there", `status: {conditions: nonsense}`, contract.Missing, metav1.Condition{}},
+		"not even a list": {"anything may be there", `status: {conditions: nonsense}`, contract.Unreadable, metav1.Condition{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

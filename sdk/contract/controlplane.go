@@ -48,6 +48,13 @@ func ControlPlane(o Object) ControlPlaneView {
 	return v
 }
 
+// NeedingEndpoint returns the view for a Cluster that has no endpoint yet: half of one is not readable once the control plane is
+// initialized.
+func (v ControlPlaneView) NeedingEndpoint() ControlPlaneView {
+	v.Endpoint = whole(v.Endpoint, v.Initialized)
+	return v
+}
+
 // Completion implements [View].
 func (v ControlPlaneView) Completion() Completion { return Completion{Flag: v.Initialized} }
 

@@ -96,6 +96,10 @@ func mismatch(err error) error {
 	}
 	want := "number"
 	switch is.Type.Kind() {
+	case reflect.Int32:
+		want = "32-bit integer"
+	case reflect.Int, reflect.Int64:
+		want = "integer"
 	case reflect.Bool:
 		want = "bool"
 	case reflect.String:

@@ -29,6 +29,13 @@ func InfraCluster(o Object) InfraClusterView {
 	}
 }
 
+// NeedingEndpoint returns the view for a Cluster that has no endpoint yet: half of one is not readable once the infrastructure is
+// provisioned.
+func (v InfraClusterView) NeedingEndpoint() InfraClusterView {
+	v.ControlPlaneEndpoint = whole(v.ControlPlaneEndpoint, v.Provisioned)
+	return v
+}
+
 // Completion implements [View].
 func (v InfraClusterView) Completion() Completion { return Completion{Flag: v.Provisioned} }
 

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,6 +76,19 @@ type Endpoint struct {
 // IsValid reports whether both host and port are set.
 func (e Endpoint) IsValid() bool { return e.Host != "" && e.Port > 0 }
 
+// whole returns the endpoint, which is not readable where an object that is done has set only half of it.
+func whole(endpoint Field[Endpoint], done Field[bool]) Field[Endpoint] {
+	return endpoint.checked(func(e Endpoint) error {
+		switch {
+		case !done.Or(false) || e.IsValid() || e == Endpoint{}:
+			return nil
+		case e.Host == "":
+			return errors.New("want host and port, have no host")
+		}
+		return errors.New("want host and port, have no port")
+	})
+}
+
 // flag returns the boolean at the v1beta2 path, or at the v1beta1 path for objects of that contract.
 func (o Object) flag(v1beta2, v1beta1 string) Field[bool] {
 	if o.Contract == V1Beta1 {
@@ -108,20 +122,23 @@ func (o Object) ReportedFailure() Failure {
 // status. A condition that cannot be read is an Unreadable field.
 func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	path := "status.conditions[" + conditionType + "]"
-	for _, list := range []string{"status.conditions", "status.v1beta2.conditions"} {
-		raw, ok := read[[]any](o, list).Get()
-		if !ok {
-			continue
+	missing := Field[metav1.Condition]{presence: Missing, path: path}
+	for _, at := range []string{"status.conditions", "status.v1beta2.conditions"} {
+		list := read[[]any](o, at)
+		if list.presence == Unreadable {
+			return Field[metav1.Condition]{presence: Unreadable, path: at, cause: list.cause}
 		}
-		for _, item := range raw {
+		for i, item := range list.value {
 			m, ok := item.(map[string]any)
-			if !ok || m["type"] != conditionType {
-				continue
+			switch {
+			case !ok:
+				missing = Field[metav1.Condition]{presence: Unreadable, path: at, cause: fmt.Errorf("item %d is not a condition", i)}
+			case m["type"] == conditionType:
+				return readCondition(path, m)
 			}
-			return readCondition(path, m)
 		}
 	}
-	return Field[metav1.Condition]{presence: Missing, path: path}
+	return missing
 }
 
 // isFalseBecause reports whether a condition of either layout is False for the reason.
