@@ -3,6 +3,7 @@ package rbac
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,13 +48,31 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 			return nil, fmt.Errorf("reading ClusterRole %s: %w", object.GetName(), err)
 		}
 		for _, read := range of.Rules {
-			read.Verbs = slices.DeleteFunc(read.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+			if status := statusOf(read); len(status.Resources) > 0 {
+				role.Rules = append(role.Rules, status)
+			}
+			read.Verbs = slices.DeleteFunc(slices.Clone(read.Verbs), func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
 			if len(read.Verbs) > 0 {
 				role.Rules = append(role.Rules, read)
 			}
 		}
 	}
 	return role, nil
+}
+
+// statusOf returns what of a rule lets the process report on the objects of a provider, where the provider's own identity has lost its
+// rights: a condition of a status, and events.
+func statusOf(of rbacv1.PolicyRule) rbacv1.PolicyRule {
+	out := rbacv1.PolicyRule{APIGroups: of.APIGroups, Verbs: []string{"patch"}}
+	for _, resource := range of.Resources {
+		if strings.HasSuffix(resource, "/status") && slices.Contains(of.Verbs, "patch") {
+			out.Resources = append(out.Resources, resource)
+		}
+		if resource == "events" && slices.Contains(of.Verbs, "create") {
+			out.Resources, out.Verbs = []string{resource}, []string{"create", "patch"}
+		}
+	}
+	return out
 }
 
 func rule(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {

@@ -53,6 +53,19 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 	return nil
 }
 
+// Rehearse returns what the API server would say to [Writer.CreateApplied], its admission included. Nothing is written.
+func (w *Writer) Rehearse(ctx context.Context, want *unstructured.Unstructured) error {
+	patch, err := applying(want)
+	if err != nil {
+		return err
+	}
+	err = w.client.Patch(ctx, want.DeepCopy(), patch, client.DryRunAll, client.FieldOwner(w.owner))
+	if err != nil {
+		return fmt.Errorf("creating %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	return nil
+}
+
 // DryRun returns what the live object would be after want was applied. Nothing is written. Webhooks recognize it by
 // the annotation [clusterv1.TopologyDryRunAnnotation], and let values change that they would otherwise keep.
 func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {

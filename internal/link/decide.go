@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -59,8 +60,16 @@ func (l Link) Delete(p *loop.Plan, reason string) {
 	case contract.Unreadable:
 		l.waitForPerson(p, reason, l.Problem())
 	case contract.Found:
-		p.WaitFor(reason, "Waiting for %s to be deleted", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
+		p.WaitFor(reason, "Waiting for %s to be deleted%s", l, l.Held()).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 	}
+}
+
+// Held names the finalizers of other parties that hold the object, which is deleted; see [loop.Held].
+func (l Link) Held() string {
+	if l.Presence() != contract.Found {
+		return ""
+	}
+	return loop.Held(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
 }
 
 // Remove deletes the object, and returns whether anything of it is left to wait for: Found, Unreadable, or Missing.

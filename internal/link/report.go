@@ -63,6 +63,9 @@ func (l Link) mirror() condition.Verdict {
 		return condition.True(l.Good)
 	}
 	message := fmt.Sprintf("%s %s is false", l.Ref.Kind, l.View.Completion().Flag.Path())
+	if o.Object["status"] == nil {
+		message = fmt.Sprintf("%s has no status: no controller has reconciled it yet; if that stays so, check that its provider runs", l)
+	}
 	if failure != (contract.Failure{}) {
 		message += ", and it reports a failure: " + strings.Trim(failure.Reason+": "+failure.Message, ": ")
 	}

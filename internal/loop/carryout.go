@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
+
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // Independent is an action that neither needs the one before it in the plan, if that is of the same type, nor is needed by
@@ -22,6 +25,33 @@ type Compound interface {
 	Action
 	// Parts are actions on one object each.
 	Parts() []Action
+}
+
+// Creating is an action that creates objects, whose names are others at each attempt: why it failed is reported without them, so
+// that a refusal that lasts is one message.
+type Creating interface {
+	Action
+	// Creates returns the kind and the names of the new objects.
+	Creates() (kind string, names []string)
+}
+
+// creationError is an error of a [Creating] action, with a text that does not change from one attempt to the next.
+type creationError struct {
+	error
+	text string
+}
+
+// Unwrap returns the error with the names.
+func (e *creationError) Unwrap() error { return e.error }
+
+// failureOf is the error of an action.
+func failureOf(action Action, err error) error {
+	err = fmt.Errorf("%s: %w", action, err)
+	if a, ok := action.(Creating); ok {
+		kind, names := a.Creates()
+		err = &creationError{error: err, text: fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.Refusals(err, names...), "; "))}
+	}
+	return err
 }
 
 // atOnce is how many independent actions of a plan are carried out at the same time.
@@ -41,7 +71,7 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 			case err == nil:
 				out.Done = append(out.Done, action)
 			case out.Err == nil:
-				out.Failed, out.Err = action, fmt.Errorf("%s: %w", action, err)
+				out.Failed, out.Err = action, failureOf(action, err)
 			}
 		}
 		if out.Err != nil {

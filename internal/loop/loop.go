@@ -112,7 +112,10 @@ type Reconciler[O Object, S any] struct {
 	tracer   trace.Tracer
 	work     Work
 	plans    Plans
-	kind     schema.GroupVersionKind
+	// process reports with the identity of the process what the controller's own may not; nil: it has no other.
+	process *reporter
+	notes   notes
+	kind    schema.GroupVersionKind
 }
 
 // Options returns the options every controller runs with.
@@ -204,8 +207,8 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 		}
 	}()
 	if r.DespitePause == nil || !r.DespitePause(o) {
-		if paused, err := r.isPaused(ctx, o); err != nil || paused {
-			return Plan{}, err
+		if p, err := r.isPaused(ctx, o); err != nil || p != (pause{}) {
+			return p.plan(r.kind.Kind, o), err
 		}
 	}
 	if proceed, err := r.addFinalizer(ctx, o); err != nil || !proceed {

@@ -149,6 +149,40 @@ func TestPause(t *testing.T) { // PA-01, CL-02
 	}
 }
 
+// A deletion that is held by a pause is not denied.
+func TestPauseHoldsDeletion(t *testing.T) { // PA-01
+	for name, tc := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"of a kind that has the condition": {[]metav1.Condition{{Type: "Deleting", Status: "False", Reason: "NotDeleting"}},
+			"True Paused: The deletion goes on once the object is not paused any more: the object has the cluster.x-k8s.io/paused annotation"},
+		"of another": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, machine(func(m *clusterv1.Machine) {
+				m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+				m.Status.Conditions = tc.conditions
+			}))
+			if err := h.client.Delete(t.Context(), h.get(t)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // and it stays
+				if _, err := h.reconcile(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := ""
+			if c := condition.Set(h.get(t).Status.Conditions).Get("Deleting"); c != nil {
+				got = string(c.Status) + " " + c.Reason + ": " + c.Message
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // What a move creates is not written before the move has given its fields their managers back.
 func TestArriving(t *testing.T) { // PA-01
 	arriving := machine(func(m *clusterv1.Machine) {

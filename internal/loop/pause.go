@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -36,24 +37,38 @@ func (p pause) verdict() condition.Verdict {
 	return condition.TrueBecause(clusterv1.PausedReason, strings.Join(by, ", "))
 }
 
-// isPaused reports whether the object is not to be reconciled, after it has written that into the condition.
-func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (bool, error) {
-	var p pause
-	var err error
-	if p.byCluster, err = membership.IsPausedByCluster(ctx, r.Client, o); err != nil {
-		return false, err
+// plan is that of a paused object: it waits for the end of the pause.
+func (p pause) plan(kind string, o client.Object) Plan {
+	var plan Plan
+	if p.byCluster {
+		name := membership.ClusterOf(o)
+		if kind == clusterv1.ClusterKind {
+			name = o.GetName()
+		}
+		plan.WaitFor(clusterv1.PausedReason, "Cluster %s is paused: set its spec.paused to false to go on", name).
+			For(clusterv1.ClusterKind, name).ToChange("spec.paused")
 	}
-	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) {
-		return false, nil
+	if p.byAnnotation {
+		plan.WaitFor(clusterv1.PausedReason, "%s %s is paused: remove its annotation %s to go on", kind, o.GetName(), clusterv1.PausedAnnotation).
+			For(kind, o.GetName()).ToChange("metadata.annotations[" + clusterv1.PausedAnnotation + "]")
 	}
-	if kube.IsArriving(o) {
-		return true, nil // that it has arrived is an event
-	}
-	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
-	return true, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+	return plan
 }
 
-// tableWhilePaused is pauseTable with the conditions of the controller that say so, too.
+// isPaused returns what pauses the object, after it has written that into the condition; the zero value: nothing.
+func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (p pause, err error) {
+	if p.byCluster, err = membership.IsPausedByCluster(ctx, r.Client, o); err != nil {
+		return pause{}, err
+	}
+	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) || kube.IsArriving(o) {
+		return p, nil // that an object has arrived is an event
+	}
+	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
+	return p, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
+}
+
+// tableWhilePaused is pauseTable with the conditions of the controller that depend on it: those that are False while the object is
+// paused, and Deleting, whose last value may be from before the deletion.
 func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 	table := slices.Clone(pauseTable)
 	if r.FalseWhilePaused != nil {
@@ -63,7 +78,15 @@ func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 			}})
 		}
 	}
+	if r.Finalizer != "" && !o.GetDeletionTimestamp().IsZero() && condition.Set(o.GetConditions()).Get(clusterv1.DeletingCondition) != nil {
+		table = append(table, condition.Row[pause]{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: pause.deleting})
+	}
 	return table
+}
+
+// deleting is the condition Deleting of an object whose deletion cannot go on.
+func (p pause) deleting() condition.Verdict {
+	return condition.TrueBecause(clusterv1.PausedReason, "The deletion goes on once the object is not paused any more: "+p.verdict().Message)
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment { return MomentOf(o, r.now()) }

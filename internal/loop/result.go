@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -15,8 +16,10 @@ import (
 
 // record records an event. Normal ones are left out while there are too many of them: an event is a write, and the status
 // says the same.
-func (r *Reconciler[O, S]) record(o O, e Event) {
-	if r.Events == nil {
+func (r *Reconciler[O, S]) record(o O, e Event) { r.recordBy(r.Events, o, e) }
+
+func (r *Reconciler[O, S]) recordBy(recorder events.EventRecorder, o O, e Event) {
+	if recorder == nil {
 		return
 	}
 	kind := e.Type
@@ -27,7 +30,8 @@ func (r *Reconciler[O, S]) record(o O, e Event) {
 		r.metrics.droppedEvent(r.Name)
 		return
 	}
-	r.Events.Eventf(o, nil, kind, e.Reason, "Reconcile", "%s", noteOf(e.Message))
+	note := noteOf(e.Message)
+	recorder.Eventf(r.notes.regarding(o, e.Reason+"/"+note, r.now()), nil, kind, e.Reason, "Reconcile", "%s", note)
 }
 
 // maxNote is how many bytes of text the API takes in an event.

@@ -26,6 +26,9 @@ import (
 // Setup is what the manager gives to every controller.
 type Setup struct {
 	Manager ctrl.Manager
+	// Process is the manager with the identity of the process, where Manager has that of a provider; nil: they are the same. It
+	// reports on objects that the provider's identity may not write any more.
+	Process ctrl.Manager
 	// WatchFilter, where set, limits the controllers to objects with the label cluster.x-k8s.io/watch-filter of this
 	// value, in Clusters with that label; see [membership.Scope].
 	WatchFilter string
@@ -143,7 +146,7 @@ func (s Setup) References(name string, c controller.Controller, r membership.Ref
 // NewReconciler returns the driver of c with the manager's client, writer and events.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
-	return &Reconciler[O, S]{
+	r := &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
 		Limits: s.Limits, Now: s.World.Now,
 		work: s.Work, plans: s.Plans, kind: kind,
@@ -152,6 +155,12 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 		writes: pacing.Writes[client.ObjectKey, Event]{Interval: s.StatusInterval},
 		normal: s.NormalEvents, metrics: s.Metrics, tracer: s.Tracer,
 	}
+	if s.Process != nil {
+		w := kube.NewWriter(s.Process.GetClient(), c.Name)
+		w.Among(s.Written)
+		r.ReportBy(w, s.Process.GetEventRecorder(kube.Prefix+c.Name))
+	}
+	return r
 }
 
 // Writer returns the writer of the controller with this name, whose applies are counted.

@@ -11,12 +11,15 @@ import (
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 )
 
 // ReconciledCondition is False on an object whose reconciliation ends in an error, and says why. An object without it is
@@ -50,6 +53,9 @@ func troubleOf(err error) trouble {
 		t = trouble{reason: f.Reason, message: f.Message}
 	case errors.As(err, &status) && status.Status().Reason != "":
 		t.reason = string(status.Status().Reason)
+		if created := (*creationError)(nil); errors.As(err, &created) {
+			t.message = created.text
+		}
 	case fault.KindOf(err) == fault.Unreachable:
 		t.reason = "Unreachable"
 	}
@@ -170,12 +176,47 @@ func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, f
 		plan.RecheckIn(quiet(kind) - now.Sub(before.written))
 		return failed
 	}
-	conditions := troubleTable.Evaluate(t, r.moment(o))
-	if err := writer.ApplyStatus(ctx, o, map[string]any{"conditions": conditions}); err != nil {
+	if err := r.tell(ctx, o, t); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("writing the Reconciled condition failed", "error", err.Error())
 		return failed
 	}
 	r.failures.reported(key, now)
-	r.record(o, Warning(conditions[0].Reason, "%s", conditions[0].Message))
 	return failed
+}
+
+// reporter writes conditions and events with an identity.
+type reporter struct {
+	writer *kube.Writer
+	events events.EventRecorder
+}
+
+// ReportBy lets r report what its own identity may not: with this writer, and this recorder.
+func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorder) {
+	r.process = &reporter{writer: w, events: recorder}
+}
+
+// withoutRights ends the message where the controller's own identity may not even report.
+const withoutRights = "; rights of its controller are missing: `slipway status` names them"
+
+// tell writes the trouble into the condition, and an event. Where the controller may not do that, its rights may be what is missing:
+// the process then does, which reads for all of its providers.
+func (r *Reconciler[O, S]) tell(ctx context.Context, o O, t trouble) error {
+	by, conditions := reporter{writer: r.Writer, events: r.Events}, troubleTable.Evaluate(t, r.moment(o))
+	err := by.apply(ctx, r.Name, o, conditions)
+	if apierrors.IsForbidden(err) && r.process != nil {
+		t.message += withoutRights
+		by, conditions = *r.process, troubleTable.Evaluate(t, r.moment(o))
+		if have := condition.Set(o.GetConditions()).Get(ReconciledCondition); have != nil && have.Message == t.message {
+			return nil
+		}
+		err = by.apply(ctx, r.Name, o, conditions)
+	}
+	if err == nil {
+		r.recordBy(by.events, o, Warning(conditions[0].Reason, "%s", t.message))
+	}
+	return err
+}
+
+func (b reporter) apply(ctx context.Context, controller string, o client.Object, conditions []metav1.Condition) error {
+	return b.writer.As(controller+"-reconcile").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }

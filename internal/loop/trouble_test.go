@@ -98,6 +98,68 @@ func TestAnObjectSaysThatItFails(t *testing.T) {
 	}
 }
 
+// A provider without its rights could not even report that: the process does.
+func TestTheProcessReportsMissingRights(t *testing.T) { // CL-02
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "m", errors.New("no rights"))
+	f := newFailing(t)
+	mayWrite := false
+	own := interceptor.NewClient(f.client.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(
+		ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+	) error {
+		if !mayWrite {
+			return forbidden
+		}
+		return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+	}})
+	f.r.Writer = kube.NewWriter(own, "test")
+	f.r.ReportBy(kube.NewWriter(f.client, "test"), f.events)
+	f.after(t, 0, forbidden)
+	const said = "False Forbidden: Observing: machines \"m\" is forbidden: no rights; retrying; rights of its controller are missing: `slipway status` names them"
+	for range 3 {
+		if got := f.after(t, 2*time.Minute, forbidden); got != said {
+			t.Errorf("%q, want %q", got, said)
+		}
+	}
+	if n := len(f.events.Events); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	mayWrite = true
+	if got := f.after(t, time.Minute, nil); got != "" {
+		t.Errorf("it has its rights again: %q", got)
+	}
+}
+
+type makes struct{ names []string }
+
+func (a makes) String() string              { return "create " + strings.Join(a.names, ", ") }
+func (a makes) Creates() (string, []string) { return "Machine", a.names }
+
+// A quota refuses each attempt, with other names: one message, and one event.
+func TestARefusedCreationIsOneMessage(t *testing.T) { // MS-03
+	f := newFailing(t)
+	attempt := 0
+	f.r.Decide = func(snapshot) loop.Plan {
+		attempt++
+		return loop.Plan{Actions: []loop.Action{makes{[]string{fmt.Sprintf("m-%d", attempt)}}}}
+	}
+	f.r.Act = func(_ context.Context, _ snapshot, a loop.Action) error {
+		return fmt.Errorf("creating Machine: %w", apierrors.NewForbidden(schema.GroupResource{Group: "g", Resource: "machines"}, a.(makes).names[0], errors.New("exceeded quota")))
+	}
+	for range 4 {
+		f.at = f.at.Add(2 * time.Minute)
+		if _, err := f.reconcile(t); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	c := condition.Set(f.get(t).Status.Conditions).Get(loop.ReconciledCondition)
+	if want := "Creating objects of kind Machine: machines.g is forbidden: exceeded quota; retrying"; c == nil || c.Message != want {
+		t.Errorf("%+v, want %q", c, want)
+	}
+	if n := len(f.events.Events); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
 // Errors hold what others wrote: neither their length nor their letters make a condition that the API refuses.
 func TestWhatAnObjectSaysIsBounded(t *testing.T) {
 	f := newFailing(t)

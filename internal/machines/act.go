@@ -2,12 +2,14 @@ package machines
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -64,23 +66,57 @@ func (k Keeper) create(ctx context.Context, s State, a Create) error {
 }
 
 // CreateAll creates objects in their order. Where one cannot be created, those before it are deleted again; what cannot be deleted
-// either is an orphan, which a later reconciliation finds.
+// either is an orphan, which a later reconciliation finds. After a refusal, as by a quota, all are rehearsed first: a refusal that
+// lasts for days must not create and delete objects every few seconds.
 func (k Keeper) CreateAll(ctx context.Context, objects ...*unstructured.Unstructured) error {
+	owner := ownerOf(objects)
+	if k.Pending.wasRefused(owner) {
+		if err := k.rehearse(ctx, objects); err != nil {
+			return err
+		}
+	}
 	for i, o := range objects {
 		if err := k.Writer.Named(k.Manager).CreateApplied(ctx, o); err != nil {
-			return errors.Join(err, k.undo(ctx, objects[:i]))
+			k.Pending.refused(owner, isRefusal(err))
+			k.undo(ctx, objects[:i])
+			return err
+		}
+	}
+	k.Pending.refused(owner, false)
+	return nil
+}
+
+// rehearse returns the refusal of one of the objects. Another error is none: a webhook need not support dry runs.
+func (k Keeper) rehearse(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if err := k.Writer.Named(k.Manager).Rehearse(ctx, o); isRefusal(err) {
+			return err
 		}
 	}
 	return nil
 }
 
-func (k Keeper) undo(ctx context.Context, objects []*unstructured.Unstructured) error {
+// isRefusal reports whether an admission plugin or webhook, a quota, or validation refused an object.
+func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+
+// undo deletes what was created, whatever its provider has written to it meanwhile. An error is only logged: the one that led here
+// is what users have to know.
+func (k Keeper) undo(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		if err := k.Writer.Delete(ctx, o); err != nil {
-			return fmt.Errorf("cleaning up: %w", err)
+		if err := k.Writer.DeleteAnyway(ctx, o); err != nil {
+			ctrl.LoggerFrom(ctx).Info("cleaning up after a refused creation failed, a later reconciliation retries", "error", err.Error())
 		}
 	}
-	return nil
+}
+
+// ownerOf is the UID of the controller of objects that are created together.
+func ownerOf(objects []*unstructured.Unstructured) types.UID {
+	for _, o := range objects {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return owner.UID
+		}
+	}
+	return ""
 }
 
 // deleteOrphan reads past the cache that there is no Machine for it.

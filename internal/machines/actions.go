@@ -44,6 +44,9 @@ func (SyncClone) Independent()     {}
 func (DeleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
+// Creates implements loop.Creating.
+func (a Create) Creates() (kind string, names []string) { return "Machine", a.Names }
+
 // Parts implements loop.Compound.
 func (a Create) Parts() []loop.Action {
 	var out []loop.Action

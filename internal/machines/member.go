@@ -2,14 +2,17 @@ package machines
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
 )
 
 // Member is a Machine of an owner, with what this process knows of it and the cache may not show yet.
@@ -34,6 +37,15 @@ func (ms Members) Named(name string) Member {
 	return Member{}
 }
 
+// Held says which of the Machines are held by finalizers of other parties; see [loop.Held].
+func (ms Members) Held() string {
+	objects := make([]metav1.Object, 0, len(ms))
+	for _, m := range ms {
+		objects = append(objects, m.Machine)
+	}
+	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
+}
+
 // Machines of the members.
 func (ms Members) Machines() []*clusterv1.Machine {
 	out := make([]*clusterv1.Machine, 0, len(ms))
@@ -48,7 +60,40 @@ const PendingRecheck = 5 * time.Second
 
 // Pending remembers the Machines that this process created and deleted until the cache shows it. An owner that counts Machines in
 // the cache alone would create or delete others in their place. The zero value is ready to use.
-type Pending struct{ created, deleted kube.Pending }
+type Pending struct {
+	created, deleted kube.Pending
+	mu               sync.Mutex
+	refusedOwners    map[types.UID]bool
+}
+
+// maxRefused bounds how many owners are remembered whose Machines were refused.
+const maxRefused = 10000
+
+// refused remembers whether the last creation for an owner was refused.
+func (p *Pending) refused(owner types.UID, is bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !is {
+		delete(p.refusedOwners, owner)
+		return
+	}
+	if p.refusedOwners == nil || len(p.refusedOwners) >= maxRefused {
+		p.refusedOwners = map[types.UID]bool{}
+	}
+	p.refusedOwners[owner] = true
+}
+
+func (p *Pending) wasRefused(owner types.UID) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refusedOwners[owner]
+}
 
 // Created remembers that a Machine was created for an owner.
 func (p *Pending) Created(owner types.UID, name string, now time.Time) {

@@ -94,6 +94,8 @@ type parts struct {
 	cfg     Config
 	common  loop.Setup
 	members map[providerset.Name]manager.Manager
+	// process is the manager with the identity of the process.
+	process manager.Manager
 	// clusters are the connections to workload clusters; nil where no provider that runs has any.
 	clusters *remote.Clusters
 	// simulated is nil where no provider that runs can simulate.
@@ -105,7 +107,7 @@ type parts struct {
 }
 
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, error) {
-	p := &parts{ctx: ctx, cfg: cfg, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
+	p := &parts{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -142,6 +144,9 @@ func (p *parts) setup(controller string) loop.Setup {
 	for _, set := range p.cfg.Policy.Sets() {
 		if _, ok := set.Controllers[controller]; ok {
 			s.Manager, s.Concurrency = p.members[set.Name], p.cfg.concurrency(set, controller)
+			if s.Manager != p.process {
+				s.Process = p.process
+			}
 		}
 	}
 	return s

@@ -60,7 +60,7 @@ func (s shown) idle() string {
 	if s.Kind == clusterv1.ClusterKind {
 		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.again)
 	}
-	return "There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)"
+	return "There was nothing to do and nothing to wait for."
 }
 
 // nextReconciliation says when the object is reconciled again. What no one waits for is not told to the second.

@@ -32,7 +32,7 @@ func TestText(t *testing.T) {
 	}{
 		"idle": {plans.Plans{Kind: "ExtensionConfig", Name: "x", Plans: []plans.Record{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x, reconciled 12s ago by controller extensionconfig
 
-There was nothing to do and nothing to wait for. (Of an object that is paused there is no more to say: see its condition Paused.)
+There was nothing to do and nothing to wait for.
 `},
 		"two controllers": {plans.Plans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []plans.Record{
 			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Wait[1:2]},

@@ -43,6 +43,9 @@ func (s *Status) ask(ctx context.Context, e env.Env) {
 		}
 		return
 	}
+	if m.ManagerOf == "" {
+		m.MissingRights, _ = missingRights(ctx, c.Client) // what cannot be read is not known to be missing
+	}
 	if namespace, name, elects := strings.Cut(m.Lease, "/"); elects {
 		if lease, err := api.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
 			m.Leader = ptr.Deref(lease.Spec.HolderIdentity, "")
@@ -86,6 +89,13 @@ func (m *Management) workRows(row func(key string, value any), s State) {
 		row("  Leader", "not known, by lease "+m.Lease)
 	}
 	m.problemRow(row)
+}
+
+// rightsRow names what is missing of the manager's rights, and what writes it again.
+func (m *Management) rightsRow(row func(key string, value any)) {
+	if len(m.MissingRights) > 0 {
+		row("  Rights missing", strings.Join(m.MissingRights, ", ")+": the next start writes them again (slipway down, slipway up -d)")
+	}
 }
 
 // problemRow says that the API does not answer, where it does not.

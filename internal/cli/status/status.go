@@ -103,6 +103,8 @@ type Management struct {
 	Leader string `json:"leader,omitempty"`
 	// Problem is why the API server does not answer.
 	Problem string `json:"problem,omitempty"`
+	// MissingRights are roles and bindings of the manager that were deleted.
+	MissingRights []string `json:"missingRights,omitempty"`
 	// Node is that of the management cluster; nil: it has none.
 	Node *datadir.Node `json:"node,omitempty"`
 }
@@ -234,6 +236,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("  Version", fmt.Sprintf("slipway %s, Kubernetes %s", m.Version, orDash(m.Kubernetes)))
 		row("  API server", orDash(m.Server))
 		m.problemRow(row)
+		m.rightsRow(row)
 		row("  Kubeconfig", orDash(m.Kubeconfig))
 		row("  Log", orDash(m.Log))
 		row("  Memory", mebibytes(m.Memory))
