@@ -15,6 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
+// controlPlaneDeleted is the reason of RemoteConnectionProbe while the control plane is deleted with its Cluster.
+const controlPlaneDeleted = "ControlPlaneDeleted"
+
 // conditions are those that the controller writes, in the order in which they are evaluated.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
@@ -177,6 +180,9 @@ func (j judged) remediating() condition.Verdict {
 
 func (j judged) remoteConnectionProbe() condition.Verdict {
 	h := j.Connection
+	if j.controlPlaneLeaves() {
+		return condition.False(controlPlaneDeleted, "The control plane is deleted with the Cluster")
+	}
 	if h.Good() || j.connectionGraceLeft() > 0 {
 		return condition.True(clusterv1.ClusterRemoteConnectionProbeSucceededReason)
 	}
@@ -188,6 +194,19 @@ func (j judged) remoteConnectionProbe() condition.Verdict {
 		message += ": " + h.Problem
 	}
 	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)
+}
+
+// controlPlaneLeaves reports whether the control plane is being deleted with the Cluster, or gone: that it does not answer is then
+// as it should be.
+func (j judged) controlPlaneLeaves() bool {
+	if !deleting(j.Snapshot) || len(j.plan.Wait) > 0 && j.plan.Wait[0].Reason == clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason {
+		return false
+	}
+	l := j.control()
+	if !j.Cluster.Spec.ControlPlaneRef.IsDefined() {
+		return len(j.machines(true)) == 0
+	}
+	return l.IsGone() || l.Presence() == contract.Found && !l.Object().GetDeletionTimestamp().IsZero()
 }
 
 // connectionGraceLeft is how long a connection that fails still counts as good.
@@ -202,7 +221,7 @@ func (j judged) available(set condition.Set) condition.Verdict {
 		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
 			clusterv1.ClusterTopologyReconciledFailedReason, clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason,
 		}},
-		{Type: clusterv1.ClusterRemoteConnectionProbeCondition},
+		{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Ignore: []string{controlPlaneDeleted}},
 		{Type: clusterv1.ClusterInfrastructureReadyCondition},
 		{Type: clusterv1.ClusterControlPlaneAvailableCondition},
 		{Type: clusterv1.ClusterWorkersAvailableCondition},

@@ -37,6 +37,10 @@ func TestDecide(t *testing.T) {
 			s.Infra = infra("status: {initialization: {provisioned: true}}")
 			s.ControlPlane = control("spec: {controlPlaneEndpoint: {host: k, port: 443}}\nstatus: {initialization: {controlPlaneInitialized: true}}")
 		}), []string{"do: set endpoint k:443: FooPlane reports it"}},
+		"half an endpoint": {"CL-08: which half is missing", fresh(func(s *Snapshot) {
+			s.Infra = infra("spec: {controlPlaneEndpoint: {host: h}}\nstatus: {initialization: {provisioned: true}}")
+			s.Infra, s.ControlPlane = s.Infra.NeedingEndpoint(), control(readyControl)
+		}), []string{"wait: FooCluster i reports what its contract does not allow: field spec.controlPlaneEndpoint: want host and port, have no port"}},
 		"endpoint stays": {"CL-08: a valid endpoint is never replaced", settled(func(s *Snapshot) {
 			s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "mine", Port: 1}
 		}), nil},
@@ -116,6 +120,17 @@ func TestDecideDeletion(t *testing.T) {
 			s.Infra = infra(readyInfra)
 			s.Infra.SetDeletionTimestamp(&going)
 		}), []string{"wait: * FooCluster: i"}},
+		"infrastructure held": {"CL-12: the finalizer of another party is named, and since when", settled(deleted, gone, func(s *Snapshot) {
+			s.Infra = infra(readyInfra)
+			s.Infra.SetDeletionTimestamp(&going)
+			s.Infra.SetFinalizers([]string{"acme.example.com/ipam"})
+		}), []string{"wait: * FooCluster: i; held by finalizers, which those that set them have to remove: FooCluster i, deleted at " +
+			now.UTC().Format(time.RFC3339) + ", by acme.example.com/ipam"}},
+		"Machine held": {"CL-15", settled(deleted, gone, func(s *Snapshot) {
+			s.Machines = []clusterv1.Machine{machine("cp", ofControlPlane)}
+			s.Machines[0].DeletionTimestamp, s.Machines[0].Finalizers = &going, []string{clusterv1.MachineFinalizer, "acme.example.com/cmdb"}
+		}), []string{"wait: * Machine: cp; held by finalizers, which those that set them have to remove: Machine cp, deleted at " +
+			now.UTC().Format(time.RFC3339) + ", by acme.example.com/cmdb"}},
 		"all gone":   {"CL-12, CL-06: nothing left; what is missing is not missed", settled(deleted, gone), nil},
 		"unreadable": {"a person has to help", settled(deleted, gone, func(s *Snapshot) { s.Infra = contract.InfraCluster(contract.Object{Problem: "no label"}) }), []string{"wait: * no label"}},
 		"hook": {"CL-13: nothing is deleted before the hook allows it", settled(deleted, topology, func(s *Snapshot) { s.Settings.DeleteHook = true }),

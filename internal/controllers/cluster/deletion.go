@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -78,7 +79,7 @@ func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	left.link(p, s.control())
 	for _, m := range s.machines(true) {
 		if ref.IsDefined() {
-			left.add("Machine", m.Name)
+			left.add("Machine", m.Name, loop.Held(core("Machine"), m))
 			continue
 		}
 		left.remove(p, "Machine", m)
@@ -105,13 +106,18 @@ func deleteBinding(s Snapshot, p *loop.Plan) {
 type pending struct {
 	kinds []string
 	names map[string][]string
+	// held says which of a kind are held by finalizers of other parties.
+	held map[string]string
 	// unreadable are references that may still point to something.
 	unreadable []link.Link
 }
 
-func (w *pending) add(kind, name string) {
+func (w *pending) add(kind, name, held string) {
 	if w.names == nil {
-		w.names = map[string][]string{}
+		w.names, w.held = map[string][]string{}, map[string]string{}
+	}
+	if w.held[kind] == "" { // one is enough to act on
+		w.held[kind] = held
 	}
 	if len(w.names[kind]) == 0 {
 		w.kinds = append(w.kinds, kind)
@@ -119,12 +125,15 @@ func (w *pending) add(kind, name string) {
 	w.names[kind] = append(w.names[kind], name)
 }
 
+// core is a kind of the Cluster's own API group.
+func core(kind string) schema.GroupKind { return clusterv1.GroupVersion.WithKind(kind).GroupKind() }
+
 // remove waits for an object, and deletes it if nothing else will.
 func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
 		p.Do(Delete{Kind: kind, Name: o.GetName()})
 	}
-	w.add(kind, o.GetName())
+	w.add(kind, o.GetName(), loop.Held(core(kind), o))
 }
 
 // link deletes what a reference points to, and waits for it.
@@ -133,7 +142,7 @@ func (w *pending) link(p *loop.Plan, l link.Link) {
 	case contract.Unreadable:
 		w.unreadable = append(w.unreadable, l)
 	case contract.Found:
-		w.add(l.Ref.Kind, l.Ref.Name)
+		w.add(l.Ref.Kind, l.Ref.Name, l.Held())
 	}
 }
 
@@ -143,11 +152,11 @@ func (w *pending) wait(p *loop.Plan, reason string) {
 		lines = append(lines, "* "+l.Problem())
 	}
 	for _, kind := range w.kinds {
-		names := w.names[kind]
+		names, held := w.names[kind], w.held[kind]
 		if len(names) > 1 {
 			kind += "s"
 		}
-		lines = append(lines, fmt.Sprintf("* %s: %s", kind, condition.Names(names)))
+		lines = append(lines, fmt.Sprintf("* %s: %s%s", kind, condition.Names(names), held))
 	}
 	if len(lines) == 0 {
 		return

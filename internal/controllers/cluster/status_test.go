@@ -147,7 +147,11 @@ func TestConditions(t *testing.T) {
 			s.Cluster.Status.Conditions = []metav1.Condition{is("RemoteConnectionProbe", "True", "ProbeSucceeded", "")}
 		}), nil, "RemoteConnectionProbe", condition.True("ProbeSucceeded")},
 
-		"available":         {"CL-24", settled(), nil, "Available", condition.True("Available")},
+		"available": {"CL-24", settled(), nil, "Available", condition.True("Available")},
+		"control plane leaves": {"CL-23: that it does not answer is as it should be", settled(failing, deleted, func(s *Snapshot) {
+			s.ControlPlane.SetDeletionTimestamp(ptr(metav1.NewTime(now)))
+		}), nil, "RemoteConnectionProbe", condition.False("ControlPlaneDeleted", "The control plane is deleted with the Cluster")},
+		"workers leave":     {"CL-23: the control plane is still needed", settled(failing, deleted), nil, "RemoteConnectionProbe", condition.False("ProbeFailed", "Remote connection probe failed: refused")},
 		"not available":     {"CL-24", settled(failing), nil, "Available", condition.False("NotAvailable", "* RemoteConnectionProbe: Remote connection probe failed: refused")},
 		"available unknown": {"CL-24", settled(func(s *Snapshot) { s.Pools[0].Status.Conditions = nil }), nil, "Available", condition.Unknown("AvailableUnknown", "* WorkersAvailable:\n  * MachinePool mp: Condition Available not yet reported")},
 		"deleting is not":   {"CL-24", settled(deleted, noWorkers), nil, "Available", condition.False("NotAvailable", "* Deleting:\n  * FooPlane: p")},

@@ -366,7 +366,7 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 		"found":      {"by provider ID", build(node()), Node{Asked: true, Item: node()}},
 		"none":       {"gone", build(), Node{Asked: true}},
 		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{Asked: true, Rivals: []string{"n", "twin"}}},
-		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{Asked: true}},
+		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{Asked: true, Stranger: "x://2"}},
 		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{Asked: true, Item: nameless}},
 		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Down: true}},
 	}

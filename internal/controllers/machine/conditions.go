@@ -18,6 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
+// reasonProviderIDDiffers is the reason of the conditions about a Node that exists with another provider ID than the Machine's.
+const reasonProviderIDDiffers = "ProviderIDDiffers"
+
 // conditions are those that the controller writes, in the order in which they are evaluated.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
@@ -102,6 +105,10 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Rivals, ", "), providerID(j.Snapshot)))
 	case n.Item != nil:
 		return condition.Absent()
+	case n.Stranger != "":
+		return condition.False(reasonProviderIDDiffers, fmt.Sprintf(
+			"Node %s has spec.providerID %s, and the Machine has %s: restore the provider ID that is wrong, or delete Machine %s",
+			j.nodeRef.Name, n.Stranger, providerID(j.Snapshot), j.Machine.Name))
 	case j.nodeRef.IsDefined() && deleting(j.Snapshot):
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted", j.nodeRef.Name))
 	case j.nodeRef.IsDefined():

@@ -137,6 +137,11 @@ func TestDecideDeletion(t *testing.T) {
 		"tried again":            {"MD-15: until the timeout", goneBut(deletedSince(4*time.Second), tried), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 6s"}},
 		"forever": {"MD-15: 0 is never", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0) }),
 			[]string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted"}},
+		"held": {"MD-15: a finalizer of another party, and what ends the wait", goneBut(deletedSince(time.Hour), tried, func(s *Snapshot) {
+			s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](0)
+			s.Node.Item.DeletionTimestamp, s.Node.Item.Finalizers = ptr(metav1.NewTime(now)), []string{"example.com/inventory"}
+		}), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted; held by finalizers, which those that set them have to remove: " +
+			"Node n, deleted at " + now.UTC().Format(time.RFC3339) + ", by example.com/inventory; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"}},
 		"own timeout":      {"MD-15", goneBut(deletedSince(4*time.Second), func(s *Snapshot) { s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr[int32](60) }), []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 56s"}},
 		"busy":             {"MD-15: asked again soon", goneBut(down), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 5s"}},
 		"not connected":    {"MD-15: waits until the timeout", goneBut(down, func(s *Snapshot) { s.Connection = remote.Health{} }), []string{"wait: Node n cannot be deleted while the workload cluster does not answer", "recheck: 10s"}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -142,7 +143,12 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(DeleteNode{Node: s.Node.Item.Name})
-	p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "Waiting for Node %s to be deleted", s.Node.Item.Name).For("Node", s.Node.Item.Name).ToChange("")
+	held := loop.Held(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
+	if held != "" && forever {
+		held += "; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"
+	}
+	p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "Waiting for Node %s to be deleted%s", s.Node.Item.Name, held).
+		For("Node", s.Node.Item.Name).ToChange("")
 	p.RecheckIn(left)
 }
 

@@ -236,7 +236,7 @@ func TestDeletingMessages(t *testing.T) {
 		"evictions": {"MD-10, MD-11: what became of them", settled(deleted, external, holding(aPod("a"), aPod("b")), drainingSince(time.Minute)), refused, condition.TrueBecause("DrainingNode",
 			"Draining Node n since 2026-01-02T03:03:05Z\n* Terminating Pods: app/a\n* Pods that cannot be evicted, a budget: app/b")},
 		"volumes": {"MD-12", settled(deleted, external, drained, attached), drain.Results{}, condition.TrueBecause("WaitingForVolumeDetach",
-			"Waiting for volumes to be detached from Node n since 2026-01-02T03:04:05Z: v")},
+			"Waiting for volumes to be detached from Node n since 2026-01-02T03:04:05Z: v; check their CSI driver, or limit the wait with spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

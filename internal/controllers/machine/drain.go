@@ -114,8 +114,12 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 		if len(attached) == 0 {
 			return
 		}
-		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s",
-			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached)).For("Node", n.Name).ToChange("status.volumesAttached")
+		remedy := ""
+		if _, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); !limited {
+			remedy = "; check their CSI driver, or limit the wait with spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine"
+		}
+		p.WaitFor(reason, "Waiting for volumes to be detached from Node %s since %s: %s%s",
+			n.Name, stamp(detachStart(s)), drain.DescribeVolumes(attached), remedy).For("Node", n.Name).ToChange("status.volumesAttached")
 	}
 	recheck(s, detachStart(s), p)
 	if left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds); limited {

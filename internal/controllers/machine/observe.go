@@ -66,6 +66,9 @@ type Node struct {
 	// Rivals are the names of Nodes that share the provider ID; with them there is
 	// no Item.
 	Rivals []string
+	// Stranger is the provider ID of the Node that has the name of the Machine's Node, where that is not the Machine's; then there
+	// is no Item.
+	Stranger string
 }
 
 // ControlPlane is what decides whether a workload cluster still has a control plane that could remove a Node.
@@ -246,9 +249,10 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("reading Node %s: %w", s.Machine.Status.NodeRef.Name, err)
 	}
-	if node.Spec.ProviderID == "" { // with another one it is the Node of another machine
+	if node.Spec.ProviderID == "" { // with another one it may be the Node of another machine
 		s.Node.Item = node
 	}
+	s.Node.Stranger = node.Spec.ProviderID
 	return nil
 }
 

@@ -2,8 +2,10 @@ package machinedeployment
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
 // creationBlockers say why Machines that are missing are not created, or not handed over to be updated in place, a line each: a
@@ -41,10 +45,39 @@ func creationBlockers(s Snapshot) []string {
 	return out
 }
 
-// scalingProblem says why the deployment creates no Machines whatever its MachineSets say: the operator's policy, or a template.
-// Empty: no reason.
+// scalingProblem says why the deployment creates no Machines whatever its MachineSets say: its Cluster, the operator's policy, or a
+// template. Empty: no reason.
 func scalingProblem(s Snapshot) string {
-	return cmp.Or(s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
+	return cmp.Or(clusterProblem(s), s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
+}
+
+// clusterProblem says that the Cluster does not exist; empty: it does.
+func clusterProblem(s Snapshot) string {
+	switch {
+	case s.Cluster != nil || !s.Deployment.DeletionTimestamp.IsZero():
+		return ""
+	case clusterAwaited(s) > 0:
+		return fmt.Sprintf("Cluster %s has yet to be created", s.Deployment.Spec.ClusterName)
+	}
+	return fmt.Sprintf("Cluster %s does not exist: create it, or delete MachineDeployment %s", s.Deployment.Spec.ClusterName, s.Deployment.Name)
+}
+
+// clusterAwaited is how much longer a Cluster that does not exist is no problem yet: in a manifest it may stand behind the deployment.
+func clusterAwaited(s Snapshot) time.Duration {
+	if s.Cluster != nil {
+		return 0
+	}
+	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
+}
+
+// clusterEvents warn once that the Cluster does not exist.
+func clusterEvents(s Snapshot) []loop.Event {
+	problem := clusterProblem(s)
+	told := slices.ContainsFunc(s.Deployment.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, problem) })
+	if problem == "" || clusterAwaited(s) > 0 || told {
+		return nil
+	}
+	return []loop.Event{loop.Warning(ownership.ReasonClusterMissing, "%s", problem)}
 }
 
 // bullets lists lines below a message.

@@ -50,6 +50,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
+	p.RecheckIn(clusterAwaited(s))
 	if !decideOwnership(s, &p) {
 		return p
 	}

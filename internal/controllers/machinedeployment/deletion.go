@@ -1,6 +1,9 @@
 package machinedeployment
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 )
@@ -11,9 +14,10 @@ const waitingForDeletion = "WaitingForMachineSetsDeletion"
 // read: they may not exist any more.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
-	left := setNames(s)
+	left, sets := setNames(s), make([]metav1.Object, 0, len(s.Sets))
 	for i := range s.Sets {
 		set := &s.Sets[i]
+		sets = append(sets, set)
 		if !controls(s.Deployment, set) {
 			p.Do(Adopt{Set: set.Name})
 		} else if set.DeletionTimestamp.IsZero() {
@@ -21,7 +25,8 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 	}
 	if len(left) > 0 {
-		p.WaitFor(waitingForDeletion, "MachineSets %s still exist", condition.Names(left)).ForAll("MachineSet", left).ToChange("")
+		p.WaitFor(waitingForDeletion, "MachineSets %s still exist%s", condition.Names(left),
+			loop.Held(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
 	}
 	return p
 }

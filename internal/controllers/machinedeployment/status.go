@@ -32,7 +32,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	status.SetTypedPhase(phase(s, n.Replicas))
 	status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{V1Beta1: deprecated(j, status)}
-	return loop.Report{Status: status, Events: append(events(out), loop.PersonEvents(p, d.Status.Conditions, status.Conditions)...)}
+	return loop.Report{Status: status, Events: slices.Concat(events(out), clusterEvents(s),
+		loop.PersonEvents(p, d.Status.Conditions, status.Conditions))}
 }
 
 // judgedMachines returns the Machines of all MachineSets. One whose condition UpToDate is of an earlier template of the deployment

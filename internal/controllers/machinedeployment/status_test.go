@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -110,6 +111,21 @@ func TestConditions(t *testing.T) { // DP-12
 				s.Deployment.Spec.Replicas, s.Templates[0].Object.Unstructured = new(int32(5)), nil
 			}),
 			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 3 to 5 replicas is blocked because HostTemplate i does not exist"},
+		},
+		"Cluster to come": {
+			reason: "a manifest may have it behind the deployment", s: fresh(func(s *Snapshot) {
+				s.Cluster, s.Deployment.CreationTimestamp = nil, metav1.NewTime(s.Now.Add(-time.Second))
+			}),
+			want: map[string]string{"ScalingUp": "True ScalingUp Scaling up from 0 to 3 replicas is blocked because Cluster c has yet to be created"},
+		},
+		"Cluster missing": {
+			reason: "the name may be wrong", s: fresh(func(s *Snapshot) {
+				s.Cluster, s.Deployment.CreationTimestamp = nil, metav1.NewTime(s.Now.Add(-time.Minute))
+			}),
+			want: map[string]string{
+				"ScalingUp": "True ScalingUp Scaling up from 0 to 3 replicas is blocked because Cluster c does not exist: create it, or delete MachineDeployment md",
+				"Available": "False NotAvailable 0 available replicas, at least 3 required (spec.replicas is 3)\n* Cluster c does not exist: create it, or delete MachineDeployment md",
+			},
 		},
 		"policy": {
 			reason: "why it does not grow", s: settled(func(s *Snapshot) { s.Deployment.Spec.Replicas, s.Policy.Maxima.Replicas = new(int32(5)), 4 }),

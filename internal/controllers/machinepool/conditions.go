@@ -189,6 +189,9 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	switch {
 	case !j.Pool.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
+	case j.Cluster == nil:
+		return condition.False(clusterv1.NotAvailableReason,
+			fmt.Sprintf("Cluster %s does not exist: create it, or delete MachinePool %s", j.Pool.Spec.ClusterName, j.Pool.Name))
 	case j.Pool.Spec.Replicas == nil:
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	case !set.IsTrue(clusterv1.InfrastructureReadyCondition):

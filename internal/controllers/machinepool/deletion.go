@@ -3,6 +3,7 @@ package machinepool
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -24,7 +25,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 	}
 	if n := len(s.Machines); n > 0 {
-		wait := p.WaitFor(waitingForMachines, "Waiting for the Machines of the pool to be deleted: %s", machineNames(s.Machines))
+		wait := p.WaitFor(waitingForMachines, "Waiting for the Machines of the pool to be deleted: %s%s", machineNames(s.Machines), heldMachines(s))
 		for _, m := range s.Machines {
 			wait.For("Machine", m.Name)
 		}
@@ -39,6 +40,15 @@ func decideDeletion(s Snapshot) loop.Plan {
 	}
 	decideNodeDeletion(s, &p)
 	return p
+}
+
+// heldMachines says which Machines are held by finalizers of other parties.
+func heldMachines(s Snapshot) string {
+	machines := make([]metav1.Object, 0, len(s.Machines))
+	for i := range s.Machines {
+		machines = append(machines, &s.Machines[i])
+	}
+	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
 }
 
 // decideNodeDeletion deletes the Nodes until the timeout has passed. They go with the cluster where that goes

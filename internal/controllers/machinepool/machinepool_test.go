@@ -353,6 +353,8 @@ func TestConditions(t *testing.T) { // MP-12
 			"BootstrapConfigReady": "False ObjectDoesNotExist: FooConfig does not exist", "InfrastructureReady": "False ObjectDoesNotExist: FooPool does not exist",
 			"MachinesReady": "True NoReplicas", "ScalingUp": "True ScalingUp: Scaling up from 0 to 2 replicas",
 		}},
+		"no Cluster": {"nothing else matters", settled(func(s *Snapshot) { s.Cluster = nil }), wants{
+			"Available": "False NotAvailable: Cluster c does not exist: create it, or delete MachinePool p"}},
 		"IP2-07 mirrored": {"Ready of the infrastructure is the pool's InfrastructureReady", settled(func(s *Snapshot) {
 			s.Infra = infra(`{ready: true, replicas: 2, conditions: [{type: Ready, status: "False", reason: NoQuota, message: ask for more}]}`)
 		}), wants{"InfrastructureReady": "False NoQuota: ask for more", "Available": "False NotAvailable: * InfrastructureReady: ask for more"}},

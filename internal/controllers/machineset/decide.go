@@ -113,7 +113,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	p.Do(state.Propagation()...)
 	deleteMachines(&p, summary.Machines(left.Machines()).Names(), "the MachineSet is deleted")
 	if n := count(s); n > 0 {
-		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted", n).
+		p.WaitFor(clusterv1.MachineSetDeletingReason, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
 			ForAll("Machine", summary.Machines(s.Machines.Machines()).Names()).ToChange("")
 	}
 	if len(s.Created) > 0 {

@@ -50,7 +50,7 @@ func NodeReason(r string) string {
 		return clusterv1.NodeNotFoundV1Beta1Reason
 	case clusterv1.MachineNodeDoesNotExistReason:
 		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous:
+	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous, "ProviderIDDiffers":
 		return clusterv1.NodeInspectionFailedV1Beta1Reason
 	}
 	return r

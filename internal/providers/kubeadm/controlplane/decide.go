@@ -200,7 +200,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 		p.Do(machines.Delete{Names: left, Why: "the KubeadmControlPlane is deleted"})
 	}
 	if n := len(s.Machines) + len(s.Created); n > 0 {
-		p.WaitFor(reasonMachines, "Waiting for %d Machines to be deleted", n).
+		p.WaitFor(reasonMachines, "Waiting for %d Machines to be deleted%s", n, s.Machines.Held()).
 			ForAll(machineKind, summary.Machines(s.Machines.Machines()).Names()).ToChange("")
 		p.RecheckIn(deletionRecheck)
 	}

@@ -113,6 +113,9 @@ func (a WriteKubeconfig) String() string {
 	return fmt.Sprintf("write Secret %s: %s", authority.Admin.SecretName(a.Cluster), a.Why)
 }
 
+// Creates implements loop.Creating.
+func (a CreateMachine) Creates() (kind string, names []string) { return "Machine", []string{a.Name} }
+
 // String says what the action does, and why.
 func (a CreateMachine) String() string {
 	where := ""

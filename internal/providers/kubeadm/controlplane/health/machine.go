@@ -77,6 +77,14 @@ func Gates(managed bool) []clusterv1.MachineReadinessGate {
 	return out
 }
 
+// disconnected is the message of a component of a workload cluster that is not connected: the problem, which says so itself.
+func disconnected(problem string) string {
+	if problem == "" {
+		return "The workload cluster is not connected"
+	}
+	return strings.ToUpper(problem[:1]) + problem[1:]
+}
+
 // unread is the verdict where nothing is known of a Machine's components; absent: something is.
 func (f Facts) unread(conditionType string) condition.Verdict {
 	old := condition.Set(f.Status.Conditions)
@@ -85,7 +93,7 @@ func (f Facts) unread(conditionType string) condition.Verdict {
 	case f.Keep && old.Get(conditionType) != nil:
 		return condition.Mirror(old, conditionType, condition.Absent())
 	case f.Down:
-		return condition.Unknown(connectionDown, "The workload cluster is not connected: "+f.State.Problem)
+		return condition.Unknown(connectionDown, disconnected(f.State.Problem))
 	case !f.Status.NodeRef.IsDefined() && (!f.Initialized || f.State.Problem == ""): // before and after the initialization: one write less
 		return condition.Unknown(inspectionFailed, "Waiting for the Node of the Machine to exist")
 	case !f.Initialized:
