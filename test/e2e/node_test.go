@@ -136,4 +136,8 @@ func (in *installation) privilegedPodIsRefused() {
 	if err == nil || !strings.Contains(err.Error(), "PodSecurity") {
 		in.t.Errorf("a privileged Pod is created: %v", err)
 	}
+	_, err = in.try("kubectl", "run", "x", "-n", "tenant", "--image", foreignImage)
+	if err == nil || !strings.Contains(err.Error(), "kubectl label namespace tenant slipway.dev/management-node=allowed") {
+		in.t.Errorf("a Pod of a namespace that is not a provider's: %v", err)
+	}
 }
