@@ -34,6 +34,7 @@ type attack struct {
 const (
 	unlabelled = "team-a"
 	allowed    = "team-b"
+	nodeLabel  = "slipway.dev/management-node"
 )
 
 // S2 and S4: what tenants can do to the API server and to the management node.
@@ -76,8 +77,9 @@ func (a attack) must(err error) {
 
 func (a attack) prepare() {
 	for name, labels := range map[string]map[string]string{
-		unlabelled: nil, allowed: {nodeLabel: nodeAllow},
-		"installed": {providerLabel: "infrastructure-x", installedLabel: ""}, "cert-manager": {coreLabel: "cert-manager"},
+		unlabelled: nil, allowed: {nodeLabel: "allowed"},
+		"installed":    {"cluster.x-k8s.io/provider": "infrastructure-x", "clusterctl.cluster.x-k8s.io": ""},
+		"cert-manager": {"clusterctl.cluster.x-k8s.io/core": "cert-manager"},
 	} {
 		_, err := a.admin.CoreV1().Namespaces().Create(a.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
 		a.must(err)
@@ -172,7 +174,7 @@ func (a attack) services() {
 	if _, err := a.alice.CoreV1().Endpoints(allowed).Create(a.Context(), &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "mitm"}}, dry()); !apierrors.IsForbidden(err) {
 		a.Errorf("Endpoints: %v", err)
 	}
-	labels := []byte(`{"metadata":{"labels":{"` + nodeLabel + `":"` + nodeAllow + `"}}}`)
+	labels := []byte(`{"metadata":{"labels":{"` + nodeLabel + `":"allowed"}}}`)
 	if _, err := a.alice.CoreV1().Namespaces().Patch(a.Context(), unlabelled, "application/merge-patch+json", labels, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		a.Errorf("alice labels her namespace: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipwayhq/slipway/internal/plane/apiserver"
+	"github.com/slipwayhq/slipway/internal/plane/tenants"
 )
 
 // flowSchema is the name of the FlowSchema of the manager and the administrators.
@@ -161,8 +161,8 @@ const (
 )
 
 // tenantLimits are the limits of each user, and of all ServiceAccounts of a namespace together, since an editor creates more.
-func tenantLimits() apiserver.TenantLimits {
-	return apiserver.TenantLimits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
+func tenantLimits() tenants.Limits {
+	return tenants.Limits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }
 
 // tenant returns whose share of the API server a user takes; empty: that of Slipway, an administrator, or a part of Kubernetes.

@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/group"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/plane/scheduler"
+	"github.com/slipwayhq/slipway/internal/plane/tenants"
 )
 
 // DefaultListen is where the management cluster's API is served.
@@ -194,7 +195,7 @@ func (m *management) admit(g *group.Group, root *rest.Config) error {
 	if err := share(g.Context(), root, m.memory); err != nil {
 		return err
 	}
-	if err := restrictNode(g.Context(), root, m.cfg.Nodes); err != nil {
+	if err := tenants.RestrictNode(g.Context(), root, m.cfg.Nodes != nil); err != nil {
 		return err
 	}
 	return components.BindAdmins(g.Context(), root, AdminGroup)

@@ -3,8 +3,7 @@
 // Does: builds the server from kube-apiserver's own flags and a listener that
 // the caller made, runs it, and gives its loopback client configuration to
 // those that set the cluster up. Where there is no watch cache, watches have
-// bookmarks all the same, and Secrets and ConfigMaps have a cache; limits what one
-// tenant reads at the same time ([TenantLimits]).
+// bookmarks all the same, and Secrets and ConfigMaps have a cache.
 //
 // Never: chooses flags; internal/plane does, for the management cluster and for
 // hosted control planes.

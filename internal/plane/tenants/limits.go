@@ -1,4 +1,4 @@
-package apiserver
+package tenants
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 )
 
-// TenantLimits bounds what one tenant has at the same time. Priority and fairness bounds all tenants together and shares fairly
+// Limits bounds what one tenant has at the same time. Priority and fairness bounds all tenants together and shares fairly
 // between requests that wait, but nothing bounds how many seats one of them holds: a client that reads slowly holds a whole list
 // in the server's memory, and its seats, until the request times out.
-type TenantLimits struct {
+type Limits struct {
 	// Of returns the tenant of a user; empty: the user is not limited.
 	Of func(user.Info) string
 	// Lists is how many requests that read whole collections run at the same time, and Waiting how many more may wait.
@@ -31,25 +31,25 @@ type TenantLimits struct {
 const limitedFlow = "slipway-tenant-limit"
 
 // Tune returns the change of a server's configuration that enforces the limits.
-func (l TenantLimits) Tune() Tune {
+func (l Limits) Tune() func(*genericapiserver.Config) {
 	var once sync.Once
-	var limited *tenantLimiter
+	var limited *limiter
 	return func(c *genericapiserver.Config) {
 		if c.FlowControl == nil {
 			return
 		}
 		// The three servers of a kube-apiserver share one implementation of priority and fairness.
 		once.Do(func() {
-			limited = &tenantLimiter{Interface: c.FlowControl, limits: l, lists: map[string]*listSlots{}, watches: map[string]int{}}
+			limited = &limiter{Interface: c.FlowControl, limits: l, lists: map[string]*listSlots{}, watches: map[string]int{}}
 		})
 		c.FlowControl = limited
 	}
 }
 
-// tenantLimiter is priority and fairness with limits for each tenant before it.
-type tenantLimiter struct {
+// limiter is priority and fairness with limits for each tenant before it.
+type limiter struct {
 	flowcontrol.Interface
-	limits TenantLimits
+	limits Limits
 
 	mu      sync.Mutex
 	lists   map[string]*listSlots
@@ -63,7 +63,7 @@ type listSlots struct {
 }
 
 // Handle implements flowcontrol.Interface. Where it does not call execute, the request is answered with 429 and a time to retry.
-func (t *tenantLimiter) Handle(
+func (t *limiter) Handle(
 	ctx context.Context, request flowcontrol.RequestDigest,
 	classified func(*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration, string),
 	estimate func() flowcontrolrequest.WorkEstimate, queued fairqueuing.QueueNoteFn, execute func(),
@@ -79,7 +79,7 @@ func (t *tenantLimiter) Handle(
 }
 
 // enter waits until the request is within the limits of its tenant, or ctx ends.
-func (t *tenantLimiter) enter(ctx context.Context, request flowcontrol.RequestDigest) (leave func(), admitted bool) {
+func (t *limiter) enter(ctx context.Context, request flowcontrol.RequestDigest) (leave func(), admitted bool) {
 	tenant := t.limits.Of(request.User)
 	if tenant == "" {
 		return func() {}, true
@@ -95,7 +95,7 @@ func (t *tenantLimiter) enter(ctx context.Context, request flowcontrol.RequestDi
 	return func() {}, true
 }
 
-func (t *tenantLimiter) enterList(ctx context.Context, tenant string) (leave func(), admitted bool) {
+func (t *limiter) enterList(ctx context.Context, tenant string) (leave func(), admitted bool) {
 	t.mu.Lock()
 	slots := t.lists[tenant]
 	if slots == nil {
@@ -120,7 +120,7 @@ func (t *tenantLimiter) enterList(ctx context.Context, tenant string) (leave fun
 	}
 }
 
-func (t *tenantLimiter) leaveList(tenant string, slots *listSlots) {
+func (t *limiter) leaveList(tenant string, slots *listSlots) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if slots.all--; slots.all == 0 {
@@ -129,7 +129,7 @@ func (t *tenantLimiter) leaveList(tenant string, slots *listSlots) {
 }
 
 // RegisterWatch implements flowcontrol.WatchTracker: it is called when a watch begins, and what it returns when the watch ends.
-func (t *tenantLimiter) RegisterWatch(r *http.Request) flowcontrol.ForgetWatchFunc {
+func (t *limiter) RegisterWatch(r *http.Request) flowcontrol.ForgetWatchFunc {
 	forget := t.Interface.RegisterWatch(r)
 	who, _ := apirequest.UserFrom(r.Context())
 	if who == nil {
@@ -148,7 +148,7 @@ func (t *tenantLimiter) RegisterWatch(r *http.Request) flowcontrol.ForgetWatchFu
 	}
 }
 
-func (t *tenantLimiter) countWatch(tenant string, change int) {
+func (t *limiter) countWatch(tenant string, change int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.watches[tenant] += change; t.watches[tenant] <= 0 {

@@ -1,8 +1,9 @@
-package plane
+package tenants
 
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,19 +28,19 @@ const (
 	systemPriorities = "slipway-system-priorities"
 )
 
-// restrictNode writes the policies that keep tenants off the management node, and deletes them where there is no node. The node is for
+// RestrictNode writes the policies that keep tenants off the management node, and deletes them where there is no node. The node is for
 // providers: its Pods share a network and a kernel with theirs, and kube-proxy serves every Service of the cluster there.
-func restrictNode(ctx context.Context, root *rest.Config, nodes *Nodes) error {
+func RestrictNode(ctx context.Context, root *rest.Config, node bool) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, p := range nodePolicies() {
-		if nodes == nil {
-			errs = append(errs, deletePolicy(ctx, client, p.Name))
-		} else {
+		if node {
 			errs = append(errs, applyPolicy(ctx, client, p))
+		} else {
+			errs = append(errs, deletePolicy(ctx, client, p.Name))
 		}
 	}
 	return errors.Join(errs...)
@@ -95,7 +96,9 @@ func prioritiesPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return p
 }
 
-func denyPolicy(name string, namespaces []metav1.LabelSelectorRequirement, rules []admissionregistrationv1.NamedRuleWithOperations) *admissionregistrationv1.ValidatingAdmissionPolicy {
+func denyPolicy(
+	name string, namespaces []metav1.LabelSelectorRequirement, rules []admissionregistrationv1.NamedRuleWithOperations,
+) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -130,7 +133,7 @@ func applyPolicy(ctx context.Context, client kubernetes.Interface, want *admissi
 		}
 	}
 	if err != nil {
-		return unlessThere("ValidatingAdmissionPolicy "+want.Name, err)
+		return fmt.Errorf("write ValidatingAdmissionPolicy %s: %w", want.Name, err)
 	}
 	_, err = bindings.Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: want.Name},
@@ -138,7 +141,10 @@ func applyPolicy(ctx context.Context, client kubernetes.Interface, want *admissi
 			PolicyName: want.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}, metav1.CreateOptions{})
-	return unlessThere("ValidatingAdmissionPolicyBinding "+want.Name, err)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ValidatingAdmissionPolicyBinding %s: %w", want.Name, err)
+	}
+	return nil
 }
 
 func deletePolicy(ctx context.Context, client kubernetes.Interface, name string) error {

@@ -1,4 +1,4 @@
-package apiserver
+package tenants
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (open) RegisterWatch(*http.Request) flowcontrol.ForgetWatchFunc { return ni
 
 func limited(t *testing.T) flowcontrol.Interface {
 	t.Helper()
-	limits := TenantLimits{Lists: 2, Waiting: 1, Watches: 3, Of: func(u user.Info) string {
+	limits := Limits{Lists: 2, Waiting: 1, Watches: 3, Of: func(u user.Info) string {
 		if u.GetName() == "admin" {
 			return ""
 		}
@@ -94,13 +94,13 @@ func TestListsOfOneTenant(t *testing.T) {
 	if !<-waits {
 		t.Error("a list that waits is refused after another has ended")
 	}
-	if l := f.(*tenantLimiter); len(l.lists) != 0 {
+	if l := f.(*limiter); len(l.lists) != 0 {
 		t.Errorf("tenants without requests are remembered: %v", l.lists)
 	}
 }
 
 func TestTooManyWait(t *testing.T) {
-	f := limited(t).(*tenantLimiter)
+	f := limited(t).(*limiter)
 	f.lists["alice"] = &listSlots{running: make(chan struct{}, 2), all: 3}
 	if request(t.Context(), f, "alice", "list", nil) {
 		t.Error("as many wait as send")
