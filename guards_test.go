@@ -215,6 +215,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/plane/atrest/keeper.go":                  "rewrites stored Secrets without changing them",
 		"internal/plane/roles.go":                          "brings a new API server's default roles",
 		"internal/plane/fairness.go":                       "exempts the manager before it starts",
+		"internal/plane/tenants/node.go":                   "brings a new API server's policies",
 		"internal/plane/components/admins.go":              "binds the administrators of a new API server",
 		"internal/providers/local/backend/simulated":       "plays a kubelet in the simulated API's memory",
 		"internal/simulated":                               "plays the parts of a workload cluster in its own memory",
