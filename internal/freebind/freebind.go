@@ -1,7 +1,7 @@
 // Package freebind listens on addresses that this machine may not have yet.
 //
 // Does: opens a port on the address of a network that may appear after the program, and may disappear and reappear while it
-// runs, as the bridges of clusters' networks do.
+// runs, as the bridges of clusters' networks do. It names the process that has a port which is not free.
 //
 // Never: accepts a connection.
 //

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/plane/handover"
 )
 
@@ -26,7 +27,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.Invalid, ReasonPortTaken,
-			"port %s on %s is taken by another process; stop that process, or choose another port with --listen %s:PORT", port, host, host).From(err)
+			"port %s on %s is taken by %s; stop that process, or choose another port with --listen %s:PORT", port, host, freebind.Holder(address), host).From(err)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "ListenAddress", "cannot listen on %s; choose another address with --listen", address).From(err)
@@ -60,6 +61,17 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 		all = handover.Join(all, l)
 	}
 	return all, nil
+}
+
+// listenEndpoint opens the endpoint of a control plane, whose address this host may not have yet. The error is shown to everybody who may read the
+// HostedControlPlane, and does not name the program that has the port.
+func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) {
+	l, err := freebind.Listen(ctx, endpoint)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fault.New(fault.Invalid, ReasonPortTaken,
+			"the endpoint of the control plane, %s, is taken by another program; end that program, or create the cluster with an endpoint of another port", endpoint).From(err)
+	}
+	return l, err
 }
 
 // localTries is how many loopback addresses are tried for one that has the port free.

@@ -1,8 +1,8 @@
 package plane
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -53,6 +53,8 @@ type ManagementConfig struct {
 	Audit *hostedv1.Audit
 	// Authentication says whose tokens identify users besides; nil: none.
 	Authentication *hostedv1.Authentication
+	// Waiting is called from time to time while the start takes long, with the reason why the API server is not ready; nil: it is logged.
+	Waiting func(reason string) `json:"-"`
 	// Nodes is set where the cluster is to have nodes.
 	Nodes *Nodes
 }
@@ -77,7 +79,7 @@ func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, er
 	g := group.New(ctx)
 	root, err := m.start(g)
 	if err != nil {
-		return nil, errors.Join(err, g.Stop())
+		return nil, cmp.Or(g.Abort(err), ctx.Err(), err)
 	}
 	ready := make(chan struct{})
 	m.finish(g, root, func() { close(ready) })
@@ -180,13 +182,13 @@ func (m *management) start(g *group.Group) (*rest.Config, error) {
 	case c := <-loopback:
 		return c, m.admit(g, c)
 	case <-g.Context().Done():
-		return nil, errors.Join(g.Cause(), g.Context().Err())
+		return nil, g.Context().Err()
 	}
 }
 
 // admit waits until the server serves, and lets everybody do what they may.
 func (m *management) admit(g *group.Group, root *rest.Config) error {
-	if err := components.AwaitReady(g, root, slowHooks()...); err != nil {
+	if err := components.AwaitReady(g, root, components.Waiting{Exclude: slowHooks(), Report: m.cfg.Waiting}); err != nil {
 		return err
 	}
 	if err := primeRoles(g.Context(), root); err != nil {
@@ -266,7 +268,7 @@ func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 		return controllers.RunAggregation(ctx, root)
 	})
 	g.Run("kube-controller-manager", func(ctx context.Context) error {
-		if err := components.AwaitReady(g, root); err != nil {
+		if err := components.AwaitReady(g, root, components.Waiting{Report: m.cfg.Waiting}); err != nil {
 			return err
 		}
 		ready()
@@ -274,7 +276,7 @@ func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 	})
 	if m.pods != nil {
 		g.Run("kube-scheduler", func(ctx context.Context) error {
-			if err := components.AwaitReady(g, root); err != nil {
+			if err := components.AwaitReady(g, root, components.Waiting{}); err != nil {
 				return err
 			}
 			return m.pods.Run(ctx)

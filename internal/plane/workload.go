@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/freebind"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane/components"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
@@ -63,7 +62,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 		defer func() { _ = lock.Release() }()
 	}
 	if err != nil {
-		return errors.Join(err, g.Stop())
+		return g.Abort(err)
 	}
 	<-g.Done()
 	return g.Cause()
@@ -252,7 +251,7 @@ func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPo
 		g.OnStop(func() { _ = beside.Close() })
 		return []*net.TCPListener{beside.(*net.TCPListener)}, nil
 	}
-	l, err := freebind.Listen(g.Context(), cfg.Endpoint)
+	l, err := listenEndpoint(g.Context(), cfg.Endpoint)
 	if err != nil {
 		return nil, err
 	}

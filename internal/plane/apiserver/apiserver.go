@@ -102,12 +102,19 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 		s.tune(&config.ApiExtensions.GenericConfig.Config)
 		s.tune(&config.Aggregator.GenericConfig.Config)
 	}
+	hooks, err := impatient(config)
+	if err != nil {
+		return nil, err
+	}
 	all, err := config.Complete()
 	if err != nil {
 		return nil, err
 	}
 	chain, err := app.CreateServerChain(all)
 	if err != nil {
+		return nil, err
+	}
+	if err := addPatiently(hooks, config, chain.GenericAPIServer); err != nil {
 		return nil, err
 	}
 	chain.GenericAPIServer.ShutdownTimeout = farewell

@@ -2,7 +2,6 @@ package components
 
 import (
 	"context"
-	"errors"
 	"net"
 
 	"k8s.io/client-go/rest"
@@ -51,7 +50,7 @@ func New(cfg Config, l net.Listener) (c *Components, err error) {
 func (c *Components) Run(ctx context.Context, ready func()) error {
 	g := group.New(ctx)
 	if err := c.start(g); err != nil {
-		return errors.Join(err, g.Stop())
+		return g.Abort(err)
 	}
 	ready()
 	<-g.Done()
@@ -66,14 +65,14 @@ func (c *Components) start(g *group.Group) error {
 	})
 	select {
 	case own := <-loopback:
-		if err := AwaitReady(g, own); err != nil {
+		if err := AwaitReady(g, own, Waiting{}); err != nil {
 			return err
 		}
 		if err := BindAdmins(g.Context(), own, c.admins); err != nil {
 			return err
 		}
 	case <-g.Context().Done():
-		return errors.Join(g.Cause(), g.Context().Err())
+		return g.Context().Err()
 	}
 	g.Run("kube-controller-manager", c.manager.Run)
 	g.Run("kube-scheduler", c.scheduler.Run)

@@ -1,50 +1,87 @@
 package components
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/slipwayhq/slipway/internal/plane/group"
 )
 
-// readyEvery is how often a starting API server is probed; readyWithin is how
-// long it may take, a large database included.
 const (
+	// readyEvery is how often a starting API server is probed, and probeWithin how long one probe may take.
 	readyEvery  = 50 * time.Millisecond
-	readyWithin = 2 * time.Minute
+	probeWithin = 15 * time.Second
+	// reportEvery is how often a start that takes long is reported.
+	reportEvery = 20 * time.Second
 )
 
-// AwaitReady waits for /readyz, not counting the checks named in exclude.
-func AwaitReady(g *group.Group, c *rest.Config, exclude ...string) error {
+// Waiting is how to wait for an API server to be ready.
+type Waiting struct {
+	// Exclude are the checks of /readyz that do not count.
+	Exclude []string
+	// Report is called from time to time with the reason why the server is not ready; nil: it is logged.
+	Report func(reason string)
+}
+
+// AwaitReady waits for /readyz until the group ends. It has no time limit, because a start takes as long as the host is slow: whoever supervises
+// the process decides whether it still makes progress.
+func AwaitReady(g *group.Group, c *rest.Config, w Waiting) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(g.Context(), readyWithin)
-	defer cancel()
-	ticker := time.NewTicker(readyEvery)
+	if w.Report == nil {
+		w.Report = func(reason string) { klog.InfoS("Waiting for kube-apiserver to be ready", "reason", reason) }
+	}
+	ticker, report := time.NewTicker(readyEvery), time.NewTicker(reportEvery)
 	defer ticker.Stop()
-	for {
+	defer report.Stop()
+	for reason := ""; ; {
 		request := client.Discovery().RESTClient().Get().AbsPath("/readyz")
-		for _, check := range exclude {
+		for _, check := range w.Exclude {
 			request = request.Param("exclude", check)
 		}
+		ctx, cancel := context.WithTimeout(g.Context(), probeWithin)
 		answer, err := request.DoRaw(ctx)
+		cancel()
 		if err == nil {
 			return nil
 		}
+		reason = unready(answer, err)
+		select {
+		case <-report.C:
+			w.Report(reason)
+		default:
+		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
-			if g.Context().Err() != nil {
-				return errors.Join(g.Cause(), g.Context().Err())
-			}
-			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %s", readyWithin, err, answer)
+		case <-g.Context().Done():
+			return g.Context().Err()
 		}
 	}
+}
+
+// unready is the reason why a server is not ready: the checks of /readyz that fail or, where it does not answer, that.
+func unready(answer []byte, err error) string {
+	var failing []string
+	for line := range bytes.Lines(answer) {
+		if check, ok := strings.CutPrefix(string(line), "[-]"); ok {
+			name, _, _ := strings.Cut(check, " ")
+			failing = append(failing, name)
+		}
+	}
+	switch {
+	case len(failing) > 0:
+		return strings.Join(failing, ", ")
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer yet"
+	}
+	return err.Error()
 }

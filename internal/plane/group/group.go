@@ -20,6 +20,7 @@ import (
 // server ends after the parts that use it: kube-controller-manager exits the
 // whole process when its API server is gone while it starts.
 type Group struct {
+	parent  context.Context
 	ctx     context.Context // of the parts
 	cancel  context.CancelCauseFunc
 	serving context.Context // of the server
@@ -39,7 +40,7 @@ var errStopped = errors.New("stopped")
 
 // New returns a group that runs until parent ends, Stop is called, or a part ends.
 func New(parent context.Context) *Group {
-	g := &Group{done: make(chan struct{})}
+	g := &Group{parent: parent, done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancelCause(parent)
 	g.serving, g.halt = context.WithCancel(context.WithoutCancel(parent))
 	go g.finish()
@@ -117,16 +118,21 @@ func (g *Group) finish() {
 }
 
 // Stop ends the group, waits for it, and returns why it ended.
-func (g *Group) Stop() error {
-	g.cancel(errStopped)
+func (g *Group) Stop() error { return g.Abort(errStopped) }
+
+// Abort ends the group because its start failed with err, waits for it, and returns why it ended: the failure of a part comes before err, which
+// follows from it. A stop that was requested before is no error.
+func (g *Group) Abort(err error) error {
+	g.cancel(err)
 	<-g.done
 	return g.Cause()
 }
 
-// Cause is why the group ended: nil for a requested stop.
+// Cause is why the group ended: nil for a requested stop, which is one by Stop or by the context that the group runs in. The failure of a part is
+// compared by identity, because it may wrap the error of a context of its own.
 func (g *Group) Cause() error {
 	err := context.Cause(g.ctx)
-	if errors.Is(err, errStopped) || errors.Is(err, context.Canceled) {
+	if err == errStopped || err == context.Cause(g.parent) && errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -25,6 +26,15 @@ func TestGroup(t *testing.T) {
 			errs <- broken
 			g.Watch("etcd", errs)
 		}, broken},
+		"a part that ends by a context of its own": {"it did not end because of a request", func(g *Group) {
+			g.Run("kube-apiserver", func(context.Context) error { return fmt.Errorf("%w: %w", broken, context.Canceled) })
+		}, broken},
+		"a start that fails": {"the start's error is why", func(g *Group) { g.Run("a", wait); _ = g.Abort(broken) }, broken},
+		"a start that fails with a part": {"the part's error is why, and not what follows from it", func(g *Group) {
+			g.Run("a", func(context.Context) error { return broken })
+			<-g.Context().Done()
+			_ = g.Abort(g.Context().Err())
+		}, broken},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +53,39 @@ func TestGroup(t *testing.T) {
 				t.Errorf("stopped in this order: %s", diff)
 			}
 		})
+	}
+}
+
+// A group within a part of another group loses no reason, however the inner start fails.
+func TestGroupInGroup(t *testing.T) {
+	broken := errors.New("unknown api groups nosuch.example.com")
+	outer := New(t.Context())
+	outer.Serve("Kubernetes v1", func(ctx context.Context) error {
+		inner := New(ctx)
+		inner.Serve("kube-apiserver", func(context.Context) error { return broken })
+		<-inner.Context().Done()
+		return inner.Abort(inner.Context().Err())
+	})
+	<-outer.Done()
+	if err := outer.Cause(); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the reason of the part of the inner group", err)
+	}
+}
+
+// The end of the context that a group runs in is a requested stop, whatever its cause.
+func TestGroupOfASignal(t *testing.T) {
+	for name, cause := range map[string]error{"canceled": nil, "signal": fmt.Errorf("terminated signal received: %w", context.Canceled)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		g := New(ctx)
+		g.Run("a", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		cancel(cause)
+		<-g.Done()
+		if err := g.Cause(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := g.Abort(ctx.Err()); err != nil {
+			t.Errorf("%s, during the start: %v", name, err)
+		}
 	}
 }
 

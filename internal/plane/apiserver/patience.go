@@ -1,0 +1,83 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+)
+
+// hookPause is how long a hook that failed is not called again.
+const hookPause = time.Second
+
+// hook is one of the functions that kube-apiserver calls once when it starts.
+type hook struct {
+	name string
+	run  genericapiserver.PostStartHookFunc
+}
+
+// impatient takes the hooks out of the configuration that give up after half a minute, or a few, and end the process then: the default roles,
+// the priority classes and the configuration of priority and fairness. On a host that is slow the next start would take as long.
+func impatient(config *app.Config) ([]hook, error) {
+	own := config.KubeAPIs.ControlPlane
+	providers := []interface {
+		genericapiserver.PostStartHookProvider
+		GroupName() string
+	}{
+		rbacrest.RESTStorageProvider{}, schedulingrest.RESTStorageProvider{},
+		flowcontrolrest.RESTStorageProvider{InformerFactory: own.Extra.VersionedInformers},
+	}
+	var out []hook
+	for _, p := range providers {
+		if !own.Extra.APIResourceConfigSource.AnyResourceForGroupEnabled(p.GroupName()) {
+			continue // its storage, and with it the hook, is left out
+		}
+		name, run, err := p.PostStartHook()
+		if err != nil {
+			return nil, err
+		}
+		if own.Generic.DisabledPostStartHooks.Has(name) {
+			continue
+		}
+		own.Generic.DisabledPostStartHooks.Insert(name)
+		out = append(out, hook{name, run})
+	}
+	return out, nil
+}
+
+// addPatiently adds the hooks to the server, so that each is called until it succeeds. The server is built with the configuration.
+func addPatiently(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
+	for _, h := range hooks {
+		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // which is the set of the server, too
+		if err := server.AddPostStartHook(h.name, h.patient(hookPause)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patient is the hook, called until it succeeds or the server stops.
+func (h hook) patient(pause time.Duration) genericapiserver.PostStartHookFunc {
+	return func(ctx genericapiserver.PostStartHookContext) error {
+		for {
+			err := h.run(ctx)
+			if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+				return nil
+			}
+			klog.InfoS("A part of the start of kube-apiserver takes long, retrying", "hook", h.name, "reason", err.Error())
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			}
+		}
+	}
+}
