@@ -46,6 +46,8 @@ type Manager struct {
 	Restarts   int       `json:"restarts"`
 	LastExit   string    `json:"lastExit,omitempty"`
 	LastExitAt time.Time `json:"lastExitAt,omitzero"`
+	// NextStart is when it is started again; zero: it runs.
+	NextStart time.Time `json:"nextStart,omitzero"`
 	// Diagnostics is the https URL below which plans are served; empty: it is starting.
 	Diagnostics string `json:"diagnostics,omitempty"`
 	// SetAside are the objects that are not reconciled for a while, because the manager crashed over them.
@@ -84,6 +86,8 @@ type State struct {
 	Holder Holder // of the lock, where Held
 	Run    *Run   // of that process; nil until it has written one
 	Killed *Run   // of the last process, which ended without being stopped; nil: it was stopped, or one holds the directory
+	// Supervision is what the supervisor of a management cluster in the background recorded; nil: there is none.
+	Supervision *Supervision
 }
 
 // Inspect reads the state of a directory without taking its lock.
@@ -97,6 +101,9 @@ func Inspect(dir Dir) (State, error) {
 		return s, unusable(dir, err)
 	}
 	s.Holder, s.Held = holder, held
+	if s.Supervision, err = ReadSupervision(dir); err != nil {
+		return s, err
+	}
 	r, err := dir.readRun()
 	switch {
 	case !held && err == nil:

@@ -1,8 +1,8 @@
 // Package logfile sends what a process writes to its standard error, panics of
 // the runtime included, to a file that does not grow without end.
 //
-// Does: replaces the file descriptors of standard error (and output), and turns
-// the file over when it is too large, keeping one older file.
+// Does: replaces the file descriptors of standard error (and output), turns
+// the file over when it is too large, keeping one older file, and reserves space on the disk for what a process writes when it ends.
 //
 // Owns: PATH and PATH.1.
 //
@@ -43,7 +43,21 @@ func Open(path string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		reserve(f)
+	}
+	return f, err
+}
+
+// reserved is how much space is kept behind the end of a log, in bytes, so that a process whose disk is full can still write why it ends.
+const reserved = 256 << 10
+
+// reserve allocates space behind the end of the log, which stays the end. Where the file system cannot do so, or has no space, there is none.
+func reserve(f *os.File) {
+	if info, err := f.Stat(); err == nil {
+		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), reserved)
+	}
 }
 
 // OpenFor is Open for the log of a control plane that has a user of its own: the process of that user writes to it, and turns it over.
@@ -57,6 +71,7 @@ func OpenFor(user int, path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err != nil || info.Size() <= MaxSize {
+		reserve(f)
 		return f, err
 	}
 	_ = f.Close()
@@ -119,6 +134,7 @@ func Watch(ctx context.Context, path string) {
 			if info, err := os.Stat(path); err != nil || info.Size() > MaxSize {
 				_ = replace(path) // the old descriptor stays in use; retried at the next tick
 			}
+			reserve(os.Stderr)
 		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 )
@@ -40,6 +42,28 @@ func TestOpenTurnsALargeFileOver(t *testing.T) {
 	}
 	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != logfile.MaxSize+1 {
 		t.Errorf("the older file: %v, %v", info, err)
+	}
+}
+
+// The last words of a process fit in its log also when its disk is full: their space is allocated before, where the file system can.
+func TestOpenReservesSpace(t *testing.T) {
+	able, err := os.Create(filepath.Join(t.TempDir(), "able"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = able.Close() }()
+	want := int64(256 << 10)
+	if err := unix.Fallocate(int(able.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, want); err != nil {
+		want = 0
+	}
+	f, err := logfile.Open(filepath.Join(filepath.Dir(able.Name()), "log", "x.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || info.Size() != 0 || info.Sys().(*syscall.Stat_t).Blocks*512 < want {
+		t.Errorf("size %d, %d blocks, %v", info.Size(), info.Sys().(*syscall.Stat_t).Blocks, err)
 	}
 }
 
