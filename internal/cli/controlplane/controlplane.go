@@ -13,12 +13,14 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/etcd"
@@ -90,7 +92,20 @@ func runPlane(ctx context.Context, e env.Env, o options) error {
 		}
 		return nil
 	}
-	return plane.RunWorkload(ctx, cfg)
+	return explain(folder, plane.RunWorkload(ctx, cfg))
+}
+
+// explain records why the control plane ends, and returns an error that says all: what people do about a management cluster does not help.
+func explain(folder workload.Folder, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) && fault.As(err) == nil { // it was requested
+		return err
+	}
+	text := fault.UserMessage(err)
+	_ = folder.WriteEnd(text) // without it the supervisor has the exit status, and the log
+	if fault.As(err) != nil {
+		return err
+	}
+	return fault.New(fault.Transient, "ControlPlaneEnded", "%s", text).From(err)
 }
 
 // become makes this process the user, to whom its folder is given before.

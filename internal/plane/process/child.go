@@ -43,15 +43,18 @@ type child struct {
 	acting sync.Mutex // held while the process is checked, started or ended
 	view   view
 	own    *launched     // our own child; nil: there is none
+	pid    int           // of the process that was seen or started last
 	lock   *datadir.Lock // that no other program acts on the folder; nil: it is not held
-	asked  bool          // the end was requested by this program
+	asked  bool          // the end was requested of this program
+	gaveUp string        // why this program ended the process by itself, because it hung; empty: it did not
 }
 
 func newChild(s *Supervisor, name string) *child {
 	c := &child{
 		s: s, name: name, folder: s.Folder(name), poke: make(chan struct{}, 1),
-		quit: make(chan struct{}), done: make(chan struct{}), health: newHealth(s.Folder(name)),
+		quit: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.health = newHealth(c.folder, c.look)
 	c.seen, _ = observe(c.folder) // the loop reports what cannot be read
 	c.seen.Name = name
 	if c.seen.Running { // from here on its end is a death, even before the loop's first look
@@ -64,6 +67,11 @@ func (c *child) want(cfg *workload.Config) {
 	c.mu.Lock()
 	c.wanted = cfg
 	c.mu.Unlock()
+	c.look()
+}
+
+// look makes the loop look at the process now.
+func (c *child) look() {
 	select {
 	case c.poke <- struct{}{}:
 	default:
@@ -163,7 +171,7 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 	case !holds:
 		return lookEvery, nil
 	}
-	st, err := c.look(ctx, now)
+	st, err := c.observe(ctx, now)
 	if err != nil {
 		return 0, err
 	}
@@ -175,6 +183,10 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 	case end:
 		klog.FromContext(ctx).Info("ending control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		return 0, c.end(ctx, graceful)
+	case giveUp:
+		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
+		c.gaveUp = reason
+		return 0, c.end(ctx, graceful)
 	}
 	wake := lookEvery
 	if !again.IsZero() {
@@ -183,8 +195,8 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 	return wake, nil
 }
 
-// look brings view up to date.
-func (c *child) look(ctx context.Context, now time.Time) (Status, error) {
+// observe brings view up to date.
+func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.mu.Unlock()
@@ -194,6 +206,9 @@ func (c *child) look(ctx context.Context, now time.Time) (Status, error) {
 	}
 	if alive && c.own != nil && !c.own.lives() {
 		c.own = nil // it gave way to another that holds the lock
+	}
+	if alive {
+		c.pid = run.PID
 	}
 	alive = alive || c.own.lives() // ours may not have taken its lock yet
 	c.transition(alive, now)
@@ -207,13 +222,26 @@ func (c *child) look(ctx context.Context, now time.Time) (Status, error) {
 	switch {
 	case alive && run.Only == workload.OnlyEtcd: // it says so when its etcd answers, and ends with it
 		st.EtcdReady = true
+		c.view.well(now)
 	case alive:
-		st.Ready, st.EtcdReady = c.health.ask(ctx, run.Local, now)
-	}
-	if st.Ready || run.Only == workload.OnlyEtcd {
-		c.view.healthy = now
+		found, fresh := c.health.check(ctx, run.Local, now)
+		st.Ready, st.EtcdReady = found.ready, found.etcd
+		if fresh && (found.ready || found.live && c.view.answered) {
+			c.view.well(now)
+		} else {
+			c.view.progress.look(now, found.any, func() work { return workOf(run.PID, run.Child) })
+		}
 	}
 	return st, nil
+}
+
+// well notes that the health of the process is good.
+func (v *view) well(now time.Time) {
+	v.answered = true
+	v.progress.well(now)
+	if now.Sub(v.since) >= stableAfter {
+		v.failures, v.hung = 0, 0
+	}
 }
 
 // transition notes that a process came to life or died.
@@ -222,29 +250,38 @@ func (c *child) transition(alive bool, now time.Time) {
 		return
 	}
 	if c.view.alive && !alive {
-		lived := now.Sub(c.view.since)
 		switch {
+		case c.gaveUp != "":
+			c.view.failures++
+			c.view.hung++
 		case c.asked:
-			c.view.failures = 0
-		case lived >= stableAfter:
-			c.view.failures = 1
+			c.view.failures, c.view.hung = 0, 0
 		default:
 			c.view.failures++
 		}
 		c.died()
 	}
-	c.view.alive, c.view.since, c.view.healthy = alive, now, time.Time{}
+	c.view.alive, c.view.since, c.view.answered, c.view.progress = alive, now, false, progress{}
 	c.health.reset()
 }
 
-// died records a death, unless it was requested.
+// died records an end that was not requested: a death, or that of a process that hung.
 func (c *child) died() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
 	if c.own != nil {
 		how = c.own.how
 	}
-	asked := c.asked
-	c.own, c.asked = nil, false
+	if reason := c.folder.ReadEnd(c.pid); reason != "" {
+		how = reason
+	}
+	if space, err := datadir.SpaceOf(datadir.Dir(c.s.cfg.Root)); err == nil && space.IsFull() {
+		how = "the disk of this host that its data is on is full"
+	}
+	if c.gaveUp != "" {
+		how = "it was ended, because " + c.gaveUp
+	}
+	asked := c.asked && c.gaveUp == ""
+	c.own, c.asked, c.gaveUp = nil, false, ""
 	if asked {
 		return
 	}
@@ -264,6 +301,7 @@ func (c *child) start(ctx context.Context) error {
 	user, err := c.user(ctx)
 	var own *launched
 	if err == nil {
+		c.folder.ForgetEnd()
 		own, err = launch(c.s.cfg.Command, c.folder, user)
 	}
 	if err != nil {
@@ -272,7 +310,7 @@ func (c *child) start(ctx context.Context) error {
 		return fmt.Errorf("start control plane %s: %w", c.name, err)
 	}
 	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
-	c.own, c.asked = own, false
+	c.own, c.pid, c.asked, c.gaveUp = own, own.process.Pid, false, ""
 	c.transition(true, c.s.cfg.Now()) // now, because it may be dead at the next look
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
@@ -15,55 +16,105 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// health asks an API server's /readyz over its loopback port.
-type health struct {
-	folder workload.Folder
-	client *http.Client
-	asked  time.Time
-	ready  bool
-	etcd   bool
+// checkWithin is how long the API server may take for one health check, which is as long as kubeadm lets it.
+const checkWithin = 15 * time.Second
+
+// answer is what a health check found.
+type answer struct {
+	ready bool // /readyz is good
+	etcd  bool // its check of etcd is
+	live  bool // /livez is good
+	any   bool // there was an answer, good or not
 }
 
-func newHealth(f workload.Folder) *health { return &health{folder: f} }
+// health checks an API server over its loopback port, one check at a time and without holding up the supervisor.
+type health struct {
+	folder workload.Folder
+	done   func() // called after each check
 
+	mu      sync.Mutex
+	client  *http.Client
+	asked   time.Time
+	running context.CancelFunc // nil: no check runs
+	last    answer
+	fresh   bool          // it was not taken yet
+	was     bool          // it was ready at some time
+	took    time.Duration // by the last check
+}
+
+func newHealth(f workload.Folder, done func()) *health { return &health{folder: f, done: done} }
+
+// reset forgets the process that was checked.
 func (h *health) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running != nil {
+		h.running()
+	}
 	if h.client != nil {
 		h.client.CloseIdleConnections()
 	}
-	*h = health{folder: h.folder}
+	h.client, h.asked, h.running, h.last, h.fresh, h.was, h.took = nil, time.Time{}, nil, answer{}, false, false, 0
 }
 
-// ask returns the last answer until it is time for the next question.
-func (h *health) ask(ctx context.Context, local string, now time.Time) (ready, etcd bool) {
+// check returns what the last check found, and whether that was not returned before. It starts the next check when it is time.
+func (h *health) check(ctx context.Context, local string, now time.Time) (last answer, fresh bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	every := healthSoon
-	if h.ready {
+	if h.was {
 		every = healthEvery
 	}
-	if local == "" || now.Sub(h.asked) < every {
-		return h.ready, h.etcd
+	every = max(every, h.took) // a server that is slow is not made slower
+	last, fresh, h.fresh = h.last, h.fresh, false
+	if local == "" || h.running != nil || now.Sub(h.asked) < every || h.client == nil && !h.connect() {
+		return last, fresh
 	}
 	h.asked = now
-	h.ready, h.etcd = h.get(ctx, "https://"+local+"/readyz?verbose")
-	return h.ready, h.etcd
+	ctx, cancel := context.WithCancel(ctx)
+	h.running = cancel
+	go func(client *http.Client) {
+		defer cancel()
+		began := time.Now()
+		a := ask(ctx, client, "https://"+local)
+		h.mu.Lock()
+		forgotten := ctx.Err() != nil
+		if !forgotten {
+			h.running, h.last, h.fresh, h.was, h.took = nil, a, true, h.was || a.ready, time.Since(began)
+		}
+		h.mu.Unlock()
+		if !forgotten {
+			h.done()
+		}
+	}(h.client)
+	return last, fresh
 }
 
-func (h *health) get(ctx context.Context, url string) (ready, etcd bool) {
-	if h.client == nil && !h.connect() {
-		return false, false
+// ask reads /readyz and, where that is not good, /livez.
+func ask(ctx context.Context, client *http.Client, server string) (a answer) {
+	ready, body, answered := get(ctx, client, server+"/readyz?verbose")
+	a = answer{ready: ready, live: ready, any: answered, etcd: strings.Contains(body, "[+]etcd ok")}
+	if !ready {
+		a.live, _, answered = get(ctx, client, server+"/livez")
+		a.any = a.any || answered
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	return a
+}
+
+func get(ctx context.Context, client *http.Client, url string) (good bool, body string, answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false, false
+		return false, "", false
 	}
-	resp, err := h.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		return false, false
+		return false, "", false
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	return err == nil && resp.StatusCode == http.StatusOK, strings.Contains(string(body), "[+]etcd ok")
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	return err == nil && resp.StatusCode == http.StatusOK, string(text), err == nil
 }
 
 // connect trusts the control plane's own authority alone.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -13,6 +14,7 @@ func TestNext(t *testing.T) {
 		view   view
 		do     step
 		again  time.Duration // from now; zero: none
+		why    string        // of a process that is given up
 	}{
 		"first start": {
 			reason: "there is nothing to wait for",
@@ -20,7 +22,7 @@ func TestNext(t *testing.T) {
 		},
 		"healthy": {
 			reason: "nothing to do",
-			view:   view{wanted: true, alive: true, current: true, since: ago(time.Hour), healthy: ago(time.Second)}, do: stay,
+			view:   view{wanted: true, alive: true, current: true, since: ago(time.Hour), answered: true}, do: stay,
 		},
 		"taken over": {
 			reason: "a process that an earlier slipway started is kept",
@@ -28,7 +30,7 @@ func TestNext(t *testing.T) {
 		},
 		"another configuration": {
 			reason: "it is started again with the new one",
-			view:   view{wanted: true, alive: true, since: ago(time.Hour), healthy: now}, do: end,
+			view:   view{wanted: true, alive: true, since: ago(time.Hour), answered: true}, do: end,
 		},
 		"not wanted": {
 			reason: "its cluster is deleted",
@@ -55,27 +57,51 @@ func TestNext(t *testing.T) {
 			view:   view{wanted: true, since: now, failures: 1000}, do: stay, again: longestPause,
 		},
 		"slow start": {
+			reason: "it works, for as long as the host needs",
+			view:   running(view{since: ago(50 * time.Minute), progress: progress{unanswered: 50 * time.Minute, spent: time.Minute}}), do: stay,
+		},
+		"start that rests for a moment": {
 			reason: "a large database may take its time",
-			view:   view{wanted: true, alive: true, current: true, since: ago(readyWithin - time.Second)}, do: stay,
+			view:   running(view{progress: progress{idle: readyWithin - time.Second}}), do: stay,
 		},
 		"start that hangs": {
 			reason: "it would hang for ever",
-			view:   view{wanted: true, alive: true, current: true, since: ago(readyWithin)}, do: end,
+			view:   running(view{progress: progress{idle: readyWithin}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
+		},
+		"start that spins": {
+			reason: "it works and comes to nothing",
+			view:   running(view{progress: progress{spent: spentWithin}}), do: giveUp, why: "it was not ready in time, although it worked",
 		},
 		"unhealthy for a moment": {
 			reason: "load passes",
-			view:   view{wanted: true, alive: true, current: true, since: ago(time.Hour), healthy: ago(sickAfter - time.Second)}, do: stay,
+			view:   running(view{answered: true, progress: progress{idle: sickAfter - time.Second}}), do: stay,
 		},
-		"unhealthy for long": {
-			reason: "it hangs",
-			view:   view{wanted: true, alive: true, current: true, since: ago(time.Hour), healthy: ago(sickAfter)}, do: end,
+		"slow": {
+			reason: "a restart is the most expensive thing that a host without processor time can do",
+			view:   running(view{answered: true, progress: progress{unanswered: 20 * time.Minute, spent: 2 * time.Minute}}), do: stay,
+		},
+		"hangs": {
+			reason: "neither an answer nor work",
+			view:   running(view{answered: true, progress: progress{idle: sickAfter}}), do: giveUp, why: "its health check failed: it neither answered nor worked",
+		},
+		"spins": {
+			reason: "it has used more time of processors than a start takes, without a good answer",
+			view:   running(view{answered: true, progress: progress{spent: spentWithin}}), do: giveUp, why: "its health check failed for long, although it worked",
+		},
+		"hung once more": {
+			reason: "what was not enough the last time is doubled",
+			view:   running(view{answered: true, hung: 1, progress: progress{idle: sickAfter, spent: spentWithin}}), do: stay,
+		},
+		"hangs each time": {
+			reason: "the limits do not grow without end",
+			view:   running(view{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, again, _ := next(test.view, now)
-			if do != test.do {
-				t.Errorf("got step %d, want %d: %s", do, test.do, test.reason)
+			do, again, why := next(test.view, now)
+			if do != test.do || test.do == giveUp && why != test.why {
+				t.Errorf("got step %d (%s), want %d (%s): %s", do, why, test.do, test.why, test.reason)
 			}
 			var want time.Time
 			if test.again > 0 {
@@ -85,5 +111,81 @@ func TestNext(t *testing.T) {
 				t.Errorf("look again at %s, want %s: %s", again, want, test.reason)
 			}
 		})
+	}
+}
+
+// running is the view of a process that is as it should be but for what is given.
+func running(v view) view {
+	v.wanted, v.alive, v.current = true, true, true
+	return v
+}
+
+// A process is idle while it neither answers nor works, in the time that the supervisor has seen.
+func TestProgress(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	type look struct {
+		after   time.Duration
+		answers bool
+		done    work // since the last look
+	}
+	minute := func(l look) (all []look) {
+		for range 12 {
+			all = append(all, l)
+		}
+		return all
+	}
+	tests := map[string]struct {
+		reason string
+		looks  []look
+		want   progress
+	}{
+		"hangs": {
+			"its timers use little", minute(look{after: 5 * time.Second, done: work{used: 100 * time.Millisecond}}),
+			progress{idle: 55 * time.Second, unanswered: 55 * time.Second, spent: 1100 * time.Millisecond},
+		},
+		"starved": {
+			"it waits for a processor", minute(look{after: 5 * time.Second, done: work{used: 10 * time.Millisecond, waited: 4 * time.Second}}),
+			progress{unanswered: 55 * time.Second, spent: 110 * time.Millisecond},
+		},
+		"works": {
+			"it has a processor", minute(look{after: 5 * time.Second, done: work{used: 5 * time.Second}}),
+			progress{unanswered: 55 * time.Second, spent: 55 * time.Second},
+		},
+		"reads": {
+			"it waits for a disk", minute(look{after: 5 * time.Second, done: work{blocked: true}}), progress{unanswered: 55 * time.Second},
+		},
+		"answers": {
+			"with a failed check: it does not hang", minute(look{after: 5 * time.Second, answers: true}), progress{unanswered: 55 * time.Second},
+		},
+		"the supervisor did not run": {
+			"nothing was seen in that hour", []look{{}, {after: time.Hour}}, progress{idle: longestLook, unanswered: longestLook},
+		},
+	}
+	for name, test := range tests {
+		var p progress
+		var all work
+		at := now
+		for _, l := range test.looks {
+			at = at.Add(l.after)
+			all = work{used: all.used + l.done.used, waited: all.waited + l.done.waited, blocked: l.done.blocked}
+			p.look(at, l.answers, func() work { return all })
+		}
+		got := progress{idle: p.idle, unanswered: p.unanswered, spent: p.spent}
+		if got != test.want {
+			t.Errorf("%s: got %+v, want %+v: %s", name, got, test.want, test.reason)
+		}
+	}
+}
+
+// What a process does is read from the kernel.
+func TestWorkOf(t *testing.T) {
+	before := workOf(os.Getpid())
+	for began := time.Now(); workOf(os.Getpid()).used-before.used < 10*time.Millisecond; {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("no work is seen after a minute of it: %+v, then %+v", before, workOf(os.Getpid()))
+		}
+	}
+	if got := workOf(0); got != (work{}) {
+		t.Errorf("of no process: %+v", got)
 	}
 }

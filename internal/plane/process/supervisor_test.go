@@ -55,6 +55,10 @@ func play(path string, user int) int {
 		fmt.Fprintln(os.Stderr, "etcd: disk full")
 		return 7
 	}
+	if c.Cluster == "explains" {
+		_ = f.WriteEnd("unknown api groups nosuch.example.com")
+		return 1
+	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM)
 	lock, _, held, err := datadir.Acquire(f.Lock(), datadir.Holder{PID: os.Getpid(), Since: time.Now()})
@@ -108,7 +112,7 @@ func supervisorAt(t *testing.T, root string, now func() time.Time) *process.Supe
 // await polls, because a process is a process.
 func await(t *testing.T, s *process.Supervisor, name, what string, is func(process.Status) bool) process.Status {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		st, _, err := s.Status(name)
 		if err != nil {
@@ -242,6 +246,28 @@ func TestProcessThatEndsAtOnceIsReported(t *testing.T) {
 	all, err := process.Inspect(filepath.Dir(string(s.Folder("ns.demo"))))
 	if err != nil || len(all) != 1 || all[0].LastExit != "exit status 7" {
 		t.Errorf("from outside: %+v, %v", all, err)
+	}
+}
+
+// The reason that a process gives is how it ended, and not its exit status.
+func TestProcessThatExplainsItsEnd(t *testing.T) {
+	s := supervisor(t, t.TempDir())
+	ensure(t, s, "ns.demo", config("explains"))
+	st := await(t, s, "ns.demo", "a restart", func(st process.Status) bool { return st.Restarts >= 1 })
+	if st.LastExit != "unknown api groups nosuch.example.com" {
+		t.Errorf("status: %+v", st)
+	}
+}
+
+// A process that hangs is ended, and that counts and has a reason as any other death. The clock of the supervisor goes faster here.
+func TestProcessThatHangs(t *testing.T) {
+	began := time.Now()
+	s := supervisorAt(t, t.TempDir(), func() time.Time { return began.Add(200 * time.Since(began)) })
+	ensure(t, s, "ns.demo", config("demo"))
+	first := await(t, s, "ns.demo", "a running process", running)
+	st := await(t, s, "ns.demo", "another process", func(st process.Status) bool { return running(st) && st.PID != first.PID })
+	if st.Restarts != 1 || !strings.HasPrefix(st.LastExit, "it was ended, because it was not ready in time") {
+		t.Errorf("status: %+v", st)
 	}
 }
 

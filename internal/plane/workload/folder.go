@@ -56,6 +56,7 @@ func (f Folder) run() string { return f.path(runFile) }
 const (
 	runFile      = "run.json"
 	restoredFile = "restored.json"
+	endFile      = "ended.json"
 )
 
 func (f Folder) path(elem ...string) string {

@@ -66,6 +66,9 @@ func Terms(allowed policy.Configuration, versions []string) backend.Terms {
 // logBytes is how much of the log of a control plane its status has at most: who may read that may not read Secrets.
 const logBytes = 8 << 10
 
+// exitBytes is how much of the reason that a control plane gives for its end the status has at most.
+const exitBytes = 1 << 10
+
 // Status implements backend.ControlPlanes.
 func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st, found, err := p.supervisor.Status(name)
@@ -97,7 +100,7 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	current := p.hashes[name] == "" || alive && st.PID == run.PID && (run.Config == "" || run.Config == p.hashes[name])
 	return backend.ControlPlane{
 		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready && current, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
-		Restarts: st.Restarts, LastExit: st.LastExit, Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
+		Restarts: st.Restarts, LastExit: redact.Tail(st.LastExit, exitBytes), Log: redact.Tail(strings.Join(st.LastLog, "\n"), logBytes),
 	}, nil
 }
 
