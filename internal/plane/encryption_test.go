@@ -105,9 +105,14 @@ func run(t *testing.T, cfg ManagementConfig, check func(kubernetes.Interface)) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	said := ""
-	for lines.Scan() && lines.Text() != "ready" {
-		said += lines.Text() + "\n"
+	said, ready := "", false
+	for !ready && lines.Scan() {
+		if ready = lines.Text() == "ready"; !ready {
+			said += lines.Text() + "\n"
+		}
+	}
+	if !ready {
+		t.Fatalf("it ended before it was ready: %v: %s", cmd.Wait(), said)
 	}
 	admin, err := clientcmd.BuildConfigFromFlags("", cfg.Dir.Kubeconfig())
 	if err != nil {
