@@ -31,6 +31,11 @@ const (
 	Encryption Purpose = "encryption"
 )
 
+// IsKnown reports whether it is one of the purposes.
+func (p Purpose) IsKnown() bool {
+	return slices.Contains([]Purpose{CA, Etcd, Proxy, SA, EtcdClient, Admin, Encryption}, p)
+}
+
 // SecretName is the name of the Secret with this purpose.
 func (p Purpose) SecretName(cluster string) string { return cluster + "-" + string(p) }
 

@@ -44,8 +44,13 @@ func (m *Move) selected(ctx context.Context) (facts, error) {
 	if err != nil {
 		return f, err
 	}
-	f.selection = graph.Build(objects).Select(m.What)
-	return f, nil
+	classes, err := m.source.ReadClasses(ctx, f.kinds, objects)
+	if err != nil {
+		return f, err
+	}
+	f.graph = graph.Build(append(objects, classes...))
+	f.selection = f.graph.Select(m.What)
+	return f, m.readLeft(ctx, &f)
 }
 
 // PlanExport says what [ToDirectory] would do.
@@ -66,8 +71,8 @@ func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstruc
 	if err != nil {
 		return nil, err
 	}
-	if len(f.selection.Problems) > 0 {
-		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because %s", strings.Join(f.selection.Problems, "; "))
+	if problems := append(f.selection.Problems, check.LeftBehind(f.left)...); len(problems) > 0 {
+		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	return saved(f.selection.Items()), nil
 }

@@ -146,6 +146,61 @@ func TestBetweenServers(t *testing.T) {
 	}
 }
 
+// foreignCRD is the CRD of a provider that was applied with kubectl, without clusterctl's label.
+func foreignCRD(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {
+	preserve := true
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "fooclusters.foo.example.org", Labels: labels}}
+	crd.Spec.Group, crd.Spec.Scope = "foo.example.org", apiextensionsv1.NamespaceScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "fooclusters", Singular: "foocluster", Kind: "FooCluster", ListKind: "FooClusterList"}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve},
+	}}}
+	return crd
+}
+
+// MV-01, MV-02: the infrastructure of a foreign provider, whose CRD lacks clusterctl's label, goes along where a label of a contract marks the
+// kind. Where none does, the move and the backup are refused, and nothing is written.
+func TestForeignProvider(t *testing.T) {
+	kinds := []string{"Cluster", "ClusterClass", "Machine", "LocalCluster"}
+	for name, labels := range map[string]map[string]string{"contract": {"cluster.x-k8s.io/v1beta2": "v1"}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			here := liveClient(t, apiserver.Start(t, apiserver.Options{Objects: append(apiserver.CRDs(t, kinds...), foreignCRD(labels))}))
+			there := liveClient(t, apiserver.Start(t, apiserver.Options{Objects: append(apiserver.CRDs(t, kinds...), foreignCRD(labels))}))
+			fill(t, here)
+			foreign := object("foo.example.org/v1", "FooCluster", "m", finalizer, func(o *unstructured.Unstructured) { o.SetNamespace("live"); o.SetUID("") })
+			var owner clusterv1.Cluster
+			if err := here.Get(t.Context(), client.ObjectKey{Namespace: "live", Name: "a"}, &owner); err != nil {
+				t.Fatal(err)
+			}
+			foreign.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "a", UID: owner.UID}})
+			if err := here.Create(t.Context(), foreign); err != nil {
+				t.Fatal(err)
+			}
+			p := &process{}
+			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context())
+			left := object("foo.example.org/v1", "FooCluster", "m")
+			if labels == nil {
+				_, backup := move.Snapshot(t.Context(), here, graph.What{Namespace: "live"})
+				for _, err := range []error{err, backup} {
+					if err == nil || !strings.Contains(err.Error(), "Cluster live/a owns FooCluster live/m of foo.example.org, which does not go along: give CustomResourceDefinition fooclusters.foo.example.org the label") {
+						t.Error(err)
+					}
+				}
+				if err := here.Get(t.Context(), client.ObjectKeyFromObject(foreign), left); err != nil || left.GetDeletionTimestamp() != nil || p.writes > 0 {
+					t.Errorf("%v, deleted %v, %d writes", err, left.GetDeletionTimestamp(), p.writes)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"Cluster live/a", "FooCluster live/m", "LocalCluster live/a", "Secret live/a-kubeconfig"}, heldBy(t, there)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // MV-08: controllers at the target write what has just been created there, between its creation and the next write of the move.
 func TestTargetIsWrittenMeanwhile(t *testing.T) {
 	kinds := []string{"Cluster", "ClusterClass", "Machine", "LocalCluster"}

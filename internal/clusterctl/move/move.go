@@ -152,7 +152,21 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 	if err := m.readData(ctx, &f); err != nil {
 		return f, err
 	}
+	if err := m.readLeft(ctx, &f); err != nil {
+		return f, err
+	}
 	return f, m.checkClasses(ctx, &f)
+}
+
+// readLeft reads what is linked to the selection and does not go along, and whether there is a namespace at all.
+func (m *Move) readLeft(ctx context.Context, f *facts) (err error) {
+	v := sides.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
+	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
+		return err
+	}
+	all, err := m.source.Namespaces(ctx)
+	f.noNamespace = err == nil && !all[m.What.Namespace]
+	return err
 }
 
 // readSource reads what moves.
@@ -167,7 +181,8 @@ func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
 	if err != nil {
 		return err
 	}
-	f.selection = graph.Build(objects).Select(m.What)
+	f.graph = graph.Build(objects)
+	f.selection = f.graph.Select(m.What)
 	f.at, err = m.places(f.selection.Items())
 	return err
 }

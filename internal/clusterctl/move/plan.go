@@ -146,7 +146,10 @@ func (p Plan) Err() error {
 // facts are what a plan is made from, all that was read of both sides.
 type facts struct {
 	kinds           []sides.Kind
+	graph           *graph.Graph
 	selection       graph.Selection
+	left            []check.Left              // what is linked to the selection, and does not go along
+	noNamespace     bool                      // the namespace does not exist at the source
 	at              func(graph.ID) graph.ID   // what it is at the target
 	target          map[graph.ID]graph.Object // objects there
 	namespaces      map[string]bool           // there
@@ -163,7 +166,7 @@ type facts struct {
 
 // makePlan decides what is done. It reads and writes nothing.
 func makePlan(f facts) Plan {
-	p := Plan{Problems: slices.Clone(f.selection.Problems), Export: f.directory}
+	p := Plan{Problems: append(slices.Clone(f.selection.Problems), check.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
 		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
 	}
@@ -182,7 +185,10 @@ func makePlan(f facts) Plan {
 		p.survey(f)
 		p.note(f)
 	}
-	if len(p.Entries) == 0 && len(p.Problems) == 0 {
+	switch {
+	case f.noNamespace:
+		p.Problems = append(p.Problems, "there is no such namespace at the source: check the name of the namespace")
+	case len(p.Entries) == 0 && len(p.Problems) == 0:
 		p.Problems = append(p.Problems, "there is nothing that could be moved in this namespace: check the name of the namespace")
 	}
 	return p

@@ -34,6 +34,7 @@ import (
 const (
 	core  = "cluster.x-k8s.io/v1beta2"
 	infra = "infrastructure.example.org/v1"
+	foo   = "foo.example.org/v1"
 )
 
 // crds of the world, with the API version that is served, and whether objects are in namespaces.
@@ -50,7 +51,15 @@ var crds = []struct {
 	{"localclusters", "infrastructure.slipway.dev/v1alpha1", "LocalCluster", nil},
 	{"localmachines", "infrastructure.slipway.dev/v1alpha1", "LocalMachine", nil},
 	{"providers", "clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", nil},
+	{"fooclusters", foo, "FooCluster", map[string]string{foreign: "", "cluster.x-k8s.io/v1beta2": "v1"}},
+	{"foonetworks", foo, "FooNetwork", map[string]string{foreign: "", "cluster.x-k8s.io/provider": "infrastructure-foo"}},
+	{"foosubnets", foo, "FooSubnet", map[string]string{foreign: ""}},
+	{"foogroups", foo, "FooGroup", map[string]string{foreign: ""}},
+	{"fooidentities", foo, "FooIdentity", map[string]string{foreign: ""}},
 }
+
+// foreign marks the CRDs that lack clusterctl's label.
+const foreign = "foreign"
 
 // process is what a command is killed in: after a number of writes, nothing that it calls succeeds any more.
 type process struct {
@@ -106,12 +115,15 @@ func management(versions map[string]string, objects ...client.Object) client.Wit
 		scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(gv.WithKind(c.kind+"List"), &unstructured.UnstructuredList{})
 		scope := meta.RESTScopeNamespace
-		if c.kind == "Identity" {
+		if strings.HasSuffix(c.kind, "Identity") {
 			scope = meta.RESTScopeRoot
 		}
 		mapper.AddSpecific(gvk, gv.WithResource(c.plural), gv.WithResource(strings.ToLower(c.kind)), scope)
 		labels := map[string]string{"clusterctl.cluster.x-k8s.io": ""}
 		maps.Copy(labels, c.labels)
+		if _, is := labels[foreign]; is {
+			delete(labels, "clusterctl.cluster.x-k8s.io")
+		}
 		all = append(all, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: c.plural + "." + gv.Group, Labels: labels}})
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(all, objects...)...).Build()

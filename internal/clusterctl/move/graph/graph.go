@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 )
 
 // Labels of objects, and of the CRDs of their kinds, that clusterctl's contract gives a meaning.
@@ -80,6 +81,8 @@ type Node struct {
 	children, after []*Node
 	// roots that it belongs to, itself included if it is one.
 	roots map[*Node]bool
+	// bound: it belongs to its parents by more than a reference in their spec.
+	bound bool
 }
 
 // Graph is what was read of a management cluster.
@@ -142,7 +145,7 @@ func (g *Graph) linkOwners(n *Node, byUID map[types.UID]*Node) {
 		if owner == nil || owner == n || !names(ref, owner.ID) || owner.ID.Namespace != "" && owner.ID.Namespace != n.ID.Namespace {
 			continue
 		}
-		n.Owners = append(n.Owners, owner)
+		n.Owners, n.bound = append(n.Owners, owner), true
 		n.belongsTo(owner)
 	}
 }
@@ -165,7 +168,8 @@ func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 	id := n.ID
 	switch {
 	case id.Group == "" && id.Kind == "Secret" && len(n.GetOwnerReferences()) == 0:
-		if name := longestPrefix(clusters[id.Namespace], id.Name); name != "" {
+		if name := clusterOfSecret(clusters[id.Namespace], n); name != "" {
+			n.bound = true
 			n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, name}])
 		}
 	case id.IsCore(binding):
@@ -179,9 +183,7 @@ func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 			class.after = append(class.after, n)
 		}
 	}
-	if id.Group == clusterv1.GroupVersion.Group || id.Group == addonsv1.GroupVersion.Group {
-		g.linkReferences(n, n.UnstructuredContent()["spec"])
-	}
+	g.linkReferences(n)
 }
 
 // IsSnapshotPolicy reports whether it is an EtcdSnapshotPolicy.
@@ -189,16 +191,12 @@ func IsSnapshotPolicy(id ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "EtcdSnapshotPolicy"
 }
 
-// linkPolicy links an EtcdSnapshotPolicy to the Clusters of its namespace that it is for, and the Secret of its store to it.
+// linkPolicy links an EtcdSnapshotPolicy to the Clusters of its namespace that it is for.
 func (g *Graph) linkPolicy(n *Node, clusters []string) {
 	for _, name := range clusters {
 		if cluster := g.byID[ID{clusterv1.GroupVersion.Group, Cluster, n.ID.Namespace, name}]; Covers(n.Unstructured, cluster.Unstructured) {
 			n.belongsTo(cluster)
 		}
-	}
-	name, _, _ := unstructured.NestedString(n.UnstructuredContent(), "spec", "destination", "s3", "credentialsSecretName")
-	if secret := g.byID[ID{Kind: "Secret", Namespace: n.ID.Namespace, Name: name}]; secret != nil {
-		secret.belongsTo(n)
 	}
 }
 
@@ -217,11 +215,18 @@ func Covers(policy, cluster *unstructured.Unstructured) bool {
 	return err == nil && matches.Matches(labels.Set(cluster.GetLabels()))
 }
 
-// longestPrefix returns the name of which text is "<name>-<something>", the longest of them.
-func longestPrefix(names []string, text string) string {
+// clusterOfSecret returns which of the Clusters a Secret without an owner belongs to, by its name: it is named <cluster>-<purpose> with a
+// purpose of Cluster API, or it has the type of Cluster API's Secrets and a name that begins with the Cluster's, the longest of them.
+// Other Secrets whose names begin like that of a Cluster belong to other programs.
+func clusterOfSecret(names []string, n *Node) string {
+	kind, _, _ := unstructured.NestedString(n.UnstructuredContent(), "type")
 	best := ""
 	for _, name := range names {
-		if rest, ok := strings.CutPrefix(text, name+"-"); ok && rest != "" && len(name) > len(best) {
+		rest, begins := strings.CutPrefix(n.ID.Name, name+"-")
+		if !begins || rest == "" || len(name) <= len(best) {
+			continue
+		}
+		if kind == string(clusterv1.ClusterSecretType) || authority.Purpose(rest).IsKnown() {
 			best = name
 		}
 	}
@@ -241,42 +246,6 @@ func ClassOf(cluster *unstructured.Unstructured) ID {
 	return ID{clusterv1.GroupVersion.Group, ClusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
 }
 
-// linkReferences links what a core object's spec refers to: the object that is referred to goes where this one goes. That covers
-// restored objects, whose owner references are not back yet.
-func (g *Graph) linkReferences(n *Node, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if to := g.referred(n, v); to != nil && !to.ID.IsCore(Cluster) && !to.ID.IsCore(ClusterClass) && !to.owns(n, 0) {
-			to.belongsTo(n)
-		}
-		for _, inner := range v {
-			g.linkReferences(n, inner)
-		}
-	case []any:
-		for _, inner := range v {
-			g.linkReferences(n, inner)
-		}
-	}
-}
-
-// referred is the object of the same namespace that a map of fields refers to by kind and name, nil if it is no reference.
-func (g *Graph) referred(n *Node, fields map[string]any) *Node {
-	kind, _ := fields["kind"].(string)
-	name, _ := fields["name"].(string)
-	if kind == "" || name == "" {
-		return nil
-	}
-	group, _ := fields["apiGroup"].(string)
-	if version, ok := fields["apiVersion"].(string); ok {
-		gv, err := schema.ParseGroupVersion(version)
-		if err != nil {
-			return nil
-		}
-		group = gv.Group
-	}
-	return g.byID[ID{group, kind, n.ID.Namespace, name}]
-}
-
 // owns reports whether the other belongs to it by owner references; deeper chains than this do not exist.
 func (n *Node) owns(other *Node, depth int) bool {
 	const deepest = 16
@@ -292,12 +261,16 @@ func (g *Graph) spreadRoots() {
 		_, alone := n.GetLabels()[MoveLabel]
 		_, hierarchy := n.GetLabels()[MoveHierarchyLabel]
 		switch {
-		case n.ID.IsCore(Cluster), n.ID.IsCore(ClusterClass), n.ID.IsCore(ClusterResourceSet), hierarchy, n.MarkedHierarchy:
+		case n.isRootByKind(), hierarchy, n.MarkedHierarchy:
 			n.spread(n)
 		case alone, n.Marked:
 			n.roots[n] = true
 		}
 	}
+}
+
+func (n *Node) isRootByKind() bool {
+	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet)
 }
 
 // spread notes the root in everything below. What is noted already is not visited again, so that circles end.

@@ -49,6 +49,10 @@ func spec(value map[string]any) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.Object["spec"] = value }
 }
 
+func typed(kind string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.Object["type"] = kind }
+}
+
 func label(key string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{key: ""}) }
 }
@@ -140,6 +144,35 @@ func TestSelect(t *testing.T) {
 			objects: []graph.Object{object(core, "Cluster prod", nil), object(core, "Cluster prod-eu", nil), object("v1", "Secret prod-eu-ca", nil)},
 			what:    graph.What{Namespace: "ns", Clusters: []string{"prod"}}, want: []string{"0 Cluster ns/prod"},
 		},
+		"names of Secrets": {
+			reason: "Secrets of Cluster API's purposes or of its type move; a Secret of another program whose name begins like the Cluster's stays",
+			objects: []graph.Object{
+				object(core, "Cluster a", nil), object("v1", "Secret a-ca", nil), object("v1", "Secret a-etcd", nil), object("v1", "Secret a-proxy", nil),
+				object("v1", "Secret a-sa", nil), object("v1", "Secret a-kubeconfig", nil), object("v1", "Secret a-apiserver-etcd-client", nil),
+				object("v1", "Secret a-encryption", nil), object("v1", "Secret a-md-x7", typed("cluster.x-k8s.io/secret")),
+				object("v1", "Secret a-db-password", typed("Opaque")), object("v1", "Secret a-tls", typed("kubernetes.io/tls")),
+			},
+			what: graph.What{Namespace: "ns"},
+			want: []string{"0 Cluster ns/a", "1 Secret ns/a-apiserver-etcd-client", "1 Secret ns/a-ca", "1 Secret ns/a-encryption", "1 Secret ns/a-etcd",
+				"1 Secret ns/a-kubeconfig", "1 Secret ns/a-md-x7", "1 Secret ns/a-proxy", "1 Secret ns/a-sa"},
+		},
+		"referred data": {
+			reason: "a Secret that a KubeadmConfig reads is of a person: it is copied; a pool of addresses moves with the claims on it",
+			objects: []graph.Object{
+				object(core, "Cluster a", nil),
+				object("bootstrap.cluster.x-k8s.io/v1beta2", "KubeadmConfig a", both(owners(core+" Cluster a"), spec(map[string]any{
+					"files": []any{map[string]any{"contentFrom": map[string]any{"secret": map[string]any{"name": "cloud", "key": "x"}}}},
+					"users": []any{map[string]any{"passwdFrom": map[string]any{"secret": map[string]any{"name": "passwords", "key": "x"}}}},
+				}))),
+				object("v1", "Secret cloud", nil), object("v1", "Secret passwords", nil),
+				object("ipam.cluster.x-k8s.io/v1beta2", "IPAddressClaim c", both(owners(core+" Cluster a"), spec(map[string]any{
+					"poolRef": map[string]any{"apiGroup": "x.example.org", "kind": "Pool", "name": "p"},
+				}))),
+				object("x.example.org/v1", "Pool p", nil), object("x.example.org/v1", "Pool q", nil),
+			},
+			what: graph.What{Namespace: "ns"},
+			want: []string{"0 Cluster ns/a", "1 IPAddressClaim ns/c", "1 KubeadmConfig ns/a", "1 Pool ns/p", "1 Secret ns/cloud (copy)", "1 Secret ns/passwords (copy)"},
+		},
 		"resource sets": {
 			reason: "a set with what it applies, and the binding of its Cluster",
 			objects: []graph.Object{
@@ -198,6 +231,27 @@ func TestSelect(t *testing.T) {
 			reason: "a wrong name is said", objects: cluster("a"), what: graph.What{Namespace: "ns", Clusters: []string{"x"}},
 			problems: []string{"there is no Cluster x in namespace ns: check the name"},
 		},
+		"credentials of a global identity": {
+			reason: "what belongs to cluster-scoped objects alone stays at the source, where Clusters of other namespaces use it",
+			objects: []graph.Object{
+				{Unstructured: object("x.example.org/v1", "Identity top", in("")).Unstructured, MarkedHierarchy: true},
+				object("v1", "Secret key", owners("x.example.org/v1 Identity top")),
+				object(core, "Cluster a", nil), object("v1", "Secret both", owners("x.example.org/v1 Identity top", core+" Cluster a")),
+				object(infra, "InfraCluster a", owners("x.example.org/v1 Identity top", core+" Cluster a")),
+			},
+			what: graph.What{Namespace: "ns"},
+			want: []string{"0 Cluster ns/a", "0 Identity top (copy)", "1 InfraCluster ns/a", "1 Secret ns/both (copy)", "1 Secret ns/key (copy)"},
+		},
+		"credentials of a global identity, one cluster": {
+			reason: "the same for some Clusters",
+			objects: []graph.Object{
+				{Unstructured: object("x.example.org/v1", "Identity top", in("")).Unstructured, MarkedHierarchy: true},
+				object("v1", "Secret key", owners("x.example.org/v1 Identity top")),
+				object(core, "Cluster a", nil), object("v1", "Secret both", owners("x.example.org/v1 Identity top", core+" Cluster a")),
+			},
+			what: graph.What{Namespace: "ns", Clusters: []string{"a"}},
+			want: []string{"0 Cluster ns/a", "0 Identity top (copy)", "1 Secret ns/both (copy)", "1 Secret ns/key (copy)"},
+		},
 		"another namespace": {
 			reason:  "an owner reference across namespaces means nothing: the UID of a neighbour's Cluster does not draw an object along",
 			objects: []graph.Object{object(core, "Cluster a", nil), object("v1", "Secret s", both(in("theirs"), owners(core+" Cluster a")))},
@@ -233,7 +287,7 @@ func TestSelect(t *testing.T) {
 				object("v1", "Secret keys", nil), object("v1", "Secret other", nil),
 			},
 			what: graph.What{Namespace: "ns", Clusters: []string{"a"}},
-			want: []string{"0 Cluster ns/a", "1 EtcdSnapshotPolicy ns/all (copy)", "1 EtcdSnapshotPolicy ns/own", "1 EtcdSnapshotPolicy ns/team (copy)", "1 Secret ns/keys"},
+			want: []string{"0 Cluster ns/a", "1 EtcdSnapshotPolicy ns/all (copy)", "1 EtcdSnapshotPolicy ns/own", "1 EtcdSnapshotPolicy ns/team (copy)", "1 Secret ns/keys (copy)"},
 		},
 		"v1beta1": {
 			reason: "a Cluster of v1beta1 names its class in spec.topology.class",
@@ -255,5 +309,35 @@ func TestSelect(t *testing.T) {
 				t.Errorf("%s: problems (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// Links of the selection to objects that are not selected are found, whether these were read or not.
+func TestLoose(t *testing.T) {
+	objects := []graph.Object{
+		object(core, "Cluster a", spec(map[string]any{"infrastructureRef": map[string]any{"apiGroup": "foo.example.org", "kind": "FooCluster", "name": "a"}})),
+		object(core, "Machine a-1", both(owners(core+" Cluster a", "x.example.org/v1 Fleet f"), spec(map[string]any{
+			"bootstrap": map[string]any{"configRef": map[string]any{"apiVersion": "foo.example.org/v1", "kind": "FooConfig", "name": "a-1"}},
+		}))),
+		object("x.example.org/v1", "Fleet f", nil),
+		object("v1", "ConfigMap alone", both(label(graph.MoveLabel), owners("apps/v1 Deployment d"))),
+		object("v1", "Secret a-ca", owners(core+" Cluster a", "apps/v1 Deployment d")),
+		object(infra, "InfraCluster a", owners(core+" Cluster a", "x.example.org/v1 Identity top")),
+		object("x.example.org/v1", "Identity top", in("")),
+	}
+	g := graph.Build(objects)
+	var got []string
+	for _, l := range g.Loose(g.Select(graph.What{Namespace: "ns"})) {
+		got = append(got, fmt.Sprintf("%s -> %s.%s, owner %q, read %v", l.From, l.To, l.To.Group, l.UID, l.Read))
+	}
+	slices.Sort(got)
+	want := []string{
+		`Cluster ns/a -> FooCluster ns/a.foo.example.org, owner "", read false`,
+		`Machine ns/a-1 -> Fleet ns/f.x.example.org, owner "Fleet f", read true`,
+		`Machine ns/a-1 -> FooConfig ns/a-1.foo.example.org, owner "", read false`,
+		`Secret ns/a-ca -> Deployment ns/d.apps, owner "Deployment d", read false`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -27,6 +27,8 @@ type Selection struct {
 	Levels [][]Item
 	// Problems say what keeps the selection from being moved, and what to do.
 	Problems []string
+	// refused are the objects that the problems are about.
+	refused map[ID]bool
 }
 
 // Items are all objects of the selection, owners first.
@@ -45,7 +47,7 @@ func (s Selection) Find(kind string) []Item {
 
 // Select says what moves, what is copied, and what is refused.
 func (g *Graph) Select(w What) Selection {
-	var s Selection
+	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}
 	for _, name := range w.Clusters {
 		if !slices.ContainsFunc(g.Roots(Cluster), func(n *Node) bool { return n.ID.Name == name && n.ID.Namespace == w.Namespace }) {
@@ -55,6 +57,7 @@ func (g *Graph) Select(w What) Selection {
 	for _, n := range g.nodes {
 		switch item, problem := w.choose(n); {
 		case problem != "":
+			s.refused[n.ID] = true
 			s.Problems = append(s.Problems, problem)
 		case item != nil:
 			chosen[n] = item
@@ -79,16 +82,34 @@ func (w What) choose(n *Node) (*Item, string) {
 		}
 		return &Item{Node: n, Copy: true}, ""
 	}
+	copied := n.isGlobal() || n.isBorrowed()
 	if len(w.Clusters) == 0 {
-		return &Item{Node: n}, ""
+		return &Item{Node: n, Copy: copied}, ""
 	}
-	return w.chooseOfSome(n)
+	item, problem := w.chooseOfSome(n)
+	if item != nil && copied {
+		item.Copy = true
+	}
+	return item, problem
 }
+
+// isGlobal reports whether an object belongs to cluster-scoped objects, such as the credentials of an identity that Clusters of all
+// namespaces use. One that also belongs to a Cluster is global if there can be two of it.
+func (n *Node) isGlobal() bool {
+	global, all := false, true
+	for root := range n.roots {
+		global, all = global || root.ID.Namespace == "", all && root.ID.Namespace == ""
+	}
+	return all || global && isPlain(n)
+}
+
+// isBorrowed reports whether an object is a Secret or ConfigMap that objects of the selection only refer to: another program may use it, too.
+func (n *Node) isBorrowed() bool { return n.ID.Group == "" && !n.bound && !n.roots[n] }
 
 // reaches reports whether an object outside of the namespace belongs to what moves. What is cluster-scoped always does: it is marked.
 func (w What) reaches(n *Node) bool {
 	for root := range n.roots {
-		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace {
+		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(ClusterClass) && w.uses(root) {
 			return true
 		}
 	}
@@ -126,7 +147,9 @@ func (w What) chooseOfSome(n *Node) (*Item, string) {
 
 // uses reports whether one of the Clusters that move is of the class.
 func (w What) uses(class *Node) bool {
-	return class.isBefore(func(n *Node) bool { return slices.Contains(w.Clusters, n.ID.Name) && n.ID.Namespace == w.Namespace })
+	return class.isBefore(func(n *Node) bool {
+		return n.ID.Namespace == w.Namespace && (len(w.Clusters) == 0 || slices.Contains(w.Clusters, n.ID.Name))
+	})
 }
 
 // binds reports whether the set has given something to one of the Clusters that move.

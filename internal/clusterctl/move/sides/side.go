@@ -1,16 +1,12 @@
 package sides
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,19 +19,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/portable"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
-
-// managedLabel is on the CRDs of all kinds that clusterctl knows of.
-const managedLabel = "clusterctl.cluster.x-k8s.io"
-
-// Kind is a kind of objects that may move.
-type Kind struct {
-	schema.GroupVersionKind
-	Namespaced bool
-	// Marked and MarkedHierarchy are labels of its CRD, see [graph.Object].
-	Marked, MarkedHierarchy bool
-	// Missing: the target does not serve it in a version that the source serves.
-	Missing bool
-}
 
 // Side is one of the two management clusters.
 type Side struct {
@@ -50,68 +33,8 @@ func New(name string, c client.Client) *Side {
 	return &Side{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
 }
 
-// Kinds are those whose CRDs have the label, and Secrets and ConfigMaps, in the newest version that every one of the mappers
-// serves.
-func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
-	out := []Kind{
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaced: true},
-	}
-	crds := &metav1.PartialObjectMetadataList{}
-	crds.SetGroupVersionKind(kube.CRDKind())
-	if err := s.Client.List(ctx, crds, client.HasLabels{managedLabel}); err != nil {
-		return nil, fmt.Errorf("listing the kinds of the %s: %w", s.Name, err)
-	}
-	for _, crd := range crds.Items {
-		plural, group, _ := strings.Cut(crd.Name, ".")
-		served, err := s.Client.RESTMapper().KindsFor(schema.GroupVersionResource{Group: group, Resource: plural})
-		if IsNoMatch(err) {
-			continue // not served yet, or any more: it has no objects
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the versions of %s: %w", crd.Name, err)
-		}
-		kind, err := s.kind(served, target)
-		if err != nil {
-			return nil, err
-		}
-		_, kind.Marked = crd.Labels[graph.MoveLabel]
-		_, kind.MarkedHierarchy = crd.Labels[graph.MoveHierarchyLabel]
-		out = append(out, kind)
-	}
-	slices.SortFunc(out, func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
-	return out, nil
-}
-
-// kind chooses one of the versions that the source serves.
-func (s *Side) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
-	own, err := s.Client.RESTMapper().RESTMapping(served[0].GroupKind(), served[0].Version)
-	if err != nil {
-		return Kind{}, fmt.Errorf("reading the scope of %s: %w", served[0].Kind, err)
-	}
-	k := Kind{GroupVersionKind: served[0], Namespaced: own.Scope.Name() == meta.RESTScopeNameNamespace}
-	if target == nil {
-		return k, nil
-	}
-	for _, gvk := range served {
-		switch _, err := target.RESTMapping(gvk.GroupKind(), gvk.Version); {
-		case err == nil:
-			k.GroupVersionKind = gvk
-			return k, nil
-		case !IsNoMatch(err):
-			return k, fmt.Errorf("reading whether the target has %s: %w", gvk.Kind, err)
-		}
-	}
-	k.Missing = true
-	return k, nil
-}
-
-// IsNoMatch reports whether an API server does not serve a kind.
-func IsNoMatch(err error) bool {
-	var kind *meta.NoKindMatchError
-	var resource *meta.NoResourceMatchError
-	return errors.As(err, &kind) || errors.As(err, &resource)
-}
+// page is how many objects are listed at a time.
+const page = 500
 
 // List reads all objects of a kind; a namespace that is empty means all.
 func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
@@ -120,7 +43,6 @@ func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Obje
 
 // list reads those objects of a kind that are kept, which may be made smaller: a page at a time is in memory besides.
 func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
-	const page = 500
 	var out []graph.Object
 	options := &client.ListOptions{Limit: page}
 	if k.Namespaced {
@@ -169,6 +91,43 @@ func (s *Side) Read(ctx context.Context, kinds []Kind, namespace string, secrets
 	return out, nil
 }
 
+// ReadClasses reads the ClusterClasses of other namespaces that Clusters of the objects are of, and what these refer to.
+func (s *Side) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
+	var out []graph.Object
+	seen := map[graph.ID]bool{}
+	get := func(id graph.ID) (*unstructured.Unstructured, error) {
+		k := KindOf(kinds, id)
+		if seen[id] || k.Kind == "" || !k.Namespaced {
+			return nil, nil
+		}
+		seen[id] = true
+		o, err := s.Get(ctx, id, k.Version)
+		if err == nil && o != nil {
+			out = append(out, graph.Object{Unstructured: o, Marked: k.Marked, MarkedHierarchy: k.MarkedHierarchy})
+		}
+		return o, err
+	}
+	for _, cluster := range objects {
+		id := graph.ClassOf(cluster.Unstructured)
+		if !graph.IDOf(cluster.Unstructured).IsCore(graph.Cluster) || id.Namespace == cluster.GetNamespace() {
+			continue
+		}
+		class, err := get(id)
+		if err != nil {
+			return nil, err
+		}
+		if class == nil {
+			continue
+		}
+		for _, template := range graph.References(class) {
+			if _, err := get(template); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
 // Providers are those of the inventory; none: nothing was installed, as in many embedded ones. Those that are built in are recorded
 // for other programs: what they serve is judged by kinds.
 func (s *Side) Providers(ctx context.Context) ([]check.Provider, error) {
@@ -197,16 +156,6 @@ func (s *Side) Identity(ctx context.Context) (types.UID, error) {
 		return "", fmt.Errorf("reading Namespace %s of the %s: %w", metav1.NamespaceSystem, s.Name, err)
 	}
 	return ns.UID, nil
-}
-
-// KindOf is the kind of an object; the zero value: it is none of these.
-func KindOf(kinds []Kind, id graph.ID) Kind {
-	for _, k := range kinds {
-		if k.Group == id.Group && k.Kind == id.Kind {
-			return k
-		}
-	}
-	return Kind{}
 }
 
 // Namespaces are those that exist.

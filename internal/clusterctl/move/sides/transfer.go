@@ -2,12 +2,16 @@ package sides
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,7 +107,54 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 			t.uids[t.There(e)] = o.GetUID()
 		}
 	}
+	return t.loadOtherOwners(ctx)
+}
+
+// loadOtherOwners reads the owners that are not among the entries and that both sides have, such as cluster-scoped ones: the owner references
+// to them are set on the other side, too.
+func (t *Transfer) loadOtherOwners(ctx context.Context) error {
+	tried := map[types.UID]bool{}
+	for _, e := range t.Entries {
+		old, there := t.Old[t.Here(e)]
+		if t.From == nil || !there {
+			continue
+		}
+		for _, ref := range old.GetOwnerReferences() {
+			if _, known := t.owners[ref.UID]; known || tried[ref.UID] {
+				continue
+			}
+			tried[ref.UID] = true
+			if err := t.loadOwner(ctx, e, ref); err != nil && !apierrors.IsForbidden(err) {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+func (t *Transfer) loadOwner(ctx context.Context, e Entry, ref metav1.OwnerReference) error {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	mapping, err := t.From.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if IsNoMatch(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the scope of %s: %w", gvk.Kind, err)
+	}
+	here := graph.ID{Group: gvk.Group, Kind: gvk.Kind, Name: ref.Name}
+	there := here
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		here.Namespace, there.Namespace = t.Here(e).Namespace, t.There(e).Namespace
+	}
+	own, err := t.From.metadata(ctx, gvk, here)
+	if err != nil || own == nil || own.UID != ref.UID {
+		return err
+	}
+	other, err := t.To.metadata(ctx, gvk, there)
+	if err == nil && other != nil {
+		t.owners[ref.UID], t.uids[there] = there, other.UID
+	}
+	return err
 }
 
 // Run creates what is missing and updates what differs, owners first.

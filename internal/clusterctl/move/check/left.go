@@ -1,0 +1,94 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+)
+
+// Left is an object that is linked to a selected one, and does not go along.
+type Left struct {
+	graph.Link
+	// Owner is the UID of From, where To depends on it.
+	Owner types.UID
+	// CRD of the kind of To; empty: the kind has none. Unread: no object of the kind was read, because of the CRD's labels.
+	CRD    string
+	Unread bool
+	// Dependent: To is owned by From, and not the other way round.
+	Dependent bool
+	// Refused: To may exist, and cannot be read.
+	Refused error
+}
+
+// LeftBehind says what objects do not go along with the selection, one sentence for each kind and each way in which they are linked to it.
+func LeftBehind(all []Left) []string {
+	type group struct{ kind, link string }
+	var order []group
+	groups := map[group][]Left{}
+	for _, l := range all {
+		k := group{kind: l.To.Kind + "." + l.To.Group, link: l.verb()}
+		if l.Refused != nil {
+			k = group{kind: l.CRD + l.To.Kind, link: l.Refused.Error()}
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], l)
+	}
+	var out []string
+	for _, k := range order {
+		same := groups[k]
+		slices.SortFunc(same, func(a, b Left) int {
+			return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
+		})
+		distinct := slices.CompactFunc(same, func(a, b Left) bool { return a.From == b.From && a.To == b.To })
+		out = append(out, distinct[0].sentence(len(distinct)-1))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l Left) verb() string {
+	switch {
+	case l.Dependent:
+		return "owns"
+	case l.UID != "":
+		return "is owned by"
+	}
+	return "refers to"
+}
+
+func (l Left) sentence(more int) string {
+	if l.Refused != nil {
+		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.Refused)
+	}
+	others := ""
+	if more > 0 {
+		others = fmt.Sprintf(" (and %d more of this kind)", more)
+	}
+	return fmt.Sprintf("%s %s %s of %s%s, which does not go along: %s", l.From, l.verb(), l.To, group(l.To.Group), others, l.remedy())
+}
+
+func group(name string) string {
+	if name == "" {
+		return "the core API group"
+	}
+	return name
+}
+
+func (l Left) remedy() string {
+	const label = "clusterctl.cluster.x-k8s.io"
+	switch {
+	case l.Unread && l.CRD != "":
+		return fmt.Sprintf("give CustomResourceDefinition %s the label %s, so that its objects go along", l.CRD, label)
+	case l.UID != "":
+		return fmt.Sprintf("remove the owner reference, or give the owner the label %s", graph.MoveLabel)
+	case l.CRD != "" || l.To.Group == "":
+		return fmt.Sprintf("give it the label %s, or select what it belongs to as well", graph.MoveLabel)
+	}
+	return "remove the reference, or create the object at the target first"
+}

@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Link is a reference of one object to another.
+type Link struct {
+	From, To ID
+	// UID of an owner; empty: To is named in the spec of From.
+	UID types.UID
+	// Read: To was read, and is not selected.
+	Read bool
+}
+
+// References are the objects of its own namespace that the spec of an object refers to. A reference has a kind, a name and a group or API
+// version; kinds of Cluster API also refer to Secrets and ConfigMaps without a group.
+func References(o *unstructured.Unstructured) []ID {
+	from := IDOf(o)
+	var out []ID
+	visit(o.UnstructuredContent()["spec"], func(fields map[string]any) {
+		kind, _ := fields["kind"].(string)
+		name, _ := fields["name"].(string)
+		group, typed := groupOf(fields)
+		if kind == "" || name == "" || !typed && !isUntyped(from, kind) {
+			return
+		}
+		out = append(out, ID{group, kind, from.Namespace, name})
+	})
+	return out
+}
+
+// groupOf is the group that a reference names, and whether it names one.
+func groupOf(fields map[string]any) (string, bool) {
+	if version, ok := fields["apiVersion"].(string); ok && version != "" {
+		gv, err := schema.ParseGroupVersion(version)
+		return gv.Group, err == nil
+	}
+	group, _ := fields["apiGroup"].(string)
+	return group, group != ""
+}
+
+// isUntyped reports whether a kind without a group means data, as in the resources of a ClusterResourceSet.
+func isUntyped(from ID, kind string) bool {
+	return (from.Group == clusterv1.GroupVersion.Group || from.Group == addonsv1.GroupVersion.Group) && (kind == "Secret" || kind == "ConfigMap")
+}
+
+// secretsOf are the names of Secrets that the spec of an object reads: contents of files and passwords of a KubeadmConfig, the bootstrap data
+// of a Machine, the credentials of a store.
+func secretsOf(o *unstructured.Unstructured) []string {
+	var out []string
+	visit(o.UnstructuredContent()["spec"], func(fields map[string]any) {
+		for _, key := range []string{"contentFrom", "passwdFrom"} {
+			if from, ok := fields[key].(map[string]any); ok {
+				name, _, _ := unstructured.NestedString(from, "secret", "name")
+				out = append(out, name)
+			}
+		}
+		for _, key := range []string{"dataSecretName", "credentialsSecretName"} {
+			name, _ := fields[key].(string)
+			out = append(out, name)
+		}
+	})
+	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
+}
+
+// visit calls a function with every map of fields in a value.
+func visit(value any, do func(map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		do(v)
+		for _, inner := range v {
+			visit(inner, do)
+		}
+	case []any:
+		for _, inner := range v {
+			visit(inner, do)
+		}
+	}
+}
+
+// linkReferences links what an object's spec refers to: the object that is referred to goes where this one goes. That covers restored
+// objects, whose owner references are not back yet.
+func (g *Graph) linkReferences(n *Node) {
+	for _, id := range References(n.Unstructured) {
+		to := g.byID[id]
+		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(ClusterClass) || to.owns(n, 0) {
+			continue
+		}
+		to.bound = to.bound || n.ID.IsCore(ClusterResourceSet)
+		to.belongsTo(n)
+	}
+	for _, name := range secretsOf(n.Unstructured) {
+		if secret := g.byID[ID{Kind: "Secret", Namespace: n.ID.Namespace, Name: name}]; secret != nil && !secret.owns(n, 0) {
+			secret.belongsTo(n)
+		}
+	}
+}
+
+// Loose returns the references and owner references of the selection to objects of the same namespace that are not selected. An object that
+// is marked to move alone has none, and what is copied needs no owners, which stay beside it at the source.
+func (g *Graph) Loose(s Selection) []Link {
+	chosen := map[ID]bool{}
+	for _, i := range s.Items() {
+		chosen[i.ID] = true
+	}
+	for id := range s.refused {
+		chosen[id] = true // a problem names it already
+	}
+	var out []Link
+	for _, i := range s.Items() {
+		if i.ID.Namespace == "" {
+			continue
+		}
+		for _, to := range References(i.Unstructured) {
+			global := ID{to.Group, to.Kind, "", to.Name}
+			if !chosen[to] && g.byID[global] == nil {
+				out = append(out, Link{From: i.ID, To: to, Read: g.byID[to] != nil})
+			}
+		}
+		if !i.Copy && !i.isAlone() {
+			out = append(out, g.looseOwners(i.Node, chosen)...)
+		}
+	}
+	return out
+}
+
+func (g *Graph) looseOwners(n *Node, chosen map[ID]bool) []Link {
+	var out []Link
+	for _, ref := range n.GetOwnerReferences() {
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil {
+			continue
+		}
+		to := ID{gv.Group, ref.Kind, n.ID.Namespace, ref.Name}
+		at := slices.IndexFunc(n.Owners, func(o *Node) bool { return o.GetUID() == ref.UID })
+		switch {
+		case at < 0 && (g.byID[to] != nil || g.byID[ID{to.Group, to.Kind, "", to.Name}] != nil):
+			// An object of this name was read, and has another UID: the owner is gone.
+		case at < 0:
+			out = append(out, Link{From: n.ID, To: to, UID: ref.UID})
+		case n.Owners[at].ID.Namespace != "" && !chosen[to]:
+			out = append(out, Link{From: n.ID, To: to, UID: ref.UID, Read: true})
+		}
+	}
+	return out
+}
+
+// isAlone reports whether an object moves because of the label [MoveLabel] alone.
+func (n *Node) isAlone() bool { return len(n.roots) == 1 && n.roots[n] && !n.isRootByKind() }

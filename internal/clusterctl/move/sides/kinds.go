@@ -1,0 +1,146 @@
+package sides
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// managedLabel is on the CRDs of what clusterctl has installed.
+const managedLabel = "clusterctl.cluster.x-k8s.io"
+
+// contractPrefix begins the labels of CRDs that name the API versions which fulfil a contract, such as cluster.x-k8s.io/v1beta2.
+const contractPrefix = "cluster.x-k8s.io/v"
+
+// Kind is a kind of objects that may move.
+type Kind struct {
+	schema.GroupVersionKind
+	Namespaced bool
+	// CRD is the name of its CRD; empty: it has none.
+	CRD string
+	// Marked and MarkedHierarchy are labels of its CRD, see [graph.Object].
+	Marked, MarkedHierarchy bool
+	// Missing: the target does not serve it in a version that the source serves.
+	Missing bool
+}
+
+// Kinds are those of Cluster API and its providers, by the labels of their CRDs, and Secrets and ConfigMaps, in the newest version that
+// every one of the mappers serves.
+func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
+	out := []Kind{
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaced: true},
+	}
+	own, err := s.custom(ctx, target, isOfClusterAPI)
+	return sorted(append(out, own...)), err
+}
+
+// otherKinds are the kinds of all other CRDs.
+func (s *Side) otherKinds(ctx context.Context) ([]Kind, error) {
+	all, err := s.custom(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
+	return sorted(all), err
+}
+
+// isOfClusterAPI reports whether a CRD has a label of clusterctl, of a provider or of a contract. Providers that were applied with other
+// programs than clusterctl lack the first.
+func isOfClusterAPI(labels map[string]string) bool {
+	for key := range labels {
+		version, contract := strings.CutPrefix(key, contractPrefix)
+		switch {
+		case key == managedLabel, key == clusterv1.ProviderNameLabel, key == graph.MoveLabel, key == graph.MoveHierarchyLabel:
+			return true
+		case contract && version != "" && version[0] >= '0' && version[0] <= '9':
+			return true
+		}
+	}
+	return false
+}
+
+func sorted(kinds []Kind) []Kind {
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
+	return kinds
+}
+
+// custom are the kinds of the CRDs with such labels that are served.
+func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
+	crds := &metav1.PartialObjectMetadataList{}
+	crds.SetGroupVersionKind(kube.CRDKind())
+	if err := s.Client.List(ctx, crds); err != nil {
+		return nil, fmt.Errorf("listing the kinds of the %s: %w", s.Name, err)
+	}
+	var out []Kind
+	for _, crd := range crds.Items {
+		if !with(crd.Labels) {
+			continue
+		}
+		plural, group, _ := strings.Cut(crd.Name, ".")
+		served, err := s.Client.RESTMapper().KindsFor(schema.GroupVersionResource{Group: group, Resource: plural})
+		if IsNoMatch(err) {
+			continue // not served yet, or any more: it has no objects
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the versions of %s: %w", crd.Name, err)
+		}
+		kind, err := s.kind(served, target)
+		if err != nil {
+			return nil, err
+		}
+		kind.CRD = crd.Name
+		_, kind.Marked = crd.Labels[graph.MoveLabel]
+		_, kind.MarkedHierarchy = crd.Labels[graph.MoveHierarchyLabel]
+		out = append(out, kind)
+	}
+	return out, nil
+}
+
+// kind chooses one of the versions that the source serves.
+func (s *Side) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
+	own, err := s.Client.RESTMapper().RESTMapping(served[0].GroupKind(), served[0].Version)
+	if err != nil {
+		return Kind{}, fmt.Errorf("reading the scope of %s: %w", served[0].Kind, err)
+	}
+	k := Kind{GroupVersionKind: served[0], Namespaced: own.Scope.Name() == meta.RESTScopeNameNamespace}
+	if target == nil {
+		return k, nil
+	}
+	for _, gvk := range served {
+		switch _, err := target.RESTMapping(gvk.GroupKind(), gvk.Version); {
+		case err == nil:
+			k.GroupVersionKind = gvk
+			return k, nil
+		case !IsNoMatch(err):
+			return k, fmt.Errorf("reading whether the target has %s: %w", gvk.Kind, err)
+		}
+	}
+	k.Missing = true
+	return k, nil
+}
+
+// IsNoMatch reports whether an API server does not serve a kind.
+func IsNoMatch(err error) bool {
+	var kind *meta.NoKindMatchError
+	var resource *meta.NoResourceMatchError
+	return errors.As(err, &kind) || errors.As(err, &resource)
+}
+
+// KindOf is the kind of an object; the zero value: it is none of these.
+func KindOf(kinds []Kind, id graph.ID) Kind {
+	for _, k := range kinds {
+		if k.Group == id.Group && k.Kind == id.Kind {
+			return k
+		}
+	}
+	return Kind{}
+}

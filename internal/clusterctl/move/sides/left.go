@@ -1,0 +1,203 @@
+package sides
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/check"
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+)
+
+// Survey finds what a selection would leave behind.
+type Survey struct {
+	Source *Side
+	// Target is nil where the objects go to files.
+	Target *Side
+	// Kinds are those that were read.
+	Kinds []Kind
+	// Namespace whose objects were read; empty: all.
+	Namespace string
+	// At is what a selected object is at the target.
+	At func(graph.ID) graph.ID
+
+	// others are the kinds of CRDs that were not read.
+	others []Kind
+}
+
+// LeftBehind returns what the selection refers to, is owned by or owns, and what is neither selected, nor at the target, nor cluster-scoped.
+func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selection) ([]check.Left, error) {
+	if len(s.Levels) == 0 {
+		return nil, nil
+	}
+	others, err := v.Source.otherKinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.others = others
+	var out []check.Left
+	moved := map[types.UID]graph.ID{}
+	for _, i := range s.Items() {
+		if !i.Copy && i.GetUID() != "" {
+			moved[i.GetUID()] = i.ID
+		}
+	}
+	for _, link := range g.Loose(s) {
+		left, uid, err := v.resolve(ctx, link)
+		if err != nil {
+			return nil, err
+		}
+		if left == nil {
+			continue
+		}
+		out = append(out, *left)
+		if link.UID == "" && uid != "" {
+			moved[uid] = link.To // what it owns would have to go along with it
+		}
+	}
+	owned, err := v.dependents(ctx, moved)
+	return append(out, owned...), err
+}
+
+// resolve returns a link to what would be left behind, and its UID; nil: nothing is.
+func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Left, types.UID, error) {
+	left := &check.Left{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
+	if link.Read {
+		return v.unlessThere(ctx, left, "")
+	}
+	if KindOf(v.Kinds, link.To).Kind != "" && (v.Namespace == "" || link.From.Namespace == v.Namespace) {
+		return nil, "", nil // all of the kind were read: there is none
+	}
+	k := KindOf(v.others, link.To)
+	left.Unread, left.CRD = k.Kind != "", cmp.Or(left.CRD, k.CRD)
+	if k.Kind == "" {
+		mapping, err := v.Source.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: link.To.Group, Kind: link.To.Kind})
+		if IsNoMatch(err) {
+			return nil, "", nil // the kind does not exist, and none of its objects
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("reading the scope of %s: %w", link.To.Kind, err)
+		}
+		k.GroupVersionKind, k.Namespaced = mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	}
+	if !k.Namespaced {
+		return nil, "", nil
+	}
+	o, err := v.Source.metadata(ctx, k.GroupVersionKind, link.To)
+	switch {
+	case apierrors.IsForbidden(err):
+		left.Refused = err
+		return left, "", nil
+	case err != nil:
+		return nil, "", err
+	case o == nil, link.UID != "" && o.UID != link.UID:
+		return nil, "", nil
+	}
+	return v.unlessThere(ctx, left, o.UID)
+}
+
+// unlessThere returns the link and the UID, unless the target has the object.
+func (v Survey) unlessThere(ctx context.Context, left *check.Left, uid types.UID) (*check.Left, types.UID, error) {
+	if v.Target == nil {
+		return left, uid, nil
+	}
+	gk := schema.GroupKind{Group: left.To.Group, Kind: left.To.Kind}
+	mapping, err := v.Target.Client.RESTMapper().RESTMapping(gk, cmp.Or(KindOf(v.others, left.To).Version, KindOf(v.Kinds, left.To).Version))
+	if IsNoMatch(err) {
+		mapping, err = v.Target.Client.RESTMapper().RESTMapping(gk)
+	}
+	if IsNoMatch(err) {
+		return left, uid, nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading whether the target has %s: %w", left.To.Kind, err)
+	}
+	to := left.To
+	to.Namespace = v.At(left.From).Namespace
+	o, err := v.Target.metadata(ctx, mapping.GroupVersionKind, to)
+	if err != nil {
+		return nil, "", err
+	}
+	if o != nil {
+		return nil, "", nil
+	}
+	return left, uid, nil
+}
+
+// metadata reads the metadata of an object; nil: there is none.
+func (s *Side) metadata(ctx context.Context, gvk schema.GroupVersionKind, id graph.ID) (*metav1.PartialObjectMetadata, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(gvk)
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, o)
+	if apierrors.IsNotFound(err) || IsNoMatch(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s of the %s: %w", id, s.Name, err)
+	}
+	return o, nil
+}
+
+// dependents are the objects of kinds that were not read and that belong to what moves by their owner references, and those that belong to them:
+// the garbage collector of the source would delete them.
+func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
+	var all, out []check.Left
+	for _, k := range v.others {
+		if !k.Namespaced {
+			continue
+		}
+		owned, err := v.owned(ctx, k)
+		if apierrors.IsForbidden(err) {
+			out = append(out, check.Left{CRD: k.CRD, Unread: true, Dependent: true, Refused: err})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, owned...)
+	}
+	for found := true; found; {
+		found = false
+		all = slices.DeleteFunc(all, func(l check.Left) bool {
+			owner, is := moved[l.Owner]
+			if !is {
+				return false
+			}
+			l.From, found = owner, true
+			moved[l.UID] = l.To
+			out = append(out, l)
+			return true
+		})
+	}
+	return out, nil
+}
+
+// owned are the objects of a kind that have owners, one for each owner.
+func (v Survey) owned(ctx context.Context, k Kind) ([]check.Left, error) {
+	var out []check.Left
+	options := &client.ListOptions{Limit: page, Namespace: v.Namespace}
+	for {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+		if err := v.Source.Client.List(ctx, list, options); err != nil {
+			return nil, fmt.Errorf("listing %s objects of the %s: %w", k.Kind, v.Source.Name, err)
+		}
+		for _, o := range list.Items {
+			for _, ref := range o.OwnerReferences {
+				to := graph.ID{Group: k.Group, Kind: k.Kind, Namespace: o.Namespace, Name: o.Name}
+				out = append(out, check.Left{Link: graph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
