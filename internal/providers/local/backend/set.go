@@ -23,6 +23,8 @@ type Backend struct {
 	// Forget ends what this process keeps for a LocalCluster whose object is gone, as after a move; nil: what is kept goes with a finalizer
 	// or not at all.
 	Forget func(cluster types.NamespacedName) error
+	// Remember notes which Cluster a LocalCluster is of, so that Forget finds what it had; nil: Forget needs no such note.
+	Remember func(ref Ref)
 	// Sweeper is nil where nothing outlives its object.
 	Sweeper Sweeper
 	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
@@ -54,6 +56,15 @@ func (s Set) Forget(cluster types.NamespacedName) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Remember notes in all of them which Cluster a LocalCluster is of.
+func (s Set) Remember(ref Ref) {
+	for _, b := range s {
+		if b.Remember != nil {
+			b.Remember(ref)
+		}
+	}
 }
 
 // Sweep implements [Sweeper] for all of them.

@@ -208,6 +208,16 @@ func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
 		New:   func() client.Object { return &infrav1.LocalCluster{} },
 		Owned: func(o client.Object) bool { return ownerName(o) != "" },
+		Seen:  c.remember,
+	}
+}
+
+// remember notes which Cluster a simulated LocalCluster is of. A manager that starts while the Cluster moves sees it only paused, and has to
+// remove the control plane's state when the object is gone.
+func (c *Controller) remember(o client.Object) {
+	local, ok := o.(*infrav1.LocalCluster)
+	if ok && local.Spec.Backend.Simulated != nil {
+		c.backends.Remember(backend.Ref{Object: client.ObjectKeyFromObject(o), Cluster: ownerName(o)})
 	}
 }
 

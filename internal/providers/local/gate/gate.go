@@ -21,6 +21,8 @@ type Gate struct {
 	Finalizer string
 	// Owned reports whether the object has the owner without which nothing is to be done.
 	Owned func(client.Object) bool
+	// Seen is called with each object, also with a paused one; nil: nothing notes them.
+	Seen func(client.Object)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -32,6 +34,9 @@ func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 	}
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if g.Seen != nil {
+		g.Seen(o)
 	}
 	if !g.ours(o) {
 		return ctrl.Result{}, nil

@@ -211,7 +211,14 @@ func (b *balancers) name(ref backend.Ref) string {
 	return name
 }
 
-// forget implements backend.Backend: the control plane would keep its port.
+// remember implements backend.Backend: a process that starts while the LocalCluster is paused offers no endpoint for it.
+func (b *balancers) remember(ref backend.Ref) {
+	if ref.Cluster != "" {
+		b.name(ref)
+	}
+}
+
+// forget implements backend.Backend: the control plane would keep its port and its file.
 func (b *balancers) forget(cluster types.NamespacedName) error {
 	b.mu.Lock()
 	name := b.names[cluster]

@@ -226,6 +226,25 @@ func TestForget(t *testing.T) {
 	p.must(listener.Close())
 }
 
+// A manager that started while the LocalCluster was paused, as in the middle of a move, removes the state when the LocalCluster is gone, too.
+func TestForgetAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	first := newPlane(t, dir, nil)
+	first.must(first.create("cp-1", "v1.36.3", nil))
+	first.end()
+	second := newPlane(t, dir, first)
+	lc := backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}
+	name := simulated.OnMachines(types.NamespacedName{Namespace: "ns", Name: "c"})
+	if !second.server.Status(name).Exists {
+		t.Fatal("the state is not there after the restart")
+	}
+	second.backend.Remember(lc)
+	second.must(second.backend.Forget(lc.Object))
+	if second.server.Status(name).Exists {
+		t.Error("the state is left behind")
+	}
+}
+
 // A tenant chooses neither where this program listens, nor how many control planes it has; a port that was never used is given back.
 func TestControlPlaneLimits(t *testing.T) {
 	p := newPlane(t, t.TempDir(), nil)

@@ -39,7 +39,7 @@ var (
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
 	m := &Machines{server: s, reader: reader, now: time.Now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
-	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, Forget: b.forget, Etcds: m}, m, time.Now)
+	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, Remember: b.remember, Forget: b.forget, Etcds: m}, m, time.Now)
 }
 
 // note is what is written down about a machine.
