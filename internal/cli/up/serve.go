@@ -79,6 +79,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 		}
 		return errors.Join(err, s.stop(m))
 	}
+	warnOfExtensions(ctx, m.Root, v)
 	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // it is of use to "slipway move" only
 		klog.ErrorS(err, "say in the management cluster where it runs")
 	}

@@ -17,6 +17,9 @@ import (
 // ReasonConfig says that the configuration file cannot be used; Invalid.
 const ReasonConfig = "ClusterctlConfiguration"
 
+// ReasonUnknownProvider says that neither the file nor the built-in list has a provider; Gone.
+const ReasonUnknownProvider = "UnknownProvider"
+
 // maxFile is how many bytes the file may have.
 const maxFile = 1 << 20
 

@@ -55,9 +55,10 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 		}
 	}
 	var out []Target
+	var notes []string
 	var err error
 	if r.Contract != "" {
-		out, err = ofContract(ctx, r.Contract, installed, latest)
+		out, notes, err = ofContract(ctx, r.Contract, installed, latest)
 	} else {
 		out, err = ofNames(ctx, r.Named, cluster, latest)
 	}
@@ -65,7 +66,6 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 		return nil, nil, err
 	}
 	out = pending(out, installed)
-	var notes []string
 	out = slices.DeleteFunc(out, func(t Target) bool {
 		same := t.To == t.From.Version && t.From.Next == ""
 		if same {
@@ -82,16 +82,20 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 	return out, notes, nil
 }
 
-func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) ([]Target, error) {
+// ofContract chooses the newest versions of all providers. One whose releases cannot be read stays as it is, with a note.
+func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
-		return nil, fault.New(fault.Invalid, installation.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
+		return nil, nil, fault.New(fault.Invalid, installation.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
 	}
-	var out []Target
 	var lacking []string
 	for _, p := range installed {
 		version, err := latest(ctx, p, contract)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			notes = append(notes, fmt.Sprintf("Provider %s stays at version %s, because its releases cannot be read: %s.", p.Label(), p.Version, fault.UserMessage(err)))
+			continue
 		}
 		if version == "" {
 			lacking = append(lacking, p.Label())
@@ -103,9 +107,9 @@ func ofContract(ctx context.Context, contract string, installed []inventory.Prov
 		out = append(out, Target{p, version})
 	}
 	if len(lacking) > 0 {
-		return nil, fault.New(fault.Invalid, installation.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
+		return nil, nil, fault.New(fault.Invalid, installation.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
 	}
-	return out, nil
+	return out, notes, nil
 }
 
 func ofNames(ctx context.Context, named map[provider.Type][]string, cluster selection.Cluster, latest Latest) ([]Target, error) {

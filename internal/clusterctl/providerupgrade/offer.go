@@ -8,6 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // Offer is what the providers can be upgraded to, with one contract of the core.
@@ -24,12 +25,15 @@ type Candidate struct {
 	inventory.Provider
 	// NextVersion is empty where no newer version has the contract.
 	NextVersion string `json:"nextVersion,omitempty"`
+	// Unknown is why its releases cannot be read; empty: they were read.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // Latest reads the latest version of a provider that goes together with a contract; empty: there is none.
 type Latest func(ctx context.Context, p inventory.Provider, contract string) (string, error)
 
-// Offers reads what the providers can be upgraded to: with the contract of the core, and with each later one that this build has.
+// Offers reads what the providers can be upgraded to: with the contract of the core, and with each later one that this build has. A provider
+// whose releases cannot be read has no offer, and does not keep the others from theirs.
 func Offers(ctx context.Context, installed []inventory.Provider, contract string, latest Latest) ([]Offer, error) {
 	var out []Offer
 	for _, c := range contractsFrom(contract) {
@@ -37,14 +41,19 @@ func Offers(ctx context.Context, installed []inventory.Provider, contract string
 		complete := true
 		for _, p := range installed {
 			next, err := latest(ctx, p, c)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			if err != nil {
-				return nil, err
+				complete = complete && (p.Type != provider.Core || c == contract)
+				offer.Providers = append(offer.Providers, Candidate{Provider: p, Unknown: fault.UserMessage(err)})
+				continue
 			}
 			complete = complete && (next != "" || p.Type != provider.Core || c == contract)
 			if next != "" && newer(next, p.Version) <= 0 {
 				next = ""
 			}
-			offer.Providers = append(offer.Providers, Candidate{p, next})
+			offer.Providers = append(offer.Providers, Candidate{Provider: p, NextVersion: next})
 			offer.Upgrades = offer.Upgrades || next != ""
 		}
 		if complete {

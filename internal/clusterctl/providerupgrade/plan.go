@@ -35,7 +35,8 @@ type Stored struct {
 	Ever []string
 }
 
-// Others are the contracts of the providers that stay as they are, by label.
+// Others are the contracts of the providers that stay as they are, by label. An empty one is unknown, because the release of the installed
+// version cannot be read.
 type Others map[string]string
 
 // Records of the providers of the changes.
@@ -47,9 +48,11 @@ func Records(changes []Change) []inventory.Provider {
 	return out
 }
 
-// Check refuses versions that do not go together with each other, or with the providers that stay.
+// Check refuses versions that do not go together with each other, or with the providers that stay. A provider of an unknown contract may stay
+// where the core keeps its own.
 func Check(changes []Change, others Others, core string) error {
 	var items []installation.Item
+	before := core
 	for _, c := range changes {
 		items = append(items, c.To)
 		if c.From.Label() == coreLabel {
@@ -61,6 +64,13 @@ func Check(changes []Change, others Others, core string) error {
 	}
 	var problems []string
 	for label, contract := range others {
+		if contract == "" && core == before {
+			continue
+		}
+		if contract == "" {
+			problems = append(problems, label+" stays and its contract is unknown")
+			continue
+		}
 		if !slices.Contains(repository.CompatibleContracts(core), contract) {
 			problems = append(problems, label+" stays and has the contract "+contract)
 		}

@@ -53,6 +53,45 @@ func TestOffers(t *testing.T) {
 	}
 }
 
+// unreadable is like releases, but for one provider whose releases cannot be read.
+func unreadable(label string, others providerupgrade.Latest) providerupgrade.Latest {
+	return func(ctx context.Context, p inventory.Provider, contract string) (string, error) {
+		if p.Label() == label {
+			return "", fault.New(fault.Gone, "UnknownProvider", "add it to providers")
+		}
+		return others(ctx, p, contract)
+	}
+}
+
+// CX-11, CX-12: a provider whose releases cannot be read, for example because it is not in the configuration, keeps none of the others from their
+// upgrade, and is not passed over in silence.
+func TestOneProviderIsUnreadable(t *testing.T) {
+	installed := []inventory.Provider{record(provider.Core, "cluster-api", "v1.14.0"), record(provider.Infrastructure, "acme", "v2.0.0"), record(provider.Infrastructure, "broken", "v1.0.0")}
+	latest := unreadable("infrastructure-broken", releases(map[string]string{"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0"}))
+	offers, err := providerupgrade.Offers(t.Context(), installed, "v1beta2", latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []providerupgrade.Offer{{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{
+		{Provider: installed[0], NextVersion: "v1.14.1"}, {Provider: installed[1], NextVersion: "v2.1.0"}, {Provider: installed[2], Unknown: "add it to providers"},
+	}}}
+	if diff := cmp.Diff(want, offers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	cluster := selection.Cluster{State: installation.State{Installed: installed, Contract: "v1beta2"}}
+	targets, notes, err := providerupgrade.Choose(t.Context(), providerupgrade.Request{Contract: "v1beta2"}, cluster, latest)
+	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken stays at version v1.0.0, because its releases cannot be read: add it to providers") {
+		t.Errorf("targets %v, notes %q, %v", targets, notes, err)
+	}
+	core := providerupgrade.Change{From: installed[0], To: installation.Item{Components: &component.Components{}, Contract: "v1beta2"}}
+	for before, refused := range map[string]bool{"v1beta2": false, "v1beta1": true} {
+		err := providerupgrade.Check([]providerupgrade.Change{core}, providerupgrade.Others{"infrastructure-broken": ""}, before)
+		if got := err != nil && strings.Contains(err.Error(), "its contract is unknown"); got != refused {
+			t.Errorf("core of %s: %v", before, err)
+		}
+	}
+}
+
 // CX-12: a contract or names, never both; no way back and no large steps for what is released with the core; what was begun is
 // taken along.
 func TestChoose(t *testing.T) {

@@ -83,7 +83,7 @@ func (l Loader) Items(ctx context.Context, choices []installation.Choice, namesp
 // Latest is the latest version of an installed provider that has the contract, or one that goes together with it; empty: there is
 // none. The core has the contract itself.
 func (l Loader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
-	source, err := l.Source(p.Type, p.Name)
+	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err
 	}
@@ -101,9 +101,19 @@ func (l Loader) Latest(ctx context.Context, p inventory.Provider, contract strin
 	return version, nil
 }
 
+// sourceOf is the repository of an installed provider.
+func (l Loader) sourceOf(p inventory.Provider) (*repository.Source, error) {
+	source, err := l.Source(p.Type, p.Name)
+	if known := fault.As(err); known != nil && known.Reason == configfile.ReasonUnknownProvider {
+		return nil, fault.New(fault.Gone, configfile.ReasonUnknownProvider,
+			"it is installed, and not in the configuration: add %q of the type %s to providers in %s", p.Name, p.Type, cmp.Or(l.Config.Path, "clusterctl.yaml")).From(err)
+	}
+	return source, err
+}
+
 // ContractOf is the contract of the version of a provider that is installed.
 func (l Loader) ContractOf(ctx context.Context, p inventory.Provider) (string, error) {
-	source, err := l.Source(p.Type, p.Name)
+	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
@@ -49,7 +48,7 @@ the command fails. Handlers of deprecated versions are named too.`,
 		if err := format.Print(e.Out, report, func(w io.Writer) error { return text(w, report, len(configs)) }); err != nil {
 			return err
 		}
-		return failed(report)
+		return report.Err()
 	}
 	return cmd
 }
@@ -75,13 +74,4 @@ func text(w io.Writer, r compatibility.Report, extensions int) error {
 		_, err = fmt.Fprintf(w, "This version of slipway can call every extension (%d).\n", extensions)
 	}
 	return err
-}
-
-// failed is the fault of extensions that would break.
-func failed(r compatibility.Report) error {
-	if len(r.Broken) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "ExtensionsWouldBreak",
-		"this version of slipway cannot call %d of the hooks that extensions serve; install versions of the extensions that serve hooks of \"slipway extension openapi\", or delete their ExtensionConfigs, before you upgrade", len(r.Broken))
 }

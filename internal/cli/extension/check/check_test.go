@@ -23,7 +23,7 @@ func TestText(t *testing.T) {
 		if err := text(&out, tc.report, 3); err != nil || out.String() != tc.want {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
-		if err := failed(tc.report); (err != nil) != tc.fails || err != nil && fault.KindOf(err) != fault.Invalid {
+		if err := tc.report.Err(); (err != nil) != tc.fails || err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
@@ -29,6 +31,8 @@ type work struct {
 	certManager    certificates.Upgrade
 	customisations []providerupgrade.Customisation
 	plan           installation.Plan
+	// notes are about providers that stay.
+	notes []string
 	// back is the plan that undoes it; noWayBack says why there is none.
 	back      installation.Plan
 	noWayBack string
@@ -48,6 +52,9 @@ func (w *work) read(ctx context.Context) error {
 	if err := w.readChanges(ctx, targets, cluster); err != nil {
 		return err
 	}
+	if err := w.checkExtensions(ctx); err != nil {
+		return err
+	}
 	if w.certManager, err = certificates.PlanUpgrade(ctx, w.client, w.kinds, w.loader.Config); err != nil {
 		return err
 	}
@@ -65,7 +72,7 @@ func (w *work) read(ctx context.Context) error {
 	if w.back, w.noWayBack, err = providerupgrade.Back(w.changes, settings); err != nil {
 		return err
 	}
-	w.plan.Notes = append(w.plan.Notes, notes...)
+	w.plan.Notes = append(append(w.plan.Notes, notes...), w.notes...)
 	if len(w.certManager.Steps) > 0 {
 		w.plan.Notes = append(w.plan.Notes, w.certManager.String())
 	}
@@ -104,8 +111,12 @@ func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target
 			continue
 		}
 		contract, err := w.loader.ContractOf(ctx, p)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
-			return err
+			w.notes = append(w.notes, fmt.Sprintf("The contract of provider %s %s is unknown: %s.", p.Label(), p.Version, fault.UserMessage(err)))
+			contract = ""
 		}
 		others[p.Label()] = contract
 	}
@@ -113,6 +124,22 @@ func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target
 		return nil
 	}
 	return providerupgrade.Check(w.changes, others, cluster.Contract)
+}
+
+// checkExtensions refuses to upgrade the core while extensions serve hooks that are not known any more: they would hold back what they are called
+// for. Other providers call no extensions.
+func (w *work) checkExtensions(ctx context.Context) error {
+	if !slices.ContainsFunc(w.changes, func(c providerupgrade.Change) bool { return c.From.Type == provider.Core }) {
+		return nil
+	}
+	report, err := compatibility.Read(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	for _, handler := range report.Deprecated {
+		w.notes = append(w.notes, "Extension handler of a deprecated hook: "+handler+".")
+	}
+	return report.Err()
 }
 
 func (w *work) isChanged(label string) bool {

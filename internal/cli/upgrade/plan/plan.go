@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/providers"
 	"github.com/slipwayhq/slipway/internal/cli/source"
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
@@ -60,6 +61,8 @@ type shown struct {
 	Builtin     string                  `json:"builtIn,omitempty"`
 	CertManager certificates.Upgrade    `json:"certManager"`
 	Offers      []providerupgrade.Offer `json:"offers"`
+	// Extensions are those that this version of slipway could not call, or not for long.
+	Extensions compatibility.Report `json:"extensions"`
 }
 
 func read(ctx context.Context, e env.Env, connection *management.Connection, config *source.Flags) (shown, error) {
@@ -83,6 +86,9 @@ func read(ctx context.Context, e env.Env, connection *management.Connection, con
 	if out.CertManager, err = certificates.PlanUpgrade(ctx, c, kinds, loader.Config); err != nil {
 		return out, err
 	}
+	if out.Extensions, err = compatibility.Read(ctx, c); err != nil {
+		return out, err
+	}
 	if len(cluster.Installed) > 0 {
 		out.Offers, err = providerupgrade.Offers(ctx, cluster.Installed, cluster.Contract, loader.Latest)
 	}
@@ -94,6 +100,12 @@ func text(w io.Writer, s shown) error {
 		_, _ = fmt.Fprintln(w, s.Builtin, "They are upgraded with the slipway binary.")
 	}
 	_, _ = fmt.Fprintln(w, s.CertManager)
+	for _, handler := range s.Extensions.Broken {
+		_, _ = fmt.Fprintf(w, "Extension handler that this version of slipway cannot call: %s. The core is not upgraded while it is registered.\n", handler)
+	}
+	for _, handler := range s.Extensions.Deprecated {
+		_, _ = fmt.Fprintf(w, "Extension handler of a deprecated hook: %s.\n", handler)
+	}
 	if len(s.Offers) == 0 {
 		_, err := fmt.Fprintln(w, "No provider is installed; `slipway init` installs some.")
 		return err
@@ -104,7 +116,10 @@ func text(w io.Writer, s shown) error {
 		_, _ = fmt.Fprintln(t, "NAME\tNAMESPACE\tTYPE\tCURRENT VERSION\tNEXT VERSION")
 		for _, p := range o.Providers {
 			next := p.NextVersion
-			if next == "" {
+			switch {
+			case p.Unknown != "":
+				next = "Unknown"
+			case next == "":
 				next = "Already up to date"
 			}
 			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.Label(), p.Namespace, p.Type, p.Version, next)
@@ -112,7 +127,16 @@ func text(w io.Writer, s shown) error {
 		if err := t.Flush(); err != nil {
 			return err
 		}
+		unknown := 0
+		for _, p := range o.Providers {
+			if p.Unknown != "" {
+				unknown++
+				_, _ = fmt.Fprintf(w, "\nThe releases of provider %s cannot be read: %s.\n", p.Label(), p.Unknown)
+			}
+		}
 		switch {
+		case !o.Upgrades && unknown > 0:
+			_, _ = fmt.Fprintf(w, "\nAll other providers are up to date for the contract %s.\n", o.Contract)
 		case !o.Upgrades:
 			_, _ = fmt.Fprintf(w, "\nAll providers are up to date for the contract %s.\n", o.Contract)
 		case o.Contract != repository.Contract:

@@ -3,17 +3,22 @@
 // Does: compares the handlers in the status of ExtensionConfigs with the hooks that this binary knows: before an upgrade, with the
 // binary that is to be installed.
 //
-// Never: changes anything, or calls an extension.
+// Never: changes anything, or calls an extension. [Report.Err] is what refuses an upgrade.
 //
-// Read first: [Check].
+// Read first: [Check], then [Read].
 package compatibility
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -25,6 +30,27 @@ type Report struct {
 	Broken []string `json:"broken,omitempty"`
 	// Deprecated are handlers of versions that go later.
 	Deprecated []string `json:"deprecated,omitempty"`
+}
+
+// Read compares the extensions of a management cluster with the hooks of this binary. One without the kind has none.
+func Read(ctx context.Context, c client.Reader) (Report, error) {
+	var list runtimev1.ExtensionConfigList
+	switch err := c.List(ctx, &list); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return Report{}, nil
+	case err != nil:
+		return Report{}, fmt.Errorf("listing the extensions: %w", err)
+	}
+	return Check(hooks.Default(), list.Items), nil
+}
+
+// Err is the fault of extensions that would break; nil: there are none.
+func (r Report) Err() error {
+	if len(r.Broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "ExtensionsWouldBreak",
+		"this version of slipway cannot call %d of the hooks that extensions serve; install versions of the extensions that serve hooks of \"slipway extension openapi\", or delete their ExtensionConfigs, before you upgrade; \"slipway extension check\" lists them", len(r.Broken))
 }
 
 // Check compares the handlers of extensions with the hooks of a catalog.

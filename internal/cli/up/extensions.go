@@ -1,0 +1,53 @@
+package up
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
+)
+
+// warnOfExtensions names the handlers of extensions that this version of slipway cannot call, before its manager meets them. The start goes on:
+// without a manager every cluster would be without one, and only Clusters that call these hooks are held back.
+func warnOfExtensions(ctx context.Context, root *rest.Config, v voice) {
+	report, err := readExtensions(ctx, root)
+	if err != nil {
+		if ctx.Err() == nil {
+			klog.ErrorS(err, "check whether this version can call the extensions")
+		}
+		return
+	}
+	for _, line := range extensionWarnings(report) {
+		v.tell(line)
+	}
+}
+
+func readExtensions(ctx context.Context, root *rest.Config) (compatibility.Report, error) {
+	scheme, err := management.Scheme()
+	if err != nil {
+		return compatibility.Report{}, err
+	}
+	c, err := client.New(root, client.Options{Scheme: scheme})
+	if err != nil {
+		return compatibility.Report{}, err
+	}
+	return compatibility.Read(ctx, c)
+}
+
+// extensionWarnings are the lines about extensions.
+func extensionWarnings(r compatibility.Report) []string {
+	var out []string
+	for _, handler := range r.Broken {
+		out = append(out, fmt.Sprintf("Warning: this version of slipway cannot call the extension handler %s. "+
+			"What calls it is held back: install a version of the extension that serves hooks of \"slipway extension openapi\", or delete its ExtensionConfig", handler))
+	}
+	for _, handler := range r.Deprecated {
+		out = append(out, "Warning: extension handler of a deprecated hook: "+handler)
+	}
+	return out
+}
