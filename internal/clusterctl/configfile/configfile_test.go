@@ -91,6 +91,19 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// CX-20: a variable of the environment counts with its exact name, too, after the name that clusterctl looks up.
+func TestExactNames(t *testing.T) {
+	f := parse(t, "COUNT: 3\nOTHER: file\n", map[string]string{"myVar": "exact", "count": "lower", "UP": "upper", "up": "lower"})
+	for name, want := range map[string]string{"myVar": "exact", "count": "lower", "COUNT": "3", "up": "upper", "other": "file"} {
+		if got, ok := f.Variable(name); !ok || got != want {
+			t.Errorf("%s is %q, %t, want %q", name, got, ok, want)
+		}
+	}
+	if got, ok := f.Variable("MYVAR"); ok {
+		t.Errorf("MYVAR is %q", got)
+	}
+}
+
 // CX-20: without a file everything has its default.
 func TestDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "{}", "providers:\nimages:\ncert-manager:\n"} {

@@ -44,9 +44,13 @@ type CertManager struct {
 	ExternallyProvisioned bool `json:"externallyProvisioned"`
 }
 
-// Variable is the value of a variable: that of the environment, else that of the file.
+// Variable is the value of a variable: that of the environment, else that of the file. Both are looked up in upper case with _ for -, as with
+// clusterctl; a variable of the environment with just this name counts, too.
 func (f *File) Variable(name string) (string, bool) {
 	if value, ok := f.environment.Lookup(environmentName(name)); ok {
+		return value, true
+	}
+	if value, ok := f.environment.Lookup(name); ok && name != "" {
 		return value, true
 	}
 	value, ok := f.variables[environmentName(name)]
