@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -260,8 +261,9 @@ func (s *Snapshot) missing(ref Ref, why string) {
 // Reasons of the events about lifecycle hooks of a Cluster.
 const hookBlocking, hookCompleted = "HookBlocking", "HookCompleted"
 
-// readHooks reads which handlers hold back the topology, and since when: the events after the last hook that let go. Who may not read
-// events sees the message of the condition alone.
+// readHooks reads which handlers hold back the topology, and since when: the events after the last completed hook, about hooks that the message
+// of the condition still names. A hook that another one overtook, as when the Cluster is deleted during an upgrade, never completes. Without the
+// right to read events the message of the condition is all there is.
 func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
 	topology := meta.FindStatusCondition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	if topology == nil || topology.Status == metav1.ConditionTrue {
@@ -281,12 +283,25 @@ func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
 		case hookCompleted:
 			s.Hooks = nil
 		case hookBlocking:
+			if hook := hookOf(e.Note); hook != "" && topology.Message != "" && !strings.Contains(topology.Message, hook) {
+				continue
+			}
 			s.Hooks = append(s.Hooks, Condition{
 				Type: hookBlocking, Status: metav1.ConditionTrue, Reason: hookBlocking, Message: e.Note, LastTransitionTime: metav1.NewTime(e.EventTime.Time),
 			})
 		}
 	}
 	return nil
+}
+
+// hookOf is the name of the hook that an event is about, "Hook NAME: …"; empty: the event has another form.
+func hookOf(note string) string {
+	rest, ok := strings.CutPrefix(note, "Hook ")
+	name, _, found := strings.Cut(rest, ":")
+	if !ok || !found {
+		return ""
+	}
+	return name
 }
 
 // lastSeen is when an event last happened.

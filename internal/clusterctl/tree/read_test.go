@@ -155,12 +155,20 @@ func TestHooksThatBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/hooks.txt", tree.Render(tree.Build(s, tree.Options{}), tree.Style{Now: now(), Unicode: true}))
-	cluster.Status.Conditions[0].Status = "True"
-	if err := c.Status().Update(t.Context(), cluster); err != nil {
-		if err = c.Update(t.Context(), cluster); err != nil {
-			t.Fatal(err)
+	cluster.Status.Conditions[0].Message = "Cluster is deleting. Following hooks are blocking deletion: C: handler h.x"
+	update := func() {
+		if err := c.Status().Update(t.Context(), cluster); err != nil {
+			if err = c.Update(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	update()
+	if s, err = tree.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), tree.Options{}); err != nil || len(s.Hooks) > 0 {
+		t.Errorf("a hook that is not called any more: %v, %v", s.Hooks, err)
+	}
+	cluster.Status.Conditions[0].Status = "True"
+	update()
 	if s, err = tree.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), tree.Options{}); err != nil || len(s.Hooks) > 0 {
 		t.Errorf("a reconciled topology: %v, %v", s.Hooks, err)
 	}
