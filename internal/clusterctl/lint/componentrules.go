@@ -15,7 +15,7 @@ func componentRules() []Rule {
 	return []Rule{
 		{"single-namespace", "the components have one Namespace", true, singleNamespace},
 		{"same-namespace", "every object is in the Namespace of the components: clusterctl moves it there", false, sameNamespace},
-		{"provider-label", "every object has the label cluster.x-k8s.io/provider with the label of the provider", true, providerLabel},
+		{"provider-label", "every object has the label cluster.x-k8s.io/provider with the label of the provider; clusterctl sets it, kubectl does not", false, providerLabel},
 		{"no-duplicates", "no object is there twice", true, noDuplicates},
 		{"service-present", "the Services of webhooks are among the components", true, servicePresent},
 		{"service-account-present", "the ServiceAccounts of Pods and role bindings are among the components", true, accountPresent},

@@ -24,6 +24,7 @@ func kindRules() []Rule {
 		{"crd-contract-versions", "every version that a contract label names is served", true, crdVersions},
 		{"crd-list-kind", "the list kind is the kind with List behind it", true, crdRule("ListKind")},
 		{"crd-stored-version", "one version of the CRD is stored", true, crdStored},
+		{"crd-conversion", "versions of a CRD with different fields are converted by a webhook", false, crdConversion},
 		{"crd-status", "the kinds of the contract have a status subresource", true, crdStatus},
 	}
 	seen := map[string]bool{}

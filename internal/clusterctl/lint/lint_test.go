@@ -64,47 +64,49 @@ func violations() map[string]violation {
 	const object = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  namespace: demo-system\n  labels: {cluster.x-k8s.io/provider: infrastructure-demo}\n"
 	return map[string]violation{
 		// CC2-01, CC2-06
-		"no metadata":                    {meta, "", "", "metadata-present"},
-		"metadata of another version":    {meta, "v1alpha3", "v1alpha4", "metadata-valid"},
-		"unknown field":                  {meta, "kind: Metadata", "kind: Metadata\nseries: []", "metadata-valid"},
-		"metadata is no YAML":            {meta, "releaseSeries:", "releaseSeries: [", "metadata-valid"},
-		"series twice":                   {meta, "minor: 1", "minor: 2", "metadata-valid"},
-		"no series":                      {meta, "minor: 2", "minor: 3", "metadata-series"},
-		"contract of the future":         {meta, "contract: v1beta2", "contract: v9", "metadata-contract"},
-		"no components":                  {components, "", "", "components-present"},                                   // CC2-07
-		"variable not closed":            {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS", "variables-readable"}, // CC2-10
-		"empty default":                  {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS:=}", "variable-defaults"},
-		"no YAML":                        {components, "kind: Namespace", "kind: [", "manifest-readable"},
-		"object without kind":            {components, "kind: Secret", "sort: Secret", "manifest-readable"},
-		"two namespaces":                 {components, "", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: other, labels: {cluster.x-k8s.io/provider: infrastructure-demo}}\n", "single-namespace"}, // CC2-08
-		"no namespace":                   {components, "kind: Namespace", "kind: Namespaces", "single-namespace"},
-		"in another namespace":           {components, "", strings.Replace(object, "demo-system", "kube-system", 1), "same-namespace"},
-		"label missing":                  {components, "", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: demo-system}\n", "provider-label"}, // CC2-02
-		"label of another":               {components, "cluster.x-k8s.io/provider: infrastructure-demo", "cluster.x-k8s.io/provider: infrastructure-other", "provider-label"},
-		"twice":                          {components, "", object + object, "no-duplicates"},
-		"service missing":                {components, "service: {namespace: demo-system, name: demo-webhook, path: /validate}", "service: {namespace: demo-system, name: webhook, path: /validate}", "service-present"},
-		"service of conversion missing":  {components, "name: demo-webhook, path: /convert", "name: webhook, path: /convert", "service-present"},
-		"account missing":                {components, "serviceAccountName: demo-manager", "serviceAccountName: demo", "service-account-present"},
-		"subject missing":                {components, "{kind: ServiceAccount, name: demo-manager,", "{kind: ServiceAccount, name: demo,", "service-account-present"},
-		"certificate missing":            {components, "inject-ca-from: demo-system/demo-serving", "inject-ca-from: demo-system/serving", "certificate-present"},
-		"certificate without namespace":  {components, "inject-ca-from: demo-system/demo-serving", "inject-ca-from: demo-serving", "certificate-present"},
-		"issuer missing":                 {components, "issuerRef: {kind: Issuer, name: demo-issuer}", "issuerRef: {kind: Issuer, name: issuer}", "certificate-present"},
-		"no deployment":                  {components, "kind: Deployment", "kind: ReplicaSet", "deployment-present"},
-		"container of another name":      {components, "- name: manager\n        image", "- name: controller\n        image", "manager-container"}, // CC2-09
-		"selector":                       {components, "labels: {app: demo}", "labels: {app: other}", "selector-matches"},
-		"image without registry":         {components, "registry.example.com/team/demo:v1.2.0", "demo:v1.2.0", "image-canonical"},
-		"image without version":          {components, "registry.example.com/team/demo:v1.2.0", "registry.example.com/team/demo", "image-canonical"},
-		"image latest":                   {components, "team/demo:v1.2.0", "team/demo:latest", "image-canonical"},
-		"one namespace watched":          {components, "args: [--leader-elect]", "args: [--namespace=demo]", "watches-all-namespaces"},
-		"root":                           {components, "runAsNonRoot: true", "runAsNonRoot: false", "pod-security"},
-		"privilege escalation":           {components, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "pod-security"},
-		"no probe":                       {components, "        livenessProbe: {httpGet: {path: /healthz, port: 9440}}\n", "", "probes"},
-		"plural":                         {components, "name: democlusters.infrastructure.example.com", "name: democluster.infrastructure.example.com", "crd-name"}, // CT-05
-		"cluster-wide":                   {components, "scope: Namespaced", "scope: Cluster", "crd-namespaced"},                                                     // CT-01
-		"no contract label":              {components, "    cluster.x-k8s.io/v1beta2: v1\n", "", "crd-contract-label"},                                              // CT-04
-		"contract label of no version":   {components, "cluster.x-k8s.io/v1beta2: v1\n", "cluster.x-k8s.io/v1beta2: v1_v2\n", "crd-contract-versions"},
-		"list kind":                      {components, "listKind: DemoClusterList", "listKind: DemoClusters", "crd-list-kind"}, // CT-06
-		"nothing stored":                 {components, "storage: true", "storage: false", "crd-stored-version"},
+		"no metadata":                   {meta, "", "", "metadata-present"},
+		"metadata of another version":   {meta, "v1alpha3", "v1alpha4", "metadata-valid"},
+		"unknown field":                 {meta, "kind: Metadata", "kind: Metadata\nseries: []", "metadata-valid"},
+		"metadata is no YAML":           {meta, "releaseSeries:", "releaseSeries: [", "metadata-valid"},
+		"series twice":                  {meta, "minor: 1", "minor: 2", "metadata-valid"},
+		"no series":                     {meta, "minor: 2", "minor: 3", "metadata-series"},
+		"contract of the future":        {meta, "contract: v1beta2", "contract: v9", "metadata-contract"},
+		"no components":                 {components, "", "", "components-present"},                                   // CC2-07
+		"variable not closed":           {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS", "variables-readable"}, // CC2-10
+		"empty default":                 {components, "${DEMO_REPLICAS:=1}", "${DEMO_REPLICAS:=}", "variable-defaults"},
+		"no YAML":                       {components, "kind: Namespace", "kind: [", "manifest-readable"},
+		"object without kind":           {components, "kind: Secret", "sort: Secret", "manifest-readable"},
+		"two namespaces":                {components, "", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: other, labels: {cluster.x-k8s.io/provider: infrastructure-demo}}\n", "single-namespace"}, // CC2-08
+		"no namespace":                  {components, "kind: Namespace", "kind: Namespaces", "single-namespace"},
+		"in another namespace":          {components, "", strings.Replace(object, "demo-system", "kube-system", 1), "same-namespace"},
+		"label missing":                 {components, "", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: demo-system}\n", "provider-label"}, // CC2-02
+		"label of another":              {components, "cluster.x-k8s.io/provider: infrastructure-demo", "cluster.x-k8s.io/provider: infrastructure-other", "provider-label"},
+		"twice":                         {components, "", object + object, "no-duplicates"},
+		"service missing":               {components, "service: {namespace: demo-system, name: demo-webhook, path: /validate}", "service: {namespace: demo-system, name: webhook, path: /validate}", "service-present"},
+		"service of conversion missing": {components, "name: demo-webhook, path: /convert", "name: webhook, path: /convert", "service-present"},
+		"account missing":               {components, "serviceAccountName: demo-manager", "serviceAccountName: demo", "service-account-present"},
+		"subject missing":               {components, "{kind: ServiceAccount, name: demo-manager,", "{kind: ServiceAccount, name: demo,", "service-account-present"},
+		"certificate missing":           {components, "inject-ca-from: demo-system/demo-serving", "inject-ca-from: demo-system/serving", "certificate-present"},
+		"certificate without namespace": {components, "inject-ca-from: demo-system/demo-serving", "inject-ca-from: demo-serving", "certificate-present"},
+		"issuer missing":                {components, "issuerRef: {kind: Issuer, name: demo-issuer}", "issuerRef: {kind: Issuer, name: issuer}", "certificate-present"},
+		"no deployment":                 {components, "kind: Deployment", "kind: ReplicaSet", "deployment-present"},
+		"container of another name":     {components, "- name: manager\n        image", "- name: controller\n        image", "manager-container"}, // CC2-09
+		"selector":                      {components, "labels: {app: demo}", "labels: {app: other}", "selector-matches"},
+		"image without registry":        {components, "registry.example.com/team/demo:v1.2.0", "demo:v1.2.0", "image-canonical"},
+		"image without version":         {components, "registry.example.com/team/demo:v1.2.0", "registry.example.com/team/demo", "image-canonical"},
+		"image latest":                  {components, "team/demo:v1.2.0", "team/demo:latest", "image-canonical"},
+		"one namespace watched":         {components, "args: [--leader-elect]", "args: [--namespace=demo]", "watches-all-namespaces"},
+		"root":                          {components, "runAsNonRoot: true", "runAsNonRoot: false", "pod-security"},
+		"privilege escalation":          {components, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "pod-security"},
+		"no probe":                      {components, "        livenessProbe: {httpGet: {path: /healthz, port: 9440}}\n", "", "probes"},
+		"plural":                        {components, "name: democlusters.infrastructure.example.com", "name: democluster.infrastructure.example.com", "crd-name"}, // CT-05
+		"cluster-wide":                  {components, "scope: Namespaced", "scope: Cluster", "crd-namespaced"},                                                     // CT-01
+		"no contract label":             {components, "    cluster.x-k8s.io/v1beta2: v1\n", "", "crd-contract-label"},                                              // CT-04
+		"contract label of no version":  {components, "cluster.x-k8s.io/v1beta2: v1\n", "cluster.x-k8s.io/v1beta2: v1_v2\n", "crd-contract-versions"},
+		"list kind":                     {components, "listKind: DemoClusterList", "listKind: DemoClusters", "crd-list-kind"}, // CT-06
+		"nothing stored":                {components, "storage: true", "storage: false", "crd-stored-version"},
+		"versions of different fields": {components, "    schema: {openAPIV3Schema: {type: object}}\n", "    schema: {openAPIV3Schema: {type: object}}\n  - name: v2\n    served: true\n    storage: false\n" +
+			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}\n", "crd-conversion"},
 		"no status":                      {components, "    subresources: {status: {}}\n", "", "crd-status"},
 		"no endpoint":                    {components, "controlPlaneEndpoint:", "endpoint:", "contract-ControlPlaneEndpoint"},
 		"never provisioned":              {components, "{provisioned: {type: boolean}}", "{done: {type: boolean}}", "contract-ClusterProvisioned"},
@@ -147,6 +149,40 @@ func TestViolations(t *testing.T) {
 	}
 	if len(violations()) < 30 {
 		t.Errorf("%d violations", len(violations()))
+	}
+}
+
+// CC2-02, CC2-11, CC2-12: what the contract recommends is advice, and what it leaves to clusterctl is no finding at all: real releases have
+// objects without a namespace or label, flavors of a ClusterClass alone, and variables in ClusterClass files.
+func TestRecommendationsAreAdvice(t *testing.T) {
+	cases := map[string]violation{
+		"no namespace in a template": {template, "  namespace: ${NAMESPACE}\n", "", ""},
+		"class in a namespace":       {class, "  name: demo", "  name: demo\n  namespace: default", "class-namespace"},
+		"variable in a class":        {class, "spec: {}", "spec: {x: \"${X}\"}", "class-variables"},
+		"template of a class alone":  {template, "kind: Cluster\n", "kind: ClusterClass\n", "template-without-cluster"},
+		"object without label":       {components, "", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: demo-system}\n", "provider-label"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root, dir := copied(t, label, version)
+			rewrite(t, filepath.Join(dir, tc.file), tc.old, tc.with)
+			_, findings, err := Dir(root)
+			if err != nil || Mandatory(findings) > 0 {
+				t.Errorf("%v: %+v", err, findings)
+			}
+			if found := slices.ContainsFunc(findings, func(f Finding) bool { return f.Rule == tc.rule }); found != (tc.rule != "") {
+				t.Errorf("rule %q: %+v", tc.rule, findings)
+			}
+		})
+	}
+}
+
+// A webhook converts, and versions with the same fields need none.
+func TestConversionIsNotNeeded(t *testing.T) {
+	root, dir := copied(t, label, version)
+	rewrite(t, filepath.Join(dir, components), "    schema: {openAPIV3Schema: {type: object}}\n", "    schema: {openAPIV3Schema: {type: object}}\n  - name: v2\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object}}\n")
+	if _, findings, err := Dir(root); err != nil || len(findings) > 0 {
+		t.Errorf("%v: %+v", err, findings)
 	}
 }
 

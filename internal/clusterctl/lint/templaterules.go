@@ -14,11 +14,13 @@ func templateRules() []Rule {
 	return []Rule{
 		{"template-present", "an infrastructure provider has cluster-template.yaml", false, templatePresent},
 		{"template-cluster", "a cluster template has one Cluster named ${CLUSTER_NAME}", true, templateCluster},
-		{"template-namespace", "every object of a cluster template is in ${NAMESPACE}", true, templateNamespace},
+		{"template-without-cluster", "a cluster template has a Cluster beside its ClusterClasses", false, templateWithoutCluster},
+		{"template-namespace", "objects of a cluster template are in ${NAMESPACE} or in none: clusterctl puts all of them into one namespace", true, templateNamespace},
 		{"template-variables", "a cluster template uses KUBERNETES_VERSION", false, templateVariables},
 		{"class-name", "clusterclass-NAME.yaml has the ClusterClass NAME", true, className},
-		{"class-namespace", "objects of a ClusterClass file have no namespace: they get that of the Cluster", true, classNamespace},
-		{"class-variables", "ClusterClass files have no variables", true, classVariables},
+		{"class-namespace", "objects of a ClusterClass file have no namespace: they get that of the Cluster", false, classNamespace},
+		{"class-readable", "ClusterClass files can be read as templates", true, classReadable},
+		{"class-variables", "ClusterClass files have no variables", false, classVariables},
 	}
 }
 
@@ -42,27 +44,44 @@ func idOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.Ge
 func templateCluster(r *release, report reporter) {
 	want := sample("CLUSTER_NAME")
 	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
-		clusters := 0
-		for _, o := range objects {
-			if o.GetKind() != "Cluster" || o.GroupVersionKind().Group != "cluster.x-k8s.io" {
-				continue
-			}
-			if clusters++; o.GetName() != want {
+		clusters := coreObjects(objects, "Cluster")
+		for _, o := range clusters {
+			if o.GetName() != want {
 				report(file, idOf(o), "its name is not ${CLUSTER_NAME}: every cluster would have the same")
 			}
 		}
-		if clusters != 1 {
-			report(file, "", "it has %d Clusters, want one", clusters)
+		if len(clusters) > 1 || len(clusters) == 0 && len(coreObjects(objects, "ClusterClass")) == 0 {
+			report(file, "", "it has %d Clusters, want one", len(clusters))
 		}
 	})
+}
+
+// templateWithoutCluster is about flavors of a ClusterClass alone, from which clusterctl generates the class.
+func templateWithoutCluster(r *release, report reporter) {
+	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
+		if len(coreObjects(objects, "Cluster")) == 0 && len(coreObjects(objects, "ClusterClass")) > 0 {
+			report(file, "", "it has a ClusterClass and no Cluster: publish the class as %sNAME.yaml, and a Cluster of it as the template", classPrefix)
+		}
+	})
+}
+
+// coreObjects are the objects of a kind of Cluster API's core.
+func coreObjects(objects []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GroupVersionKind().Group == "cluster.x-k8s.io" {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 func templateNamespace(r *release, report reporter) {
 	want := sample("NAMESPACE")
 	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
 		for _, o := range objects {
-			if got := o.GetNamespace(); got != want {
-				report(file, idOf(o), "its namespace is %q: write ${NAMESPACE}", got)
+			if got := o.GetNamespace(); got != "" && got != want {
+				report(file, idOf(o), "its namespace is %q: write ${NAMESPACE}, or leave it out", got)
 			}
 		}
 	})
@@ -106,13 +125,17 @@ func classNamespace(r *release, report reporter) {
 	})
 }
 
+func classReadable(r *release, report reporter) {
+	for _, file := range r.names(classPrefix) {
+		if _, err := (substitution.Envsubst{}).Variables(r.files[file]); err != nil {
+			report(file, "", "$ and a brace are in it: %v", err)
+		}
+	}
+}
+
 func classVariables(r *release, report reporter) {
 	for _, file := range r.names(classPrefix) {
-		variables, err := substitution.Envsubst{}.Variables(r.files[file])
-		switch {
-		case err != nil:
-			report(file, "", "$ and a brace are in it: %v", err)
-		case len(variables) > 0:
+		if variables, err := (substitution.Envsubst{}).Variables(r.files[file]); err == nil && len(variables) > 0 {
 			report(file, "", "it has the variable %s: use variables of the ClusterClass", variables[0].Name)
 		}
 	}

@@ -1,0 +1,80 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// crdConversion is about CRDs whose versions the API server converts by changing the apiVersion alone: a write in one version loses the fields
+// that this version lacks.
+func crdConversion(r *release, report reporter) {
+	for _, k := range r.kinds() {
+		if c := k.crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+			continue
+		}
+		used := slices.DeleteFunc(slices.Clone(k.crd.Spec.Versions), func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return !v.Served && !v.Storage || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
+		})
+		for i, a := range used {
+			for _, b := range used[i+1:] {
+				if only, field := differ(a, b); field != "" {
+					report(k.file, k.id(), "the field %s differs or is missing outside of version %s, and spec.conversion.strategy is not Webhook: the API server drops what a version does not have; convert %s and %s with a webhook",
+						field, only, a.Name, b.Name)
+				}
+			}
+		}
+	}
+}
+
+// differ returns the first field that one of two versions has and the other lacks, and the version that has it; empty: there is none.
+func differ(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, field string) {
+	if field := lost(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema, ""); field != "" {
+		return a.Name, field
+	}
+	return b.Name, lost(b.Schema.OpenAPIV3Schema, a.Schema.OpenAPIV3Schema, "")
+}
+
+// lost returns the path of the first field of a schema that another schema would prune or refuse; empty: there is none.
+func lost(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
+	switch {
+	case from == nil || to == nil || to.XPreserveUnknownFields != nil && *to.XPreserveUnknownFields:
+		return ""
+	case from.Type != to.Type:
+		return cmp.Or(path, ".")
+	}
+	names := make([]string, 0, len(from.Properties))
+	for name := range from.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		inner, at := from.Properties[name], name
+		if path != "" {
+			at = path + "." + name
+		}
+		if path == "" && (name == "apiVersion" || name == "kind" || name == "metadata") {
+			continue
+		}
+		other, there := to.Properties[name]
+		if !there && to.AdditionalProperties != nil && to.AdditionalProperties.Schema != nil {
+			other, there = *to.AdditionalProperties.Schema, true
+		}
+		if !there {
+			return at
+		}
+		if found := lost(&inner, &other, at); found != "" {
+			return found
+		}
+	}
+	if from.Items != nil && to.Items != nil {
+		if found := lost(from.Items.Schema, to.Items.Schema, path+"[]"); found != "" {
+			return found
+		}
+	}
+	if from.AdditionalProperties != nil && to.AdditionalProperties != nil {
+		return lost(from.AdditionalProperties.Schema, to.AdditionalProperties.Schema, path+".*")
+	}
+	return ""
+}
