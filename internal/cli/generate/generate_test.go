@@ -111,6 +111,22 @@ func refused(t *testing.T, err error, kind fault.Kind, texts ...string) {
 	}
 }
 
+// CX-05: the contract of clusterctl has another name for a flag; a flavor that is not there is answered with those that are, and a variable
+// without a value in a ClusterClass file with the name of that file.
+func TestContractNames(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "repository/infrastructure-test/v1.0.0/cluster-template-count.yaml", clusterTemplate+"# ${CONTROL_PLANE_MACHINE_COUNT}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: count}\ndata: {count: \"${CONTROL_PLANE_MACHINE_COUNT}\"}\n")
+	for _, flag := range []string{"--control-plane-machine-count", "--controlplane-machine-count"} {
+		out, err := w.run(t, "", "cluster", "demo", "-i", "test:v1.0.0", "-f", "count", "-n", "team", "--kubernetes-version", "v1.36.3", flag, "3")
+		wants(t, out, err, "count: \"3\"")
+	}
+	_, err := w.run(t, "", "cluster", "demo", "-i", "test:v1.0.0", "-f", "nope", "-n", "team", "--kubernetes-version", "v1.36.3")
+	refused(t, err, fault.Gone, "there are: cluster-template-count.yaml, cluster-template.yaml")
+	w.write(t, "repository/infrastructure-test/v1.0.0/clusterclass-quick.yaml", strings.Replace(classFile, "${CLASS_VARIABLE:=zone}", "${NOPE}", 1))
+	_, err = w.run(t, "", "cluster", "demo", "-i", "test:v1.0.0", "-n", "team", "--kubernetes-version", "v1.36.3")
+	refused(t, err, fault.Invalid, "clusterclass-quick.yaml: no value is set for: NOPE")
+}
+
 // CX-05: a template of a release, with the class that it names; everything is in the namespace.
 func TestClusterFromARelease(t *testing.T) {
 	w := newWorld(t)

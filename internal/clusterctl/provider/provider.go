@@ -101,7 +101,7 @@ func (p Provider) Validate() error {
 	case (p.Name == CoreName) != (p.Type == Core):
 		return invalid("the name %s belongs to the type %s alone; provider %s has the type %s", CoreName, Core, p.Name, p.Type)
 	}
-	if problems := validation.IsDNS1123Subdomain(p.Name); len(problems) > 0 {
+	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
 		return invalid("%q is no name of a provider: %s", p.Name, strings.Join(problems, "; "))
 	}
 	if problems := validation.IsValidLabelValue(p.Label()); len(problems) > 0 {

@@ -72,6 +72,7 @@ func TestValidate(t *testing.T) {
 		"right":         {"nothing to say", func(*provider.Provider) {}, ""},
 		"no name":       {"nothing could refer to it", func(p *provider.Provider) { p.Name = "" }, "has no name"},
 		"upper case":    {"it becomes a label and a folder", func(p *provider.Provider) { p.Name = "Acme" }, "no name of a provider"},
+		"dot":           {"the contract allows lower-case letters, digits and -", func(p *provider.Provider) { p.Name = "a.b" }, "no name of a provider"},
 		"too long":      {"a label has at most 63 characters", func(p *provider.Provider) { p.Name = strings.Repeat("a", 60) }, "no value of a label"},
 		"unknown type":  {"the types that exist are listed", func(p *provider.Provider) { p.Type = "Infra" }, "AddonProvider"},
 		"core name":     {"there is one core provider", func(p *provider.Provider) { p.Name = "cluster-api" }, "CoreProvider alone"},

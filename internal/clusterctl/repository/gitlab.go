@@ -38,6 +38,9 @@ func named(p provider.Provider, version, file string) (string, string, error) {
 	if err != nil || !isSegment(version) || !isSegment(file) {
 		return "", "", malformed(p, "its last parts are not a version and a file; correct it")
 	}
+	if _, err := ParseVersion(version); err != nil && version != Latest {
+		return "", "", malformed(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
+	}
 	if version == Latest {
 		return "", "", malformed(p, "the versions of such a repository cannot be listed; write a version in the place of latest")
 	}

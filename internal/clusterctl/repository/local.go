@@ -59,7 +59,13 @@ func (l local) Versions(context.Context) ([]string, error) {
 func (l local) File(_ context.Context, version, name string) ([]byte, error) {
 	data, err := readFile(filepath.Join(l.folder, version, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notFound(l.folder, version, name)
+		var files []string
+		if entries, err := os.ReadDir(filepath.Join(l.folder, version)); err == nil {
+			for _, e := range entries {
+				files = append(files, e.Name())
+			}
+		}
+		return nil, notAmong(files, version, name, notFound(l.folder, version, name))
 	}
 	return data, err
 }

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,26 +35,27 @@ func (m Memory) Versions(context.Context) ([]string, error) {
 func (m Memory) File(_ context.Context, version, name string) ([]byte, error) {
 	data, ok := m.Files[version][name]
 	if !ok {
-		if there := m.alike(version, name); len(there) > 0 {
-			return nil, fault.New(fault.Gone, ReasonNotFound, "there is no file %s of version %s; there are: %s", name, version, strings.Join(there, ", "))
-		}
-		return nil, notFound("the repository", version, name)
+		return nil, notAmong(slices.Collect(maps.Keys(m.Files[version])), version, name, notFound("the repository", version, name))
 	}
 	return []byte(data), nil
 }
 
-// alike are the files of a version whose names begin as this one does, such as the templates of other flavors.
-func (m Memory) alike(version, name string) []string {
+// notAmong is the fault of a file that a version does not have: it lists the files whose names begin as this one does, such as the templates of
+// other flavors. Without any, it is the other fault.
+func notAmong(files []string, version, name string, other error) error {
 	kind := "clusterclass-"
 	if strings.HasPrefix(name, "cluster-template") {
 		kind = "cluster-template"
 	}
-	var out []string
-	for there := range m.Files[version] {
-		if strings.HasPrefix(name, kind) && strings.HasPrefix(there, kind) {
-			out = append(out, there)
+	var there []string
+	for _, file := range files {
+		if strings.HasPrefix(name, kind) && strings.HasPrefix(file, kind) {
+			there = append(there, file)
 		}
 	}
-	slices.Sort(out)
-	return out
+	if len(there) == 0 {
+		return other
+	}
+	slices.Sort(there)
+	return fault.New(fault.Gone, ReasonNotFound, "there is no file %s of version %s; there are: %s", name, version, strings.Join(there, ", "))
 }

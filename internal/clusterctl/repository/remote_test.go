@@ -272,6 +272,7 @@ func TestURLs(t *testing.T) {
 		"https://github.com/a/../releases/latest/c.yaml":                        "no part of an address",
 		"https://gitlab.example/api/v4/projects/x/packages/maven/p/v1.0.0/c":    "packages/generic",
 		"https://gitlab.example/api/v4/projects/x/packages/generic/p/latest/c":  "cannot be listed",
+		"https://gitlab.example/api/v4/projects/x/packages/generic/p/stable/c":  "no semantic version",
 		"https://gitlab.example/api/v4/projects/x/packages/generic/p/v1.0.0/..": "not a version and a file",
 		"https://web.example/c.yaml":                                            "HOST/PATH/VERSION/FILE",
 		"https://web.example/a/latest/c.yaml":                                   "cannot be listed",

@@ -25,9 +25,6 @@ func newWeb(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := ParseVersion(version); err != nil {
-		return nil, malformed(p, "%q before the name of the file is no semantic version; write it as https://HOST/PATH/VERSION/FILE", version)
-	}
 	return web{fetcher: o.fetcher(), base: base, version: version, file: file}, nil
 }
 

@@ -100,6 +100,9 @@ func (r Release) class(ctx context.Context, existing client.Reader, key client.O
 	}
 	o.Namespace = key.Namespace
 	t, err := New(text, o)
+	if known := fault.As(err); known != nil {
+		return nil, fault.New(known.Kind, known.Reason, "clusterclass-%s.yaml: %s", key.Name, known.Message).From(err)
+	}
 	if err != nil {
 		return nil, err
 	}

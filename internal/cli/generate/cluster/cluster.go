@@ -45,6 +45,9 @@ provider that is installed in the management cluster; for one of "slipway up", t
 	return cmd
 }
 
+// contractCount is the name of --control-plane-machine-count in the contract of clusterctl.
+const contractCount = "controlplane-machine-count"
+
 // options are the flags of clusterctl.
 type options struct {
 	management *management.Flags
@@ -63,6 +66,8 @@ func (o *options) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.namespace, "target-namespace", "n", "", "namespace of the cluster (default: that of the context)")
 	flags.StringVar(&o.version, "kubernetes-version", "", "version of Kubernetes (default: the variable KUBERNETES_VERSION)")
 	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of machines of the control plane")
+	flags.Int64Var(&o.controlPlane, contractCount, 1, "the name that the contract of clusterctl has for --control-plane-machine-count")
+	_ = flags.MarkHidden(contractCount) // the flag is defined in the line above
 	flags.Int64Var(&o.workers, "worker-machine-count", 0, "number of worker machines")
 	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "infrastructure provider whose template to use, with or without :VERSION (default: the one that is installed)")
 	flags.StringVarP(&o.flavor, "flavor", "f", "", "flavor of the template (default: the one without a name)")
@@ -76,7 +81,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 
 // check refuses flags that contradict each other.
 func (o *options) check(flags *pflag.FlagSet) error {
-	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count"), flags.Changed("worker-machine-count")
+	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count") || flags.Changed(contractCount), flags.Changed("worker-machine-count")
 	kinds := 0
 	for _, given := range []bool{o.infrastructure != "" || o.flavor != "", o.from != "", o.configMap != ""} {
 		if given {
