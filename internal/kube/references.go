@@ -196,7 +196,10 @@ func (r *References) kind(
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: apiVersion, Kind: ref.Kind})
-	if err := r.served(name, version, u.GroupVersionKind()); err != nil {
+	if err = r.served(name, version, u.GroupVersionKind()); hasReason(err, reasonNotServed) && wanted == "" {
+		err = r.lastServed(name, version, crd.Labels, u, err)
+	}
+	if err != nil {
 		return "", nil, err
 	}
 	return version, u, r.once(r.watched, u, r.watch, "watching")
@@ -218,6 +221,24 @@ func (r *References) servedAs(ref clusterv1.ContractVersionedObjectReference) st
 func pluralOf(crd string) string {
 	plural, _, _ := strings.Cut(crd, ".")
 	return plural
+}
+
+// lastServed sets the newest served version of those that a label of the CRD names; without any it returns the error about the newest.
+func (r *References) lastServed(crd string, contractVersion contract.Version, labels map[string]string, u *unstructured.Unstructured, notServed error) error {
+	kind := u.GroupVersionKind()
+	for _, v := range contract.Fulfilling(labels, contractVersion)[1:] {
+		kind.Version = v
+		if r.served(crd, contractVersion, kind) == nil {
+			u.SetGroupVersionKind(kind)
+			return nil
+		}
+	}
+	return notServed
+}
+
+func hasReason(err error, reason string) bool {
+	f := fault.As(err)
+	return f != nil && f.Reason == reason
 }
 
 // remedy says what to do about a CRD that is not there: there may be one of the same name in another group.

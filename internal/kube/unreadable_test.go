@@ -60,6 +60,8 @@ func TestFollowExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 		"wrong case":          {"the plural is that of a kind", "v2", "foo", cluster(), nil, "group i has no kind foo; did you mean Foo?"},
 		"wrong case, deleted": {"there never was such an object", "v2", "foo", deleted, nil, ""},
 		"not served":          {"the provider has dropped a version", "v9", "Foo", cluster(), nil, "names version v9, which is not served; set it to one of: v1, v2"},
+		"newest not served":   {"the last version of the list that is available is used", "v1_v2_v9", "Foo", cluster(), nil, ""},
+		"none served":         {"the label has to change", "v8_v9", "Foo", cluster(), nil, "names version v9, which is not served"},
 		"not served, left":    {"infrastructure would be left behind", "v9", "Foo", deleted, []client.Object{foo("x")}, "names version v9"},
 		"not served, deleted": {"there is no such object in any version", "v9", "Foo", deleted, nil, ""},
 		"not installed":       {"", "v2", "Bar", cluster(), nil, "is not installed"},

@@ -44,6 +44,18 @@ func Resolve(crdName string, labels map[string]string) (Version, string, error) 
 		crdName, V1Beta2.Label(), V1Beta1.Label())
 }
 
+// Fulfilling returns the API versions of a CRD with these labels that fulfil a contract version, the newest first. The newest that is served is
+// the one to use.
+func Fulfilling(labels map[string]string, v Version) []string {
+	value := labels[v.Label()]
+	if value == "" {
+		return nil
+	}
+	all := strings.Split(value, "_")
+	slices.SortFunc(all, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	return all
+}
+
 // FulfilledBy returns the newest contract version that an API version of the kind fulfils, such as v1beta1 of a CRD whose newest
 // API version fulfils a newer contract.
 func FulfilledBy(crdName string, labels map[string]string, apiVersion string) (Version, error) {
