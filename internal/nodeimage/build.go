@@ -110,6 +110,9 @@ func (b *builder) run(ctx context.Context) error {
 		b.built[p.Name] = file
 	}
 	d := debian{store: b.store, sources: machineSources("/")}
+	if err := checkVerified(d.sources); err != nil {
+		return err
+	}
 	system, err := d.make(ctx, b.plan.system)
 	if err != nil {
 		return err

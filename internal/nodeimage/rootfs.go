@@ -106,6 +106,48 @@ func machineSources(root string) []string {
 	return out
 }
 
+// checkVerified refuses apt source files that turn off the verification of packages: whatever a mirror, or anyone on the way to it, sends would be
+// on every node.
+func checkVerified(files []string) error {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if option := unverified(string(text)); option != "" {
+			return fault.New(fault.Invalid, "UnverifiedPackages",
+				"%s has the option %s, which turns off the verification of packages: remove it, and give the key of the mirror with signed-by", file, option)
+		}
+	}
+	return nil
+}
+
+// unverified returns the option of an apt source file that turns verification off; empty: there is none.
+func unverified(text string) string {
+	for _, line := range lines(text) {
+		field, value, _ := strings.Cut(strings.ToLower(line), ":")
+		for _, name := range []string{"trusted", "allow-insecure", "allow-weak"} {
+			if field == name && strings.TrimSpace(value) == "yes" {
+				return line
+			}
+		}
+		options, ok := between(line, "[", "]")
+		for _, option := range strings.Fields(strings.ToLower(options)) {
+			if name, value, _ := strings.Cut(option, "="); ok && value == "yes" && (name == "trusted" || name == "allow-insecure" || name == "allow-weak") {
+				return option
+			}
+		}
+	}
+	return ""
+}
+
+// between is the text between two marks.
+func between(text, from, to string) (string, bool) {
+	_, rest, begins := strings.Cut(text, from)
+	inner, _, ends := strings.Cut(rest, to)
+	return inner, begins && ends
+}
+
 // onlySuite says whether an apt source file names the suite and nothing but it and its updates.
 func onlySuite(text string) bool {
 	found := false

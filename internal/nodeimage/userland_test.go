@@ -57,6 +57,27 @@ func TestMachineSources(t *testing.T) {
 	}
 }
 
+// Sources without verification are refused, and the message names file and option.
+func TestUnverifiedSources(t *testing.T) {
+	for text, want := range map[string]string{
+		"deb [trusted=yes] http://mirror.example/debian bookworm main\n":                         "trusted=yes",
+		"deb [arch=amd64 Allow-Insecure=yes] http://mirror.example/debian bookworm main\n":       "allow-insecure=yes",
+		"Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nTrusted: yes\n":       "Trusted: yes",
+		"deb [signed-by=/k trusted=no] http://mirror.example/debian bookworm main\n":             "",
+		"Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nSigned-By: /k\n":      "",
+		"# deb [trusted=yes] http://x/debian bookworm main\ndeb http://x/debian bookworm main\n": "",
+	} {
+		file := filepath.Join(t.TempDir(), "sources.list")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := checkVerified([]string{file})
+		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	has := func(programs ...string) func(string) (string, error) {
 		return func(p string) (string, error) {

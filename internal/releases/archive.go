@@ -3,11 +3,15 @@ package releases
 import (
 	"archive/tar"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -50,15 +54,21 @@ func (s Store) append(archive *tar.Writer, file string) error {
 	return err
 }
 
+// maxProgram is how many bytes the program of a release may have, several times as many as one has. The archive's own word is no limit: it
+// could fill the disk.
+const maxProgram = 1 << 30
+
 // Import adds the release of an archive that Export wrote, or finds that the host has it: added is false then. The archive
-// contains a program that hosted control planes run: it has to come from a source that is trusted.
-func (s Store) Import(r io.Reader) (_ Release, added bool, err error) {
-	compressed, err := gzip.NewReader(r)
+// contains a program that hosted control planes run: it has to come from a source that is trusted, or to have the SHA-256 checksum that
+// is given in hexadecimal. Empty: none is compared.
+func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err error) {
+	whole := &summed{r: r, sum: sha256.New()}
+	compressed, err := gzip.NewReader(whole)
 	if err != nil {
 		return Release{}, false, damaged(err)
 	}
 	archive := tar.NewReader(compressed)
-	if err := expect(archive, manifestFile); err != nil {
+	if _, err := expect(archive, manifestFile); err != nil {
 		return Release{}, false, err
 	}
 	m, err := parseManifest(archive)
@@ -80,45 +90,79 @@ func (s Store) Import(r io.Reader) (_ Release, added bool, err error) {
 		return released(have), false, nil
 	}
 	m.Added = s.Now().UTC()
-	if err := s.unpack(archive, m); err != nil {
+	if err := s.unpack(archive, m, func() error { return whole.verify(checksum) }); err != nil {
 		return Release{}, false, s.diskFull(err)
 	}
 	return released(m), true, nil
 }
 
-// unpack reads the program and publishes the release.
-func (s Store) unpack(archive *tar.Reader, m Manifest) error {
-	if err := expect(archive, programFile); err != nil {
+// summed is the input of an import, with the checksum of what was read of it.
+type summed struct {
+	r   io.Reader
+	sum hash.Hash
+}
+
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+// verify reads the little that may follow the program, and compares the checksum.
+func (s *summed) verify(checksum string) error {
+	const most = 1 << 20
+	if checksum == "" {
+		return nil
+	}
+	if _, err := io.Copy(io.Discard, io.LimitReader(s, most)); err != nil {
+		return damaged(err)
+	}
+	if got := hex.EncodeToString(s.sum.Sum(nil)); !strings.EqualFold(got, checksum) {
+		return fault.New(fault.Invalid, ReasonBroken, "the archive has the SHA-256 checksum %s, and not %s: nothing was added; fetch the archive again, or check where the checksum is from", got, checksum)
+	}
+	return nil
+}
+
+// unpack reads the program, verifies the archive and publishes the release.
+func (s Store) unpack(archive *tar.Reader, m Manifest, verify func() error) error {
+	size, err := expect(archive, programFile)
+	if err != nil {
 		return err
+	}
+	if m.Size <= 0 || m.Size > maxProgram || size != m.Size {
+		return damaged(fmt.Errorf("its program has %d bytes and its manifest names %d, of at most %d", size, m.Size, maxProgram))
 	}
 	d, err := s.newDraft()
 	if err != nil {
 		return err
 	}
 	defer d.remove()
-	sum, size, err := d.write(io.LimitReader(archive, m.Size+1))
+	sum, written, err := d.write(io.LimitReader(archive, m.Size+1))
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
 		return damaged(err)
 	}
 	if err != nil {
 		return err
 	}
-	if sum != m.Program || size != m.Size {
+	if sum != m.Program || written != m.Size {
 		return damaged(errors.New("the checksum of the program differs from that in the manifest"))
+	}
+	if err := verify(); err != nil {
+		return err
 	}
 	return d.publish(m)
 }
 
-// expect reads up to the next entry, which must be a file of the name.
-func expect(archive *tar.Reader, name string) error {
+// expect reads up to the next entry, which must be a file of the name, and returns its size.
+func expect(archive *tar.Reader, name string) (int64, error) {
 	h, err := archive.Next()
 	if err != nil {
-		return damaged(err)
+		return 0, damaged(err)
 	}
 	if h.Name != name || h.Typeflag != tar.TypeReg {
-		return damaged(fmt.Errorf("it has %q where %s is expected", h.Name, name))
+		return 0, damaged(fmt.Errorf("it has %q where %s is expected", h.Name, name))
 	}
-	return nil
+	return h.Size, nil
 }
 
 func damaged(err error) error {

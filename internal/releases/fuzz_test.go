@@ -19,7 +19,7 @@ func FuzzImport(f *testing.F) {
 		dir := t.TempDir()
 		s := Local(dir)
 		s.Dir, s.Now = filepath.Join(dir, "kubernetes"), time.Now
-		_, added, err := s.Import(bytes.NewReader(data))
+		_, added, err := s.Import(bytes.NewReader(data), "")
 		all, listErr := s.List()
 		if listErr != nil {
 			t.Fatal(listErr)

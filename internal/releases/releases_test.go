@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -230,7 +231,7 @@ func TestExportAndImport(t *testing.T) {
 		t.Error("two exports differ")
 	}
 	for _, want := range []bool{true, false} {
-		if r, added, err := to.Import(bytes.NewReader(first.Bytes())); err != nil || added != want || r.Version != "v1.35.4" {
+		if r, added, err := to.Import(bytes.NewReader(first.Bytes()), ""); err != nil || added != want || r.Version != "v1.35.4" {
 			t.Errorf("added %v, %+v, %v", added, r, err)
 		}
 	}
@@ -262,7 +263,8 @@ func TestImportRefuses(t *testing.T) {
 		"other entries":     {"", archive(t, "x", "y"), `it has "x" where manifest.json is expected`},
 		"path":              {"it would be written elsewhere", archive(t, manifestFile, good, "../../x", "p"), `it has "../../x" where control-plane is expected`},
 		"checksum":          {"", archive(t, manifestFile, good, programFile, "p"), "the checksum of the program differs"},
-		"more than it says": {"it would fill the disk", archive(t, manifestFile, good, programFile, strings.Repeat("p", 1<<20)), "the checksum of the program differs"},
+		"more than it says": {"it would fill the disk", archive(t, manifestFile, good, programFile, strings.Repeat("p", 1<<20)), "its program has 1048576 bytes and its manifest names 1"},
+		"a huge program":    {"the archive's own word is no limit", archive(t, manifestFile, strings.Replace(good, `"programSize":1}`, `"programSize":1099511627776}`, 1), programFile, "p"), "of at most 1073741824"},
 		"another platform":  {"", archive(t, manifestFile, strings.Replace(good, platform(), "linux/s390x", 1)), "is for linux/s390x, and this host is " + platform()},
 		"another revision":  {"", archive(t, manifestFile, strings.Replace(good, `"protocol":7`, `"protocol":6`, 1)), "starts it in another way"},
 		"no version":        {"", archive(t, manifestFile, strings.Replace(good, "v1.35.4", "../x", 1)), "is not a Kubernetes version"},
@@ -270,7 +272,7 @@ func TestImportRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := testStore(t)
-			_, added, err := to.Import(bytes.NewReader(test.in))
+			_, added, err := to.Import(bytes.NewReader(test.in), "")
 			if err == nil || added || fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("added %v, %v, want %q: %s", added, err, test.says, test.reason)
 			}
@@ -281,6 +283,26 @@ func TestImportRefuses(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// A checksum from another source is compared before anything is added.
+func TestImportComparesChecksum(t *testing.T) {
+	from, to := testStore(t), testStore(t)
+	add(t, from, "v1.35.4")
+	var whole bytes.Buffer
+	if err := from.Export("v1.35.4", &whole); err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%X", sha256.Sum256(whole.Bytes()))
+	if _, added, err := to.Import(bytes.NewReader(append(bytes.Clone(whole.Bytes()), 0)), sum); err == nil || added || !strings.Contains(err.Error(), "nothing was added") {
+		t.Errorf("another archive: added %v, %v", added, err)
+	}
+	if _, err := to.Program("v1.35.4"); err == nil {
+		t.Error("the program is there")
+	}
+	if _, added, err := to.Import(bytes.NewReader(whole.Bytes()), sum); err != nil || !added {
+		t.Errorf("added %v, %v", added, err)
 	}
 }
 

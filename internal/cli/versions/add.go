@@ -2,6 +2,8 @@ package versions
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 
@@ -84,13 +86,20 @@ func importCommand(e env.Env) *cobra.Command {
 		Short: "Add the Kubernetes version of an archive that \"versions export\" wrote",
 		Long: `Add the Kubernetes version of an archive that "slipway versions export" wrote on a host of the same operating system,
 architecture and release of slipway. It needs neither a network nor a Go toolchain. The archive has a program that hosted
-control planes of this host run: import only what you trust. "-" reads standard input.`,
-		Example: `  slipway versions import kubernetes-v1.35.4.tar.gz`,
-		Args:    argument.One("FILE"),
+control planes of this host run: import only what you trust, or compare it with a checksum from another source with --sha256.
+"-" reads standard input.`,
+		Example: `  slipway versions import kubernetes-v1.35.4.tar.gz
+  slipway versions import kubernetes-v1.35.4.tar.gz --sha256 "$(cut -d' ' -f1 kubernetes-v1.35.4.tar.gz.sha256)"`,
+		Args: argument.One("FILE"),
 	}
 	h.flag(cmd)
+	var checksum string
+	cmd.Flags().StringVar(&checksum, "sha256", "", "SHA-256 checksum of the archive in hexadecimal; another archive is refused")
 	format := output.Flag(cmd.Flags())
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if sum, err := hex.DecodeString(checksum); cmd.Flags().Changed("sha256") && (err != nil || len(sum) != sha256.Size) {
+			return fault.New(fault.Invalid, "Usage", "--sha256 %q is no SHA-256 checksum: write 64 hexadecimal digits", checksum)
+		}
 		s, _, err := h.store()
 		if err != nil {
 			return err
@@ -104,7 +113,7 @@ control planes of this host run: import only what you trust. "-" reads standard 
 			defer func() { _ = f.Close() }()
 			in = f
 		}
-		r, added, err := s.Import(in)
+		r, added, err := s.Import(in, checksum)
 		if err != nil {
 			return err
 		}
