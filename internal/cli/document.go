@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/argument"
 )
 
 //go:generate go test -run TestDocument -update .
@@ -27,12 +29,13 @@ func Document(root *cobra.Command) string {
 	return b.String()
 }
 
-// leaves returns the verbs that do something, in the order of their names.
+// leaves returns the verbs that do something, in the order of their names: those without verbs below them, and those that also take arguments of
+// their own, such as "restore FILE".
 func leaves(c *cobra.Command) []*cobra.Command {
-	if !c.HasAvailableSubCommands() {
-		return []*cobra.Command{c}
-	}
 	var out []*cobra.Command
+	if !c.HasAvailableSubCommands() || argument.IsVerb(c) {
+		out = append(out, c)
+	}
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() && sub.Name() != "help" {
 			out = append(out, leaves(sub)...)

@@ -23,6 +23,10 @@ func One(name string) cobra.PositionalArgs {
 
 // Group makes cmd a verb that only groups others: alone it prints its help, with anything else it lists what there is.
 func Group(cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[groupAnnotation] = ""
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -40,6 +44,18 @@ func Group(cmd *cobra.Command) {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
+
+// groupAnnotation marks the commands of [Group].
+const groupAnnotation = "slipway.dev/group"
+
+// IsVerb reports whether a command does something itself, also where there are verbs below it.
+func IsVerb(cmd *cobra.Command) bool {
+	_, group := cmd.Annotations[groupAnnotation]
+	return cmd.Runnable() && !group
+}
+
+// AlsoVerb notes that a command of [Group] does something itself, too.
+func AlsoVerb(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
 // Removed is a verb that clusterctl had once: it answers what to do instead.
 func Removed(name, answer string) *cobra.Command {

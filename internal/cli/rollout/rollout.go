@@ -26,7 +26,7 @@ func Command(e env.Env) *cobra.Command {
 		Use:   "rollout",
 		Short: "Restart, follow, pause and resume the rollout of a MachineDeployment or control plane",
 	}
-	cmd.AddCommand(changes(e)...)
+	cmd.AddCommand(changes(e, "slipway rollout")...)
 	cmd.AddCommand(status(e), undo())
 	argument.Group(cmd)
 	return cmd
@@ -43,7 +43,7 @@ func Alpha(e env.Env) *cobra.Command {
 		Use:   "rollout",
 		Short: "Restart, pause and resume the rollout of a MachineDeployment or control plane, as \"slipway rollout\" does",
 	}
-	cmd.AddCommand(append(changes(e), undo(), argument.Removed("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
+	cmd.AddCommand(append(changes(e, "slipway alpha rollout"), undo(), argument.Removed("status", "clusterctl has no \"alpha rollout status\"; \"slipway rollout status KIND/NAME\" follows a rollout"))...)
 	argument.Group(cmd)
 	return cmd
 }
@@ -54,7 +54,8 @@ type change struct {
 	act                     func(context.Context, env.Env, client.Client, string, rollout.Resource) error
 }
 
-func changes(e env.Env) []*cobra.Command {
+// changes are the verbs that write, below a verb with this path.
+func changes(e env.Env, path string) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range []change{
 		{"restart", "restarted", "Replace all machines of a MachineDeployment or KubeadmControlPlane",
@@ -71,17 +72,17 @@ func changes(e env.Env) []*cobra.Command {
 				return rollout.Resume(ctx, c, namespace, r)
 			}},
 	} {
-		out = append(out, c.command(e))
+		out = append(out, c.command(e, path))
 	}
 	return out
 }
 
-func (c change) command(e env.Env) *cobra.Command {
+func (c change) command(e env.Env, path string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     c.name + " KIND/NAME",
 		Short:   c.short,
 		Long:    c.long,
-		Example: fmt.Sprintf("  slipway rollout %s machinedeployment/demo-md-0\n  slipway rollout %s kcp/demo -n team-a", c.name, c.name),
+		Example: fmt.Sprintf("  %s %s machinedeployment/demo-md-0\n  %s %s kcp/demo -n team-a", path, c.name, path, c.name),
 	}
 	connection := management.Add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
