@@ -53,7 +53,7 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 	return nil
 }
 
-// Rehearse returns what the API server would say to [Writer.CreateApplied], its admission included. Nothing is written.
+// Rehearse returns the error that [Writer.CreateApplied] would end in, admission included. Nothing is written.
 func (w *Writer) Rehearse(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Held says which of the objects, all of one kind, are deleted and have finalizers that are not of their own API group, since when
+// Held reports which of the objects, all of one kind, are deleted and have finalizers that are not of their own API group, since when
 // they are deleted, and that the owners of the finalizers have to act. It is to be appended to the message of a wait for the end of
 // a deletion: the finalizers of other parties are the most frequent reason why it does not come, and the least visible. Empty: no
 // such finalizer is left. The text is the same for as long as the finalizers are.

@@ -198,7 +198,7 @@ func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorde
 // withoutRights ends the message where the controller's own identity may not even report.
 const withoutRights = "; rights of its controller are missing: `slipway status` names them"
 
-// tell writes the trouble into the condition, and an event. Where the controller may not do that, its rights may be what is missing:
+// tell writes the trouble into the condition, and records an event. Where the controller may not do that, its rights may be what is missing:
 // the process then does, which reads for all of its providers.
 func (r *Reconciler[O, S]) tell(ctx context.Context, o O, t trouble) error {
 	by, conditions := reporter{writer: r.Writer, events: r.Events}, troubleTable.Evaluate(t, r.moment(o))

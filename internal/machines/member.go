@@ -37,7 +37,7 @@ func (ms Members) Named(name string) Member {
 	return Member{}
 }
 
-// Held says which of the Machines are held by finalizers of other parties; see [loop.Held].
+// Held reports which of the Machines are held by finalizers of other parties; see [loop.Held].
 func (ms Members) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {

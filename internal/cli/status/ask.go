@@ -91,7 +91,7 @@ func (m *Management) workRows(row func(key string, value any), s State) {
 	m.problemRow(row)
 }
 
-// rightsRow names what is missing of the manager's rights, and what writes it again.
+// rightsRow lists the missing rights of the manager, and the command that restores them.
 func (m *Management) rightsRow(row func(key string, value any)) {
 	if len(m.MissingRights) > 0 {
 		row("  Rights missing", strings.Join(m.MissingRights, ", ")+": the next start writes them again (slipway down, slipway up -d)")

@@ -106,7 +106,7 @@ func deleteBinding(s Snapshot, p *loop.Plan) {
 type pending struct {
 	kinds []string
 	names map[string][]string
-	// held says which of a kind are held by finalizers of other parties.
+	// held describes, for each kind, finalizers of other parties that hold an object.
 	held map[string]string
 	// unreadable are references that may still point to something.
 	unreadable []link.Link

@@ -45,13 +45,13 @@ func creationBlockers(s Snapshot) []string {
 	return out
 }
 
-// scalingProblem says why the deployment creates no Machines whatever its MachineSets say: its Cluster, the operator's policy, or a
+// scalingProblem is why the deployment creates no Machines whatever its MachineSets say: its Cluster, the operator's policy, or a
 // template. Empty: no reason.
 func scalingProblem(s Snapshot) string {
 	return cmp.Or(clusterProblem(s), s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
 }
 
-// clusterProblem says that the Cluster does not exist; empty: it does.
+// clusterProblem reports a Cluster that does not exist; empty: it exists.
 func clusterProblem(s Snapshot) string {
 	switch {
 	case s.Cluster != nil || !s.Deployment.DeletionTimestamp.IsZero():

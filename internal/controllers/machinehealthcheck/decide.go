@@ -170,7 +170,7 @@ func (a assessment) wants(t judged) desiredState {
 	return w
 }
 
-// waitsFor says who has to remediate the Machine.
+// waitsFor names the object whose controller has to remediate the Machine.
 func waitsFor(t judged) string {
 	if t.Remediator == "" {
 		return "Waiting for remediation"

@@ -42,7 +42,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// heldMachines says which Machines are held by finalizers of other parties.
+// heldMachines lists the Machines that are held by finalizers of other parties.
 func heldMachines(s Snapshot) string {
 	machines := make([]metav1.Object, 0, len(s.Machines))
 	for i := range s.Machines {

@@ -63,7 +63,7 @@ func reportedReplicas(s Snapshot, list instances) int32 {
 	return int32(len(list.ids))
 }
 
-// repeatedIDs says which provider IDs are listed more than once; empty: none.
+// repeatedIDs reports provider IDs that are listed more than once; empty: none are.
 func (s Snapshot) repeatedIDs() string {
 	repeated := s.instances().repeated
 	if len(repeated) == 0 || !isProvisioned(s) {
@@ -73,7 +73,7 @@ func (s Snapshot) repeatedIDs() string {
 		s.infra(), s.Infra.ProviderIDList.Path(), condition.Names(repeated))
 }
 
-// incompleteList says that the infrastructure has more replicas than provider IDs; empty: it has not.
+// incompleteList reports an infrastructure that has more replicas than provider IDs; empty: it has not.
 func (s Snapshot) incompleteList() string {
 	infra, replicas := s.infra(), s.Infra.Replicas.Or(0)
 	if !hasUsableInfra(s) || !isProvisioned(s) {
@@ -89,7 +89,7 @@ func (s Snapshot) incompleteList() string {
 	return ""
 }
 
-// missingNodes says which provider IDs of a pool without Machines no Node has; empty: none.
+// missingNodes reports provider IDs of a pool without Machines for which there is no Node; empty: none.
 func (s Snapshot) missingNodes() string {
 	var ids []string
 	for _, id := range s.instances().ids {
@@ -115,7 +115,7 @@ func (s Snapshot) nodeRivals() []string {
 	return out
 }
 
-// listProblems are what is wrong with the list of a pool without Machines, and with the Nodes that it leads to.
+// listProblems are the problems of the list of a pool without Machines, and of the Nodes that it leads to.
 func (s Snapshot) listProblems() []string {
 	return append(nonEmpty(s.repeatedIDs(), s.incompleteList(), s.missingNodes()), s.nodeRivals()...)
 }

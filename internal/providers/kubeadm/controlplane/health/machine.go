@@ -77,7 +77,7 @@ func Gates(managed bool) []clusterv1.MachineReadinessGate {
 	return out
 }
 
-// disconnected is the message of a component of a workload cluster that is not connected: the problem, which says so itself.
+// disconnected is the message of a component of a workload cluster that is not connected: the problem, which names the lost connection.
 func disconnected(problem string) string {
 	if problem == "" {
 		return "The workload cluster is not connected"
