@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -72,9 +73,10 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 }
 
 // found makes handlers those of an extension, in the order in which they are called. The circuits of those that stay stay.
-// The mutex must be held.
-func (e *Extensions) found(x *extension, handlers []Handler) {
+// It reports whether they are others than before. The mutex must be held.
+func (e *Extensions) found(x *extension, handlers []Handler) (isNew bool) {
 	slices.SortFunc(handlers, compareHandlers)
+	isNew = !x.discovered || !reflect.DeepEqual(x.handlers, handlers)
 	x.handlers, x.discovered = handlers, true
 	known := x.circuits
 	e.resetCircuits(x)
@@ -87,6 +89,7 @@ func (e *Extensions) found(x *extension, handlers []Handler) {
 		e.metrics.registered(x.name, e.deprecated(handlers))
 		e.metrics.circuit(x.name, x.open())
 	}
+	return isNew
 }
 
 // resetCircuits gives every handler a closed circuit. The mutex must be held.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -182,6 +183,36 @@ func TestOrderOfHandlers(t *testing.T) {
 		lists(x, names...)
 		if s := w.discover(x.ExtensionConfig("ext")); s.Problem == nil || s.Problem.Message[:len(want)] != want {
 			t.Errorf("listed as %v: %v", names, s.Problem)
+		}
+	}
+}
+
+// Followers learn when the handlers of an extension, the objects that these are called for, or the extension itself are others, and of
+// nothing else.
+func TestFollowers(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	lists(x, "old")
+	told := 0
+	w.OnHandlers(func(string) { told++ })
+	c := x.ExtensionConfig("ext")
+	c.Generation = 1
+	for _, step := range []struct {
+		reason string
+		change func()
+		want   int
+	}{
+		{"it is discovered", func() { w.mustDiscover(c) }, 1},
+		{"nothing changes", func() { w.mustDiscover(c) }, 1},
+		{"other handlers", func() { lists(x, "new"); w.mustDiscover(c) }, 2},
+		{"another selector", func() {
+			c.Generation, c.Spec.NamespaceSelector = 2, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			w.mustDiscover(c)
+		}, 3},
+		{"it is removed", func() { w.Forget("ext") }, 4},
+		{"it was removed before", func() { w.Forget("ext") }, 4},
+	} {
+		if step.change(); told != step.want {
+			t.Errorf("%s: called %d times, want %d", step.reason, told, step.want)
 		}
 	}
 }

@@ -33,7 +33,8 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		return State{}, ctx.Err()
 	}
 	e.mu.Lock()
-	closed := false
+	closed, isNew := false, x.followed != x.settings.generation
+	x.followed = x.settings.generation
 	x.refreshed(RefreshOf(c))
 	if err != nil {
 		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
@@ -45,12 +46,15 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		if last.hurried {
 			x.attempt.early = last.early + 1
 		}
-		e.found(x, handlers)
+		isNew = e.found(x, handlers) || isNew
 		closed = x.circuit.Reached()
 	}
 	e.mu.Unlock()
 	if closed {
 		e.changed(x)
+	}
+	if closed || isNew {
+		e.follow(x.name)
 	}
 	return e.State(c.Name), nil
 }

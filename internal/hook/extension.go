@@ -93,6 +93,7 @@ type extension struct {
 	refreshes  int    // how many requests there were: answers from before the last are not used
 	unread     string // fields of its answers that were logged last
 	calls      int    // that wait for their answer
+	followed   int64  // the generation of the settings that followers were called for last
 }
 
 // attempt is the last discovery.

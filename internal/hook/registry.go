@@ -52,6 +52,8 @@ type Extensions struct {
 	byName map[string]*extension
 	order  []*extension // by creation, then name
 	subs   []func(extension string)
+	// followers are called when what handlers an extension has, and for which objects, may be another.
+	followers []func(extension string)
 }
 
 var _ Client = &Extensions{}
@@ -112,16 +114,23 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	x, problem := e.announce(c)
 	handlers, err := handlersOf(c)
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	switch {
 	case x.discovered && x.attempt.generation >= c.Generation:
+		e.mu.Unlock()
 		return problem
 	case err != nil:
+		e.mu.Unlock()
 		return errors.Join(problem, err)
 	}
+	isNew := x.followed != x.settings.generation
+	x.followed = x.settings.generation
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if len(handlers) > 0 || found { // an extension may have no handler any more
-		e.found(x, handlers)
+		isNew = e.found(x, handlers) || isNew
+	}
+	e.mu.Unlock()
+	if isNew {
+		e.follow(x.name)
 	}
 	return problem
 }
@@ -185,8 +194,12 @@ func byCreation(a, b *extension) int {
 // Forget removes an extension. Calls to it that are under way end as they do.
 func (e *Extensions) Forget(name string) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	known := e.byName[name] != nil
 	e.remove(name)
+	e.mu.Unlock()
+	if known {
+		e.follow(name)
+	}
 }
 
 func (e *Extensions) remove(name string) {
@@ -218,4 +231,22 @@ func (e *Extensions) OnChange(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subs = append(e.subs, f)
+}
+
+// OnHandlers calls f with the name of an extension whenever its handlers, the objects that they are called for, or the server that serves
+// them became others, when it serves again after failures, and when it is removed. F must not block.
+func (e *Extensions) OnHandlers(f func(extension string)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.followers = append(e.followers, f)
+}
+
+// follow calls the followers. The mutex must not be held.
+func (e *Extensions) follow(extension string) {
+	e.mu.RLock()
+	followers := e.followers
+	e.mu.RUnlock()
+	for _, f := range followers {
+		f(extension)
+	}
 }
