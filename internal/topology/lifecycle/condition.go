@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -75,8 +76,15 @@ func (d *decision) moving() []string {
 			lines = append(lines, name+" waits for its upgrade from "+d.current+" to "+next[0]+following(next[1:]))
 		}
 	}
+	for _, w := range d.rolling {
+		lines = append(lines, fmt.Sprintf("%s %s finishes its rollout before the upgrade begins; to upgrade without it, set the annotation %s on it in spec.topology",
+			w.Kind, w.Name, clusterv1.ClusterTopologyDeferUpgradeAnnotation))
+	}
 	for _, kind := range []string{"MachineDeployment", "MachinePool"} {
 		lines = append(lines, d.workerLines(kind)...)
+	}
+	if slices.Contains(d.states, upgrading) && condition.Set(d.Cluster.Status.Conditions).IsFalse(clusterv1.ClusterRemoteConnectionProbeCondition) {
+		lines = append(lines, "The API server of the cluster does not respond, so that new Machines cannot join: see condition "+clusterv1.ClusterRemoteConnectionProbeCondition)
 	}
 	return lines
 }

@@ -29,6 +29,7 @@
 //	workers                   none is upgrading
 //	AfterWorkersUpgrade       not pending, or let go                                not pending
 //	more to do                the plan has a next version
+//	rollouts of workers       the upgrade has begun, or no worker is rolling out
 //	BeforeClusterUpgrade      AfterClusterUpgrade is pending, or let go             AfterClusterUpgrade is pending
 //	BeforeControlPlaneUpgrade let go                                                AfterControlPlaneUpgrade is pending, and both
 //	                                                                                hooks of workers where these are next
@@ -52,6 +53,8 @@
 //	worker             while it has not the version of the topology,         while the control plane is upgrading, scaling or has
 //	                   unless it gets its next version now or is deferred    upgrades before it, and while a hook before the
 //	                                                                         workers' upgrade blocks
+//
+// While the rollout of a worker is waited for before an upgrade, workers are not frozen: a change of them may be what ends it.
 //
 // Owns: what the annotations pending-hooks, upgrade-step and ok-to-delete of Clusters say; the topology controller writes them.
 //

@@ -67,6 +67,8 @@ type Worker struct {
 	Version string
 	// Upgrading is true while one of its Machines, or Nodes of a pool, has not this version.
 	Upgrading bool
+	// RollingOut is true while Machines are replaced by others of the same version.
+	RollingOut bool
 	// Annotations of its metadata in the topology.
 	Annotations map[string]string
 }

@@ -54,6 +54,8 @@ type decision struct {
 	granted string
 	// workersMay: workers may get the version of the control plane.
 	workersMay bool
+	// rolling are the workers whose rollout ends before an upgrade begins.
+	rolling []Worker
 	// finished: the sequence has nothing left to do.
 	finished bool
 	// problems say for people what failed.

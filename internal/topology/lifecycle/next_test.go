@@ -34,6 +34,8 @@ func pool(name, v string, change ...func(*Worker)) Worker {
 
 func upgradingWorker(w *Worker) { w.Upgrading = true }
 
+func rolling(w *Worker) { w.RollingOut = true }
+
 func missing(w *Worker) { w.Exists, w.Name, w.Version = false, "", "" }
 
 func annotated(name string) func(*Worker) {
@@ -110,6 +112,28 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		"wrong concurrency": {
 			"is one", with(at(v34, v34, md("a", v34, upgradingWorker), md("b", v33)), begun, clusterAnnotation(clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation, "-3")),
 			decided{next, []Part{next, frozen}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* MachineDeployment b waits for its upgrade to v1.34.0"},
+		},
+		"workers roll out, upgrade waits, they may change": {
+			"their new Machines would be replaced before they are ready; a change may be what ends a rollout that is stuck",
+			at(v33, v34, md("a", v33, rolling), md("b", v33)),
+			decided{frozen, []Part{still, still}, "ClusterUpgrading", "* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0\n* MachineDeployment a finishes its rollout before the upgrade begins; to upgrade without it, set the annotation topology.cluster.x-k8s.io/defer-upgrade on it in spec.topology\n* MachineDeployments a, b wait for their upgrades to v1.34.0"},
+		},
+		"a rollout that is deferred is not waited for": {
+			"it is the way out where a rollout never ends",
+			at(v33, v34, md("a", v33, rolling, annotated(clusterv1.ClusterTopologyDeferUpgradeAnnotation)), md("b", v33)),
+			decided{next, []Part{still, frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.0\n* MachineDeployment b waits for its upgrade to v1.34.0\n* MachineDeployment a: upgrade to v1.34.0 deferred until the annotation topology.cluster.x-k8s.io/defer-upgrade or topology.cluster.x-k8s.io/hold-upgrade-sequence is removed in spec.topology"},
+		},
+		"a rollout that begins during an upgrade ends nothing": {
+			"what has begun goes on",
+			with(at(v33, "v1.35.0", md("a", v33, rolling)), clusterAnnotation("topology.internal.cluster.x-k8s.io/upgrade-step", v33)),
+			decided{next, []Part{frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.0, then v1.35.0\n* MachineDeployment a waits for its upgrade to v1.35.0"},
+		},
+		"the API server does not respond": {
+			"why nothing moves can be read",
+			with(at(v34, v34, md("a", v34, upgradingWorker)), func(f *Facts) {
+				f.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Status: metav1.ConditionFalse}}
+			}),
+			decided{next, []Part{next}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* The API server of the cluster does not respond, so that new Machines cannot join: see condition RemoteConnectionProbe"},
 		},
 		"deferred": {
 			"the others go on; its other changes are made", with(at(v34, v34, md("a", v33, annotated(postpone)), md("b", v33)), begun),

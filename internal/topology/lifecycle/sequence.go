@@ -13,7 +13,7 @@ func (d *decision) sequence() {
 	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
 	for _, gate := range []func() bool{
 		d.plan, d.resume, d.isControlPlaneStable, d.afterControlPlaneUpgrade, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
-		d.afterWorkersUpgrade, d.moreToDo, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
+		d.afterWorkersUpgrade, d.moreToDo, d.workersRolledOut, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
 	} {
 		if !gate() {
 			return
@@ -143,6 +143,21 @@ func (d *decision) afterWorkersUpgrade() bool {
 func (d *decision) moreToDo() bool {
 	d.finished = len(d.route.ControlPlane) == 0
 	return !d.finished
+}
+
+// workersRolledOut reports whether no rollout of workers is in progress when an upgrade begins: their new Machines would be replaced
+// before they are ready. Workers whose upgrade is deferred do not count, which is the way out where a rollout never ends.
+func (d *decision) workersRolledOut() bool {
+	if d.begun {
+		return true
+	}
+	deferred := deferrals(d.Workers)
+	for i, w := range d.Workers {
+		if w.Exists && w.RollingOut && deferred[i] == "" {
+			d.rolling = append(d.rolling, w)
+		}
+	}
+	return len(d.rolling) == 0
 }
 
 // beforeClusterUpgrade begins an upgrade. Annotations of people hold it back as extensions do, and are looked at first.

@@ -124,7 +124,8 @@ func (d *decision) workers() {
 			}
 			part.Version, state = d.current, upgrading
 		} else {
-			part.Frozen = state == queued || state == upgrading && !same(w.Version, d.target)
+			// While their rollout is waited for, workers may change: that may be what ends it.
+			part.Frozen = len(d.rolling) == 0 && (state == queued || state == upgrading && !same(w.Version, d.target))
 		}
 		d.verdict.Workers[i], d.states[i] = part, state
 	}
