@@ -16,9 +16,10 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
 	}
 	old, _ := r.Old.(*clusterv1.ClusterClass)
-	errs := managed.ValidateClass(managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK})
+	request := managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
+	errs := managed.ValidateClass(request)
 	errs = append(errs, validateClassChecks(class)...)
-	return Verdict{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(class)}
+	return Verdict{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(request)}
 }
 
 // validateClassChecks checks the health checks of a class as those that are made from them are checked.

@@ -248,17 +248,32 @@ func TestMachine(t *testing.T) {
 func TestMachinePool(t *testing.T) {
 	valid := func(change func(*clusterv1.MachinePool)) *clusterv1.MachinePool {
 		p := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-		p.Spec.ClusterName = "c"
+		p.Spec.ClusterName, p.Spec.Template.Spec.ClusterName = "c", "c"
 		p.Spec.Template.Spec.Bootstrap.ConfigRef = ref("KubeadmConfig")
 		change(p)
 		return p
 	}
+	elsewhere := func(p *clusterv1.MachinePool) { p.Spec.Template.Spec.ClusterName = "other" }
 	tests := map[string]struct {
 		reason string
 		req    Request
 		want   []string
 	}{
 		"valid": {reason: "a plain pool", req: Request{New: valid(func(*clusterv1.MachinePool) {})}},
+		"machines of another cluster": { // MP-15
+			reason: "its machines join its cluster", req: Request{New: valid(elsewhere)}, want: []string{"spec.template.spec.clusterName"},
+		},
+		"machines of another cluster, stored": { // MP-15
+			reason: "what was stored once can be changed otherwise, and deleted", req: Request{Old: valid(elsewhere), New: valid(elsewhere)},
+		},
+		"autoscaler, stored": { // MP-15
+			reason: "what was stored once can be changed otherwise, and deleted",
+			req: Request{Old: valid(func(p *clusterv1.MachinePool) {
+				p.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "few"}
+			}), New: valid(func(p *clusterv1.MachinePool) {
+				p.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "few"}
+			})},
+		},
 		"version": { // MP-15
 			reason: "the version of the machines",
 			req:    Request{New: valid(func(p *clusterv1.MachinePool) { p.Spec.Template.Spec.Version = "latest" })},

@@ -106,7 +106,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 		errs = append(errs, field.Invalid(template.Child("spec", "clusterName"), machine.ClusterName, "must be the same as spec.clusterName"))
 	}
 	errs = append(errs, validateReplicas(r, d.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
-	errs = append(errs, validateAutoscaler(d.Annotations)...)
+	errs = append(errs, validateAutoscaler(r)...)
 	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateStrategy(d.Spec.Rollout.Strategy, spec.Child("rollout", "strategy"))...)

@@ -39,11 +39,22 @@ func validateMachinePool(r Request, pool *clusterv1.MachinePool) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.MachinePool); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, pool.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
+	if machine.ClusterName != pool.Spec.ClusterName && !isSame(r.Old, func(old *clusterv1.MachinePool) bool {
+		return old.Spec.Template.Spec.ClusterName == machine.ClusterName
+	}) {
+		errs = append(errs, field.Invalid(template.Child("spec", "clusterName"), machine.ClusterName, "must be the same as spec.clusterName"))
+	}
 	errs = append(errs, validateReplicas(r, pool.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
-	errs = append(errs, validateAutoscaler(pool.Annotations)...)
+	errs = append(errs, validateAutoscaler(r)...)
 	errs = append(errs, pool.Spec.Template.ObjectMeta.Validate(template.Child("metadata"))...)
 	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)
 	errs = append(errs, validateVersion(machine.Version, template.Child("spec", "version"))...)
 	errs = append(errs, validateTaints(machine.Taints, taintRules{gates: r.Gates}, template.Child("spec", "taints"))...)
 	return Verdict{Errors: errs}
+}
+
+// isSame reports whether an object was stored already with what is compared.
+func isSame[T runtime.Object](old runtime.Object, compare func(T) bool) bool {
+	before, isUpdate := old.(T)
+	return isUpdate && compare(before)
 }

@@ -54,7 +54,7 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Verdict {
 		errs = append(errs, validateSame(old.Spec.ClusterName, set.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
 	errs = append(errs, validateReplicas(r, set.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
-	errs = append(errs, validateAutoscaler(set.Annotations)...)
+	errs = append(errs, validateAutoscaler(r)...)
 	errs = append(errs, validateSkippedChecks(set.Annotations)...)
 	if emptySelector(set.Spec.Selector) {
 		errs = append(errs, field.Required(spec.Child("selector"), "select the Machines by labels of the template"))

@@ -5,9 +5,12 @@ import (
 	"strconv"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
 // defaultReplicas is the number of replicas where none is set: 1, or where an autoscaler is in charge (both
@@ -56,15 +59,17 @@ func autoscalerLimit(annotations map[string]string, name string) (*int32, error)
 	return new(int32(number)), nil
 }
 
-// validateAutoscaler checks the autoscaler's annotations, which the default of replicas depends on.
-func validateAutoscaler(annotations map[string]string) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range []string{clusterv1.AutoscalerMinSizeAnnotation, clusterv1.AutoscalerMaxSizeAnnotation} {
-		if _, err := autoscalerLimit(annotations, name); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(name), annotations[name], "must be a whole number"))
-		}
+// validateAutoscaler checks the autoscaler's annotations. What was stored once may stay.
+func validateAutoscaler(r Request) field.ErrorList {
+	now, ok := r.New.(metav1.Object)
+	if !ok {
+		return nil
 	}
-	return errs
+	var before map[string]string
+	if old, isUpdate := r.Old.(metav1.Object); isUpdate {
+		before = old.GetAnnotations()
+	}
+	return managed.ValidateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
 }
 
 // replicasOf is the number of replicas that an object asks for; nil where it asks for none, or does not exist.

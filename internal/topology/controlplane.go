@@ -26,7 +26,7 @@ func (b *builder) controlPlane() error {
 	if WithoutNodes(source.Ref) { // it has neither field
 		spec.Replicas, spec.RolloutAfter = nil, metav1.Time{}
 	}
-	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, topology.Metadata.Annotations)
+	labels, annotations := merge(class.Metadata.Labels, topology.Metadata.Labels), merge(class.Metadata.Annotations, withoutSteering(topology.Metadata.Annotations))
 	if hasMachines {
 		spec.Machines = &contract.ControlPlaneMachines{
 			Infrastructure: b.template(Key{Role: ControlPlaneMachines}), Namespace: b.Cluster.Namespace, APIVersion: class.MachineInfrastructure.TemplateRef.APIVersion,

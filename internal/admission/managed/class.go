@@ -181,10 +181,10 @@ func validateKubernetesVersions(versions []string, path *field.Path) field.Error
 			return append(errs, field.Invalid(path.Index(i), text, err.Error()))
 		}
 		if i > 0 {
-			switch sameNumber := now.Major == before.Major && now.Minor == before.Minor && now.Patch == before.Patch; {
-			case text == versions[i-1]:
+			switch {
+			case slices.Contains(versions[:i], text):
 				errs = append(errs, field.Duplicate(path.Index(i), text))
-			case now.Compare(before) < 0, now.Compare(before) == 0 && !sameNumber:
+			case now.Version.LT(before.Version): // builds of a version have no order
 				errs = append(errs, field.Invalid(path.Index(i), text, "must be newer than "+versions[i-1]+", which is before it"))
 			case now.Major != before.Major || now.Minor > before.Minor+1:
 				errs = append(errs, field.Invalid(path.Index(i), text, fmt.Sprintf("must be at most one minor version newer than %s: add the versions between them", versions[i-1])))

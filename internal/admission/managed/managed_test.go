@@ -286,7 +286,7 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 
 func TestWarnings(t *testing.T) { // CC-11
 	class := new(read[clusterv1.ClusterClass](t, full))
-	if got := WarnClass(class); len(got) > 0 {
+	if got := WarnClass(ClassRequest{New: class}); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 	class.Spec.Patches[1].EnabledIf = "true"
@@ -295,7 +295,7 @@ func TestWarnings(t *testing.T) { // CC-11
 		"templates of patch " + class.Spec.Patches[0].Name + " read variable nowhere, which is not defined in spec.variables: it has no value there",
 		"enabledIf of patch external-patch has no effect: its extension decides what it changes",
 	}
-	if diff := cmp.Diff(want, WarnClass(class)); diff != "" {
+	if diff := cmp.Diff(want, WarnClass(ClassRequest{New: class})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -319,6 +319,22 @@ func TestDeletion(t *testing.T) { // CC-07
 }
 
 // reconciled is the class with its variables known.
+// A Cluster whose value a changed schema does not allow is named in a warning.
+func TestWarnsOfUsers(t *testing.T) { // CC-11
+	class := new(read[clusterv1.ClusterClass](t, full))
+	r := ClassRequest{New: class.DeepCopy(), Old: class, Users: []clusterv1.Cluster{read[clusterv1.Cluster](t, user), read[clusterv1.Cluster](t, user)}}
+	r.Users[1].Name, r.Users[1].Spec.Topology.Variables[0].Value.Raw = "fits", []byte("1")
+	r.New.Spec.Variables[0].Schema.OpenAPIV3Schema.Maximum = new(int64(1))
+	want := []string{"Cluster ns/c1: its value of variable size is not allowed by this class any more; its topology waits until the value is corrected"}
+	if diff := cmp.Diff(want, WarnClass(r)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	r.New.Spec.Variables[0].Schema.OpenAPIV3Schema.Maximum = nil
+	if got := WarnClass(r); got != nil {
+		t.Errorf("an unchanged schema: %v", got)
+	}
+}
+
 func reconciled(t testing.TB) *clusterv1.ClusterClass {
 	class := new(read[clusterv1.ClusterClass](t, full))
 	class.Status.ObservedGeneration = 1
@@ -398,10 +414,10 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		})},
 		"two minors, extension": {update: true, change: both(noVersions, version("v1.38.0"), func(r *request) { r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension = "p.ext" })},
 		"while upgrading": {update: true, change: both(version("v1.37.0"), func(r *request) { r.Upgrading = []string{"Plane p", "MachineDeployment md1"} }),
-			want: []string{"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgraded to v1.36.1+build.1: waiting for Plane p, MachineDeployment md1"}},
+			want: []string{"spec.topology.version: Forbidden: cannot be changed while the Cluster is upgraded to v1.36.1+build.1: waiting for Plane p, MachineDeployment md1" + unchecked}},
 		"while a hook is pending": {update: true, change: both(version("v1.37.0"), func(r *request) {
 			r.Old.Annotations = map[string]string{"runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade,AfterControlPlaneUpgrade"}
-		}), want: []string{"spec.topology.version: Forbidden: cannot be changed before the hook AfterClusterUpgrade of the last upgrade has returned; condition TopologyReconciled says what it waits for"}},
+		}), want: []string{"spec.topology.version: Forbidden: cannot be changed before the upgrade to v1.36.1+build.1 is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for" + unchecked}},
 		"unsafe": {update: true, change: both(version("v1.30.0"), func(r *request) {
 			r.Upgrading, r.New.Annotations = []string{"Plane p"}, map[string]string{clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation: ""}
 		}), warnings: []string{"the change of the version from v1.36.1+build.1 to v1.30.0 is not checked, because of the annotation unsafe.topology.cluster.x-k8s.io/disable-update-version-check; remove it afterwards"}},
@@ -433,6 +449,27 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"autoscaler of the class": {change: func(r *request) {
 			r.Class.Spec.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "5"}
 		}, want: []string{"spec.topology.workers.machineDeployments[0].replicas: Forbidden: cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"}},
+		"limits of the autoscaler that are no numbers": {change: func(r *request) {
+			r.New.Spec.Topology.Workers.MachineDeployments[0].Replicas = nil
+			r.New.Spec.Topology.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "many"}
+			r.New.Spec.Topology.Workers.MachinePools[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "1.5"}
+		}, want: []string{
+			`spec.topology.workers.machineDeployments[0].metadata.annotations[cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size]: Invalid value: "many": must be a whole number`,
+			`spec.topology.workers.machinePools[0].metadata.annotations[cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size]: Invalid value: "1.5": must be a whole number`,
+		}},
+		"annotations that steer controllers": {update: true, change: func(r *request) {
+			for _, topology := range []*clusterv1.Topology{&r.New.Spec.Topology, &r.Old.Spec.Topology} {
+				topology.Workers.MachinePools[0].Metadata.Annotations = map[string]string{clusterv1.PausedAnnotation: "", clusterv1.AutoscalerMinSizeAnnotation: "x"} // stay
+			}
+			r.New.Spec.Topology.ControlPlane.Metadata.Annotations = map[string]string{
+				clusterv1.PausedAnnotation: "", "controlplane.slipway.dev/quiesce": "Stopped/1", "controlplane.cluster.x-k8s.io/skip-kube-proxy": "", "team": "a",
+			}
+			r.New.Spec.Topology.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.ManagedByAnnotation: ""}
+		}, want: []string{
+			"spec.topology.controlPlane.metadata.annotations[cluster.x-k8s.io/paused]: Forbidden: cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object",
+			"spec.topology.controlPlane.metadata.annotations[controlplane.slipway.dev/quiesce]: Forbidden: cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object",
+			"spec.topology.workers.machineDeployments[0].metadata.annotations[cluster.x-k8s.io/managed-by]: Forbidden: cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object",
+		}},
 		"variables": {change: func(r *request) { r.New.Spec.Topology.Variables[0].Value.Raw = []byte(`"x"`) },
 			want: []string{`spec.topology.variables[size].value: Invalid value: "x": in body must be of type integer: "string"`}},
 

@@ -2,6 +2,7 @@ package managed
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,8 @@ func validatePatches(r ClassRequest, path *field.Path) field.ErrorList {
 
 // WarnClass says what of a class has no effect. A template may read a variable that is not defined: it has no value, which the
 // template may have provided for.
-func WarnClass(class *clusterv1.ClusterClass) []string {
+func WarnClass(r ClassRequest) []string {
+	class := r.New
 	names := map[string]bool{runtimehooksv1.BuiltinsName: true}
 	for _, v := range class.Spec.Variables {
 		names[v.Name] = true
@@ -54,6 +56,38 @@ func WarnClass(class *clusterv1.ClusterClass) []string {
 		}
 		if p.External != nil && p.EnabledIf != "" {
 			out = append(out, fmt.Sprintf("enabledIf of patch %s has no effect: its extension decides what it changes", p.Name))
+		}
+	}
+	return append(out, warnUsers(r)...)
+}
+
+// maxWarned is how many Clusters a warning is given for.
+const maxWarned = 5
+
+// warnUsers lists the Clusters that have a value which a changed schema does not allow any more. The class is not refused for them: they
+// may be of other namespaces, and are held where they are until their value is corrected.
+func warnUsers(r ClassRequest) []string {
+	if r.Old == nil {
+		return nil
+	}
+	changed := slices.DeleteFunc(slices.Clone(r.New.Spec.Variables), func(v clusterv1.ClusterClassVariable) bool {
+		return !slices.ContainsFunc(r.Old.Spec.Variables, func(was clusterv1.ClusterClassVariable) bool {
+			return was.Name == v.Name && !reflect.DeepEqual(was.Schema, v.Schema)
+		})
+	})
+	if len(changed) == 0 {
+		return nil
+	}
+	definitions := variables.NewDefinitions(variables.MergeDefinitions([]variables.Source{{From: clusterv1.VariableDefinitionFromInline, List: changed}}))
+	var out []string
+	for i := range r.Users {
+		user := &r.Users[i]
+		for _, name := range definitions.Refused(&user.Spec.Topology) {
+			if len(out) == maxWarned {
+				return out
+			}
+			out = append(out, fmt.Sprintf("Cluster %s/%s: its value of variable %s is not allowed by this class any more; its topology waits until the value is corrected",
+				user.Namespace, user.Name, name))
 		}
 	}
 	return out

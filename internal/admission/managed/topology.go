@@ -91,6 +91,7 @@ func ValidateTopology(r TopologyRequest) Verdict {
 	}
 	v.refuse(validateConcurrency(r.New)...)
 	v.refuse(validateTopologyParts(r.New.Spec.Topology, path)...)
+	v.refuse(r.annotations(path)...)
 	if r.Old != nil && !r.Old.Spec.Topology.IsDefined() {
 		if _, allowed := r.New.Annotations[clusterv1.ClusterTopologyUnsafeUpdateClassNameAnnotation]; !allowed {
 			v.refuse(field.Forbidden(path.Child("classRef"), "cannot be set on a Cluster that exists without a topology: create a new Cluster, or set the annotation "+
@@ -262,6 +263,9 @@ func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, 
 	return errs
 }
 
+// unchecked is the way out of an upgrade that never ends.
+const unchecked = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
+
 // version checks the version of a topology, and how it changes.
 func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 	text := r.New.Spec.Topology.Version
@@ -297,11 +301,11 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",
 			before)))
 	}
-	if lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade) {
-		v.refuse(field.Forbidden(path, "cannot be changed before the hook AfterClusterUpgrade of the last upgrade has returned; condition TopologyReconciled says what it waits for"))
-	}
-	if len(r.Upgrading) > 0 {
-		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s", before, strings.Join(r.Upgrading, ", "))))
+	switch {
+	case len(r.Upgrading) > 0:
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed while the Cluster is upgraded to %s: waiting for %s%s", before, strings.Join(r.Upgrading, ", "), unchecked)))
+	case lifecycle.IsPending(r.Old, lifecycle.AfterClusterUpgrade):
+		v.refuse(field.Forbidden(path, fmt.Sprintf("cannot be changed before the upgrade to %s is over, with what extensions do after it (hook AfterClusterUpgrade); condition TopologyReconciled shows what is waited for%s", before, unchecked)))
 	}
 }
 

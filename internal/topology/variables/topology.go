@@ -115,6 +115,20 @@ func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) fie
 	return errs
 }
 
+// Refused names the variables of these definitions of which a topology has a value that is not valid, each once.
+func (d *Definitions) Refused(t *clusterv1.Topology) []string {
+	var out []string
+	for _, s := range scopes(t, field.NewPath("spec", "topology")) {
+		for _, v := range *s.list {
+			if d.byName[v.Name] != nil && len(d.validateValue(v, nil, s.path)) > 0 {
+				out = append(out, v.Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (d *Definitions) validateScope(s scope, old []clusterv1.ClusterVariable) field.ErrorList {
 	var errs field.ErrorList
 	given := make(map[string]bool, len(*s.list))

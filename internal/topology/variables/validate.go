@@ -2,7 +2,9 @@ package variables
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -78,7 +80,7 @@ func validateSchema(v, old *clusterv1.ClusterClassVariable, path *field.Path) fi
 	if len(errs) > 0 {
 		return errs
 	}
-	return validateExamples(s, path)
+	return validateExamples(&s, path)
 }
 
 // validateParts checks what a CustomResourceDefinition does not have: metadata of the parts of a schema.
@@ -145,9 +147,26 @@ func definitionOf(props *apiextensions.JSONSchemaProps) *apiextensions.CustomRes
 	}
 }
 
-// validateExamples checks that the example and each value of an enumeration are valid values.
-func validateExamples(s clusterv1.JSONSchemaProps, path *field.Path) field.ErrorList {
-	c, err := compile(s)
+// validateExamples checks that the example and each value of an enumeration are valid values of the part of the schema that has them.
+func validateExamples(s *clusterv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	errs := validateOwnExamples(s, path)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		errs = append(errs, validateExamples(new(s.Properties[name]), path.Child("properties").Key(name))...)
+	}
+	if s.AdditionalProperties != nil {
+		errs = append(errs, validateExamples(s.AdditionalProperties, path.Child("additionalProperties"))...)
+	}
+	if s.Items != nil {
+		errs = append(errs, validateExamples(s.Items, path.Child("items"))...)
+	}
+	return errs
+}
+
+func validateOwnExamples(s *clusterv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	if s.Example == nil && len(s.Enum) == 0 {
+		return nil
+	}
+	c, err := compile(*s)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
