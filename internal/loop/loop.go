@@ -77,6 +77,10 @@ type Controller[O Object, S any] struct {
 	Find func(ctx context.Context, s S, a Finding) (any, error)
 	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
+	// Unread is pure: the status of an object of which something could not be read, or on whose reconciliation the controller
+	// panicked, so that there is no plan to report. Nil: only the condition Reconciled shows that, and all others stay as they are,
+	// which is right for conditions that describe an object, and wrong for one that claims that the object is reconciled.
+	Unread func(o O, now time.Time, err error) Report
 	// DespitePause reports that an object is reconciled although it is paused: it is to do nothing but what an administrator of the
 	// pause asks for. Nil: none is.
 	DespitePause func(o O) bool
@@ -203,7 +207,7 @@ func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
 func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = r.panicked(ctx, p)
+			err = r.unread(ctx, o, r.panicked(ctx, p))
 		}
 	}()
 	if r.DespitePause == nil || !r.DespitePause(o) {
@@ -221,11 +225,11 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	s, err := r.Observe(ctx, o)
 	if err != nil {
-		return Plan{}, fmt.Errorf("observing: %w", err)
+		return Plan{}, r.unread(ctx, o, fmt.Errorf("observing: %w", err))
 	}
 	s, plan, err := r.decide(ctx, s)
 	if err != nil {
-		return plan, err
+		return plan, r.unread(ctx, o, err)
 	}
 	out := r.carryOut(ctx, s, plan)
 	report := r.Report(s, plan, out)

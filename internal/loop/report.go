@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -99,4 +100,15 @@ func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]an
 		live = r.Client
 	}
 	return client.IgnoreNotFound(r.Writer.TakeOverStatus(ctx, live, o, kube.AllButConditions(types...)))
+}
+
+// unread writes the status of an object that could not be read or decided about, once that lasts, and returns the error.
+func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error {
+	if r.Unread == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict || !r.failures.lasts(client.ObjectKeyFromObject(o), r.now(), failed) {
+		return failed
+	}
+	if _, _, err := r.report(ctx, o, Plan{}, r.Unread(o, r.now(), failed), Outcome{Err: failed}); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("writing the status of what could not be read failed", "error", err.Error())
+	}
+	return failed
 }

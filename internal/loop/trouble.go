@@ -123,6 +123,14 @@ func (f *failures) record(key client.ObjectKey, now time.Time) failing {
 	return have
 }
 
+// lasts reports whether an object fails by an error that does not pass by itself, or has failed for some time.
+func (f *failures) lasts(key client.ObjectKey, now time.Time, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	have, ok := f.of[key]
+	return fault.KindOf(err) == fault.Invalid || ok && now.Sub(have.since) >= troubleAfter
+}
+
 // reported records that the condition was written.
 func (f *failures) reported(key client.ObjectKey, now time.Time) {
 	f.mu.Lock()

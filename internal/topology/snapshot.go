@@ -46,10 +46,20 @@ func (k Key) String() string {
 	return string(k.Role) + " " + k.Worker
 }
 
-// IsOfSameWorker reports whether two objects are of the same MachineDeployment or MachinePool.
-func (k Key) IsOfSameWorker(other Key) bool {
-	return k.Worker != "" && k.OfWorker() == other.OfWorker()
+// Group is the key of the object that a part is, is for, or checks: the parts of a group depend on each other, and on no other group
+// once the Cluster refers to its infrastructure and its control plane.
+func (k Key) Group() Key {
+	switch k.Role {
+	case ControlPlane, ControlPlaneMachines, ControlPlaneHealthCheck:
+		return Key{Role: ControlPlane}
+	case InfraCluster:
+		return Key{Role: InfraCluster}
+	}
+	return k.OfWorker()
 }
+
+// IsHealthCheck reports whether an object of the role is a MachineHealthCheck.
+func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == DeploymentHealthCheck }
 
 // OfWorker is the key of the worker that an object is, is for, or checks; empty: it is of none.
 func (k Key) OfWorker() Key {

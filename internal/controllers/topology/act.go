@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,13 +29,6 @@ type (
 	Create struct{ Part *topology.Part }
 	// Apply makes an object what the topology says.
 	Apply struct{ Part *topology.Part }
-	// Worker brings one MachineDeployment or MachinePool up to date, with what it refers to.
-	Worker struct {
-		Key   topology.Key
-		Steps []loop.Action
-	}
-	// Workers brings several up to date; none holds up the others.
-	Workers struct{ Each []Worker }
 	// SetReferences makes the Cluster refer to what was created for it, and list its workers.
 	SetReferences struct {
 		Desired *topology.Desired
@@ -66,38 +58,6 @@ func (a Create) String() string {
 func (a Apply) String() string {
 	return fmt.Sprintf("apply %s %s, %s: it is not what the topology says", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key)
 }
-func (a Worker) String() string {
-	var steps []string
-	for _, step := range a.Steps {
-		steps = append(steps, step.String())
-	}
-	return strings.Join(steps, "; ")
-}
-func (a Workers) String() string {
-	var each []string
-	for _, worker := range a.Each {
-		each = append(each, worker.String())
-	}
-	return strings.Join(each, "; ")
-}
-
-// Parts implements loop.Compound.
-func (a Workers) Parts() []loop.Action {
-	out := make([]loop.Action, 0, len(a.Each))
-	for _, worker := range a.Each {
-		out = append(out, worker)
-	}
-	return out
-}
-
-// add adds a step for the worker that a part belongs to. Its parts follow each other.
-func (a *Workers) add(key topology.Key, step loop.Action) {
-	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.IsOfSameWorker(key) {
-		a.Each[last].Steps = append(a.Each[last].Steps, step)
-		return
-	}
-	a.Each = append(a.Each, Worker{Key: key, Steps: []loop.Action{step}})
-}
 func (a SetReferences) String() string {
 	return "set the references of the Cluster, and the list of its workers: they are created"
 }
@@ -117,6 +77,9 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 		return s, err
 	case AskChange:
 		changed, err := c.changes(ctx, q.Part)
+		if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.Conflict {
+			return s.undecided(q.Part, err), nil
+		}
 		return s.with(q.Part, changed), err
 	}
 	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
@@ -133,6 +96,16 @@ func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
 	} else {
 		s.Unchanged[fingerprint(part.Live, part.Want)] = true
 	}
+	return s
+}
+
+// undecided notes why it is not known whether a template changes. The rest of the topology does not wait for that.
+func (s Snapshot) undecided(part *topology.Part, err error) Snapshot {
+	s.Undecided = maps.Clone(s.Undecided)
+	if s.Undecided == nil {
+		s.Undecided = map[topology.Key]error{}
+	}
+	s.Undecided[part.Key] = s.stepError(Apply{part}, err)
 	return s
 }
 
@@ -153,23 +126,20 @@ func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, er
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Create:
-		return c.create(ctx, s, a.Part)
+		return s.stepError(a, c.create(ctx, s, a.Part))
 	case Apply:
-		return c.apply(ctx, a.Part.Live, a.Part.Want)
-	case Workers: // one alone
-		for _, worker := range a.Each {
-			if err := c.act(ctx, s, worker); err != nil {
+		return s.stepError(a, c.apply(ctx, a.Part.Live, a.Part.Want))
+	case Groups: // one alone
+		for _, group := range a.Each {
+			if err := c.act(ctx, s, group); err != nil {
 				return err
 			}
 		}
 		return nil
-	case Worker:
-		for _, step := range a.Steps {
-			if err := c.act(ctx, s, step); err != nil {
-				return &stepError{step, err}
-			}
-		}
-		return nil
+	case Group:
+		return c.actOnGroup(ctx, s, a)
+	case Scale:
+		return s.stepError(a, c.scale(ctx, a.Part))
 	case Record:
 		return c.record(ctx, s, a.Annotations)
 	case Retry:
@@ -179,38 +149,12 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 			refer(o.(*clusterv1.Cluster), *a.Desired)
 			list(o, a.Workers)
 		})
+	case Release:
+		return c.release(ctx, a)
 	case Delete:
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}
 	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
-}
-
-// stepError is the error of one of several steps. People are told of that step alone.
-type stepError struct {
-	step loop.Action
-	err  error
-}
-
-func (e *stepError) Error() string { return e.step.String() + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
-
-// brief says which object could not be written, and why.
-func (e *stepError) brief() string {
-	switch a := e.step.(type) {
-	case Create:
-		return fmt.Sprintf("%s %s cannot be created: %v%s", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err, remedy(e.err))
-	case Apply:
-		return fmt.Sprintf("%s %s cannot be changed: %v%s", a.Part.Want.GetKind(), a.Part.Want.GetName(), e.err, remedy(e.err))
-	}
-	return e.Error()
-}
-
-// remedy is for a control plane of a kind without replicas, in a topology that was written for another one.
-func remedy(err error) string {
-	if strings.Contains(err.Error(), ".spec.replicas: field not declared in schema") {
-		return "; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"
-	}
-	return ""
 }
 
 func (c *Controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {

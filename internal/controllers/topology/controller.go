@@ -4,14 +4,19 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
@@ -58,12 +63,17 @@ func Add(s loop.Setup, extensions hook.Client) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.applier = r.Writer, r.Writer.Named(FieldManager)
 	member := handler.EnqueueRequestsFromMapFunc(clusterOfMember)
+	changes := make(chan event.GenericEvent, 1)
+	if registry, ok := extensions.(interface{ OnHandlers(func(string)) }); ok {
+		registry.OnHandlers(func(extension string) { notify(changes, extension) })
+	}
 	built, err := ctrl.NewControllerManagedBy(s.Manager).Named(Name).WithOptions(s.Options()).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(s.Filter(), predicate.NewPredicateFuncs(hasTopology))).
 		Watches(&clusterv1.ClusterClass{}, handler.EnqueueRequestsFromMapFunc(c.clustersOfClass)).
 		Watches(&clusterv1.MachineDeployment{}, member).
 		Watches(&clusterv1.MachinePool{}, member).
 		Watches(&clusterv1.MachineHealthCheck{}, member, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(changes, handler.EnqueueRequestsFromMapFunc(c.waitingClusters))).
 		Build(r)
 	if err != nil {
 		return err
@@ -91,7 +101,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] 
 			return []string{clusterv1.ClusterTopologyReconciledCondition}
 		},
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Gone: c.gone,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Unread: unread, Gone: c.gone,
 	}
 }
 
@@ -149,6 +159,29 @@ func (c *Controller) clustersOfProviderObject(ctx context.Context, o client.Obje
 		}
 	}
 	return out
+}
+
+// notify adds an event for an extension. One that is there already leads to the same.
+func notify(events chan<- event.GenericEvent, extension string) {
+	select {
+	case events <- event.GenericEvent{Object: &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: extension}}}:
+	default:
+	}
+}
+
+// waitingClusters names the Clusters whose topologies are not reconciled: extensions that became others may be what they wait for.
+func (c *Controller) waitingClusters(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &clusterv1.ClusterList{}
+	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	waiting := &clusterv1.ClusterList{}
+	for _, cluster := range list.Items {
+		if hasTopology(&cluster) && !condition.Set(cluster.Status.Conditions).IsTrue(clusterv1.ClusterTopologyReconciledCondition) {
+			waiting.Items = append(waiting.Items, cluster)
+		}
+	}
+	return membership.Requests(waiting)
 }
 
 // clusterOfMember names the Cluster whose topology an object is of.

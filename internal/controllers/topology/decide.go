@@ -2,8 +2,9 @@ package topology
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -59,8 +60,21 @@ func Decide(s Snapshot) loop.Plan {
 	if s.proceed(v, &p) {
 		decideObjects(s, cluster, v, &p)
 	}
-	retry(v, &p)
+	retry(&p, append(slices.Clone(v.Failed), s.undecidedTemplates(&p)...))
 	return p
+}
+
+// undecidedTemplates waits for the templates of which it is not known whether they change, and returns why.
+func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
+	var failed []error
+	for _, key := range slices.SortedFunc(maps.Keys(s.Undecided), func(a, b topology.Key) int { return cmp.Compare(a.String(), b.String()) }) {
+		err := s.Undecided[key]
+		failed = append(failed, err)
+		if len(p.Ask) == 0 {
+			p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", failure(err)).For(clusterv1.ClusterKind, s.Cluster.Name).ForTime()
+		}
+	}
+	return failed
 }
 
 // decideObjects writes what the objects of the topology should be.
@@ -110,18 +124,19 @@ func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
 
 // message is what an error says to people.
 func message(err error) string {
-	text := err.Error()
-	var failed *stepError
-	if errors.As(err, &failed) {
-		text = failed.brief()
+	if steps := stepErrors(err); len(steps) > 0 {
+		var lines []string
+		for _, step := range steps {
+			if line := sentence(step.brief()); !slices.Contains(lines, line) && len(lines) < maxRefused {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "\n")
 	}
 	if f := fault.As(err); f != nil {
-		text = f.Message
-		if f.Cause != nil && f.Kind == fault.Invalid && !strings.Contains(text, f.Cause.Error()) { // what is wrong with what was given
-			text += ": " + f.Cause.Error()
-		}
+		return sentence(withCause(f))
 	}
-	return sentence(text)
+	return sentence(err.Error())
 }
 
 // sentence is a text that begins as a sentence does.
@@ -189,7 +204,12 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 
 // decideParts brings each part to its desired state, and deletes what is obsolete.
 func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
-	var workers Workers
+	var groups Groups
+	isCreated := s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Cluster.Spec.ControlPlaneRef.IsDefined()
+	waiting := map[topology.Key]bool{}
+	for key := range s.Undecided {
+		waiting[key.Group()] = true
+	}
 	for i := range desired.Parts {
 		part := &desired.Parts[i]
 		if isLost(s, part.Key) {
@@ -205,20 +225,23 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 			continue
 		}
 		action := decidePart(s, part, p)
+		if action != nil && waiting[part.Key.Group()] {
+			action = s.withoutTemplates(action)
+		}
 		switch {
 		case action == nil:
-		case part.Worker == "":
+		case part.Worker == "" && !isCreated: // what it is created from comes first
 			p.Do(action)
 		default:
-			workers.add(part.Key, action)
+			groups.add(part.Key, action)
 		}
 	}
 	if len(p.Ask) > 0 {
 		return
 	}
 	setReferences(s, desired, p)
-	if len(workers.Each) > 0 {
-		p.Do(workers)
+	if len(groups.Each) > 0 {
+		p.Do(groups)
 	}
 	for _, o := range desired.Obsolete { // not before what takes their place could be written
 		if o.GetDeletionTimestamp().IsZero() {
@@ -261,6 +284,7 @@ func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 		return Apply{Part: part}
 	case s.Unchanged[fingerprint(part.Live, part.Want)]:
 		return Apply{Part: part}
+	case s.Undecided[part.Key] != nil:
 	default:
 		p.Ask = append(p.Ask, AskChange{Part: part})
 	}

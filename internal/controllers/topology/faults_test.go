@@ -147,7 +147,7 @@ func TestRefusedCreation(t *testing.T) { // TP-31
 			said[c] = err != nil
 		}
 	}
-	want := map[string]bool{"False ReconcileFailed Create Plane c-8wh4x, control plane: the topology asks for it: creating Plane ns/c-8wh4x: the quota is used up; retrying": true}
+	want := map[string]bool{"False ReconcileFailed Plane c-8wh4x cannot be created: creating Plane ns/c-8wh4x: the quota is used up; retrying": true}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("conditions, and whether they are retried (-want +got):\n%s", diff)
 	}

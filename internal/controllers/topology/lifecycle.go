@@ -12,6 +12,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook/caller"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/topology"
@@ -45,8 +46,9 @@ const hookBlocking = "HookBlocking"
 // something to wait for.
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	v := s.verdict()
+	decideRelease(s, p)
 	s.proceed(v, p)
-	retry(v, p)
+	retry(p, v.Failed)
 	if len(p.Ask) == 0 && len(p.Wait) == 0 {
 		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 	}
@@ -71,9 +73,9 @@ func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
 }
 
 // retry fails with what failed, after everything else.
-func retry(v lifecycle.Verdict, p *loop.Plan) {
-	if len(v.Failed) > 0 && len(p.Ask) == 0 {
-		p.Do(Retry{v.Failed})
+func retry(p *loop.Plan, failed []error) {
+	if len(failed) > 0 && len(p.Ask) == 0 {
+		p.Do(Retry{failed})
 	}
 }
 
@@ -138,7 +140,7 @@ func workerFacts(kind, name string, metadata clusterv1.ObjectMeta, live client.O
 	var running []clusterv1.StatusVersion
 	switch o := live.(type) {
 	case *clusterv1.MachineDeployment:
-		w.Version, running = o.Spec.Template.Spec.Version, o.Status.Versions
+		w.Version, running, w.RollingOut = o.Spec.Template.Spec.Version, o.Status.Versions, isRollingOut(o)
 	case *clusterv1.MachinePool:
 		w.Version, running = o.Spec.Template.Spec.Version, o.Status.Versions
 	default:
@@ -147,6 +149,12 @@ func workerFacts(kind, name string, metadata clusterv1.ObjectMeta, live client.O
 	w.Exists, w.Name = true, live.GetName()
 	w.Upgrading = slices.ContainsFunc(running, func(v clusterv1.StatusVersion) bool { return lifecycle.Behind(v.Version, w.Version) })
 	return w
+}
+
+// isRollingOut reports whether a MachineDeployment replaces Machines by itself, or may be about to.
+func isRollingOut(md *clusterv1.MachineDeployment) bool {
+	return md.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType &&
+		(md.Status.ObservedGeneration < md.Generation || condition.Set(md.Status.Conditions).IsTrue(clusterv1.MachineDeploymentRollingOutCondition))
 }
 
 // versionsOf is what the verdict says of the parts, in the words of the engine.

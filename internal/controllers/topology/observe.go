@@ -38,6 +38,8 @@ type Snapshot struct {
 	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.
 	Answers patch.Answers
 	Failed  map[string]error
+	// Undecided is why it could not be found out whether the spec of a template changes.
+	Undecided map[topology.Key]error
 	// Unchanged are the fingerprints of templates whose spec does not change by what is desired of them.
 	Unchanged map[string]bool
 	// Attempts are what was last applied, by the UID of objects.
@@ -53,8 +55,11 @@ type Snapshot struct {
 
 func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), RuntimeSDK: c.extensions != nil, Snapshot: topology.Snapshot{Cluster: cluster}}
-	if !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.Topology.IsDefined() {
+	if !cluster.Spec.Topology.IsDefined() {
 		return s, nil
+	}
+	if !cluster.DeletionTimestamp.IsZero() {
+		return s, c.readSteered(ctx, &s)
 	}
 	for _, step := range []func(context.Context, *Snapshot) error{c.readClass, c.readTemplates, c.readCluster, c.readWorkers, c.readHealthChecks, c.readOwned} {
 		if err := step(ctx, &s); err != nil || s.Class == nil {

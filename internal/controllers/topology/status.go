@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -33,6 +35,9 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	j := judged{s, p, out}
 	list := conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
+	if last := j.lastCondition(); last != nil && j.keepsLast() { // also its generation: it is not about a newer one
+		list = []metav1.Condition{*last}
+	}
 	status := map[string]any{"conditions": list}
 	v, known := j.decided()
 	if !known {
@@ -67,30 +72,54 @@ func (j judged) decided() (lifecycle.Verdict, bool) {
 	return v, len(v.Ask) == 0
 }
 
-// last is the condition as it is; where there is none, that nothing is known of it.
-func (j judged) last() condition.Verdict {
-	if last := condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition); last != nil {
-		return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
-	}
-	return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
+// lastCondition is the condition as it is; nil: there is none.
+func (j judged) lastCondition() *metav1.Condition {
+	return condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition)
 }
+
+// keepsLast reports whether the condition stays as it is for the moment: another reconciliation follows at once, or as soon as an
+// extension can be called. A failure does not stay, since it is not known to last.
+func (j judged) keepsLast() bool {
+	if isConflict(j.out.Err) {
+		return true
+	}
+	last, v := j.lastCondition(), lifecycle.Verdict{}
+	if v, _ = j.decided(); !v.Keep || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
+		return false
+	}
+	return !slices.ContainsFunc(j.plan.Wait, isFailure)
+}
+
+func isConflict(err error) bool { return err != nil && fault.KindOf(err) == fault.Conflict }
+
+func isFailure(w loop.Wait) bool { return w.Reason == clusterv1.ClusterTopologyReconciledFailedReason }
 
 func (j judged) reconciled() condition.Verdict {
 	_, retries := j.out.Failed.(Retry)
 	v, _ := j.decided()
+	last := j.lastCondition()
 	switch {
-	case j.out.Err != nil && fault.KindOf(j.out.Err) == fault.Conflict:
-		return j.last()
+	case j.keepsLast() && last != nil:
+		return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
+	case j.keepsLast():
+		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 	case j.out.Err != nil && !retries: // what is retried is in the waits
-		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(j.out.Err))
-	case v.Keep:
-		return j.last()
+		failures := append([]loop.Wait{{Message: failure(j.out.Err)}}, slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return !isFailure(w) })...)
+		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures))
 	}
 	waits := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return w.Reason == hookBlocking })
 	slices.SortStableFunc(waits, func(a, b loop.Wait) int { return cmp.Compare(rank(a), rank(b)) })
-	if len(waits) == 0 {
+	switch {
+	case len(waits) == 0 && v.Keep:
+		return condition.Unknown(clusterv1.ClusterTopologyReconciledHookBlockingReason, "Waiting until the Runtime Extensions of the lifecycle hooks can be called")
+	case len(waits) == 0:
 		return condition.True(clusterv1.ClusterTopologyReconcileSucceededReason)
 	}
+	return condition.False(waits[0].Reason, messageOf(waits))
+}
+
+// messageOf is one line for each thing that is waited for.
+func messageOf(waits []loop.Wait) string {
 	var lines []string
 	for _, w := range waits {
 		for line := range strings.SplitSeq(w.Message, "\n") {
@@ -98,14 +127,32 @@ func (j judged) reconciled() condition.Verdict {
 		}
 	}
 	if len(lines) == 1 {
-		return condition.False(waits[0].Reason, lines[0])
+		return lines[0]
 	}
-	return condition.False(waits[0].Reason, "* "+strings.Join(lines, "\n* "))
+	return "* " + strings.Join(lines, "\n* ")
+}
+
+// unread is the status of a topology of which something could not be read: whether it is as it should be is not known any more.
+func unread(cluster *clusterv1.Cluster, now time.Time, err error) loop.Report {
+	if !cluster.Spec.Topology.IsDefined() {
+		return loop.Report{}
+	}
+	table := condition.Table[error]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: func(err error) condition.Verdict {
+		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, failure(err))
+	}}}
+	status := map[string]any{"conditions": table.Evaluate(err, loop.MomentOf(cluster, now))}
+	if c := cluster.Status.ControlPlane; c != nil && len(c.UpgradePlan) > 0 {
+		status["controlPlane"] = map[string]any{"upgradePlan": c.UpgradePlan}
+	}
+	if w := cluster.Status.Workers; w != nil && len(w.UpgradePlan) > 0 {
+		status["workers"] = map[string]any{"upgradePlan": w.UpgradePlan}
+	}
+	return loop.Report{Status: status}
 }
 
 // rank puts what fails before what only takes time.
 func rank(w loop.Wait) int {
-	if w.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
+	if isFailure(w) {
 		return 0
 	}
 	return 1
@@ -133,9 +180,11 @@ func eventsOf(done []loop.Action) []loop.Event {
 			list = append(list, loop.Normal("TopologyCreate", "Created %s %s", a.Part.Want.GetKind(), a.Part.Want.GetName()))
 		case Apply:
 			list = append(list, updated(a.Part))
-		case Workers:
-			for _, worker := range a.Each {
-				list = append(list, eventsOf(worker.Steps)...)
+		case Scale:
+			list = append(list, updated(a.Part))
+		case Groups:
+			for _, group := range a.Each {
+				list = append(list, eventsOf(group.Steps)...)
 			}
 		case Delete:
 			list = append(list, loop.Normal("TopologyDelete", "Deleted %s %s", a.Kind, a.Name))
@@ -175,7 +224,7 @@ func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
 	for _, r := range v.Released {
 		list = append(list, loop.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))
 	}
-	if last := j.last(); j.out.Err == nil && last.Message == j.reconciled().Message {
+	if last := j.lastCondition(); j.out.Err == nil && last != nil && last.Message == j.reconciled().Message {
 		return list
 	}
 	for _, blocked := range v.Blocking {

@@ -55,18 +55,18 @@ func TestMessageOfAStep(t *testing.T) {
 		err  error
 		says string
 	}{
-		{&stepError{create, refused}, "FooTemplate a cannot be created: .spec.x: field not declared in schema"},
-		{&stepError{create, errors.New(".spec.replicas: field not declared in schema")}, "FooTemplate a cannot be created: .spec.replicas: field not declared in schema; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"},
-		{fmt.Errorf("%s: %w", Workers{}, &stepError{apply, refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
-		{&stepError{Retry{}, refused}, sentence(Retry{}.String()) + ": .spec.x: field not declared in schema"},
-		{&stepError{create, fault.New(fault.Invalid, "AlreadyExists", "FooTemplate a exists: rename it")}, "FooTemplate a exists: rename it"},
+		{&stepError{step: create, err: refused}, "FooTemplate a cannot be created: .spec.x: field not declared in schema"},
+		{&stepError{step: create, err: errors.New(".spec.replicas: field not declared in schema")}, "FooTemplate a cannot be created: .spec.replicas: field not declared in schema; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"},
+		{fmt.Errorf("%s: %w", Groups{}, &stepError{step: apply, err: refused}), "FooTemplate a cannot be changed: .spec.x: field not declared in schema"},
+		{&stepError{step: Retry{}, err: refused}, sentence(Retry{}.String()) + ": .spec.x: field not declared in schema"},
+		{&stepError{step: create, err: fault.New(fault.Invalid, "AlreadyExists", "FooTemplate a exists: rename it")}, "FooTemplate a exists: rename it"},
 	} {
 		if got := message(c.err); got != c.says {
 			t.Errorf("%q, want %q", got, c.says)
 		}
 	}
 	var step loop.Action = create
-	if err := (&stepError{step, refused}); !errors.Is(err, refused) || err.Error() != create.String()+": "+refused.Error() {
+	if err := (&stepError{step: step, err: refused}); !errors.Is(err, refused) || err.Error() != create.String()+": "+refused.Error() {
 		t.Errorf("the log lacks something: %v", err)
 	}
 }

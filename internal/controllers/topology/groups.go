@@ -1,0 +1,135 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+type (
+	// Group brings one MachineDeployment, MachinePool, control plane or infrastructure cluster up to date, with what it refers to.
+	Group struct {
+		Key   topology.Key
+		Steps []loop.Action
+	}
+	// Groups brings several up to date; none holds up the others.
+	Groups struct{ Each []Group }
+	// Scale sets the replicas of an object whose template cannot be changed now.
+	Scale struct{ Part *topology.Part }
+)
+
+func (a Group) String() string {
+	var steps []string
+	for _, step := range a.Steps {
+		steps = append(steps, step.String())
+	}
+	return strings.Join(steps, "; ")
+}
+func (a Groups) String() string {
+	var each []string
+	for _, group := range a.Each {
+		each = append(each, group.String())
+	}
+	return strings.Join(each, "; ")
+}
+func (a Scale) String() string {
+	want, _ := replicas(a.Part.Want)
+	return fmt.Sprintf("scale %s %s to %d replicas: the rest of it waits for its templates", a.Part.Want.GetKind(), a.Part.Live.GetName(), want)
+}
+
+// Parts implements loop.Compound.
+func (a Groups) Parts() []loop.Action {
+	out := make([]loop.Action, 0, len(a.Each))
+	for _, group := range a.Each {
+		out = append(out, group)
+	}
+	return out
+}
+
+// add adds a step for the group that a part belongs to. The parts of a group follow each other.
+func (a *Groups) add(key topology.Key, step loop.Action) {
+	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.Group() == key.Group() {
+		a.Each[last].Steps = append(a.Each[last].Steps, step)
+		return
+	}
+	a.Each = append(a.Each, Group{Key: key, Steps: []loop.Action{step}})
+}
+
+// actOnGroup carries out the steps of a group. After one that fails, only what does not need it is done.
+func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) error {
+	var failed error
+	for _, step := range group.Steps {
+		if failed != nil {
+			step = s.withoutTemplates(step)
+		}
+		if step == nil {
+			continue
+		}
+		if err := c.act(ctx, s, step); err != nil {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// withoutTemplates is what of a step can be done while a template of its group cannot be written: the replicas of an object that
+// exists, and its health check. Nil: nothing.
+func (s Snapshot) withoutTemplates(step loop.Action) loop.Action {
+	part := partOf(step)
+	switch {
+	case part == nil || !s.hasGroup(part.Key):
+	case part.Role.IsHealthCheck():
+		return step
+	case part.Key != part.Key.Group() || part.Live == nil:
+	default:
+		have, _ := replicas(part.Live)
+		if want, set := replicas(part.Want); set && want != have {
+			return Scale{part}
+		}
+	}
+	return nil
+}
+
+// hasGroup reports whether the worker or the control plane exists that a part belongs to.
+func (s Snapshot) hasGroup(key topology.Key) bool {
+	if key.Role == topology.ControlPlaneHealthCheck || key.Role == topology.ControlPlane {
+		return s.Live.ControlPlane.Unstructured != nil
+	}
+	return s.exists(key.OfWorker())
+}
+
+// partOf is the part that a step writes; nil: it writes none.
+func partOf(step loop.Action) *topology.Part {
+	switch a := step.(type) {
+	case Create:
+		return a.Part
+	case Apply:
+		return a.Part
+	}
+	return nil
+}
+
+// scale sets the replicas alone.
+func (c *Controller) scale(ctx context.Context, part *topology.Part) error {
+	want, _ := replicas(part.Want)
+	var problem error
+	err := c.applier.PatchOwned(ctx, part.Live, func(o client.Object) {
+		switch o := o.(type) {
+		case *clusterv1.MachineDeployment:
+			o.Spec.Replicas = new(int32(want))
+		case *clusterv1.MachinePool:
+			o.Spec.Replicas = new(int32(want))
+		case *unstructured.Unstructured:
+			problem = unstructured.SetNestedField(o.Object, want, "spec", "replicas")
+		}
+	})
+	return errors.Join(problem, err)
+}

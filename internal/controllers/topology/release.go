@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/topology"
+)
+
+// Release removes annotations of the control plane that an earlier version took over from the topology, such as the one that pauses it:
+// its deletion would wait for somebody with a right on it.
+type Release struct {
+	Object client.Object
+	Kind   string
+	Names  []string
+}
+
+func (a Release) String() string {
+	return fmt.Sprintf("remove the annotations %s of %s %s: the topology has set them, and its deletion must not wait for them", condition.Names(a.Names), a.Kind, a.Object.GetName())
+}
+
+// steering are the annotations of the topology that steer the controllers of the control plane, sorted.
+func (s Snapshot) steering() []string {
+	annotations := s.Cluster.Spec.Topology.ControlPlane.Metadata.Annotations
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !topology.IsSteering(name) })
+}
+
+// readSteered reads the control plane of a Cluster that is being deleted, where the topology may have set such annotations.
+func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
+	if ref := s.Cluster.Spec.ControlPlaneRef; ref.IsDefined() && len(s.steering()) > 0 {
+		s.Live.ControlPlane, err = c.read(ctx, s, "", ref, s.Cluster.Namespace)
+	}
+	return err
+}
+
+// decideRelease releases the control plane of a Cluster that is being deleted.
+func decideRelease(s Snapshot, p *loop.Plan) {
+	plane := s.Live.ControlPlane
+	if plane.Unstructured == nil {
+		return
+	}
+	have, want := plane.GetAnnotations(), s.Cluster.Spec.Topology.ControlPlane.Metadata.Annotations
+	names := slices.DeleteFunc(s.steering(), func(name string) bool {
+		value, has := have[name]
+		return !has || value != want[name]
+	})
+	if len(names) > 0 {
+		p.Do(Release{Object: plane.Unstructured, Kind: plane.GetKind(), Names: names})
+	}
+}
+
+func (c *Controller) release(ctx context.Context, a Release) error {
+	return c.writer.PatchOwned(ctx, a.Object, func(o client.Object) {
+		annotations := maps.Clone(o.GetAnnotations())
+		for _, name := range a.Names {
+			delete(annotations, name)
+		}
+		o.SetAnnotations(annotations)
+	})
+}
