@@ -1,74 +1,110 @@
 package manager_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 )
 
-// Who may edit one namespace gets nothing made of a class of another one, which may bring nodes of the host.
+// What a class of another namespace gives, the files and commands in its templates among it, is for those who may use that class, in both
+// versions of the API. Whoever reads the class alone, as role view does, gets nothing made of it.
 func TestClassesOfOtherNamespaces(t *testing.T) { // TP-19
 	server := apiserver.Start(t, apiserver.Options{})
 	admin := newClient(t, server)
 	must(t, crds.Install(t.Context(), admin, crds.Options{Sets: providerset.All()}))
-	must(t, manager.Install(t.Context(), server.Config, rbac.Rights{}))
 	for _, name := range []string{"team", "shared"} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	must(t, admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "editors"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "slipway-edit"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "editor"}}}))
-	as := rest.CopyConfig(server.Config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "editor", Groups: []string{"system:authenticated"}}
-	editor, err := client.New(as, client.Options{Scheme: admin.Scheme()})
-	must(t, err)
-	cluster := func(name, namespace string) *clusterv1.Cluster {
-		return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: clusterv1.ClusterSpec{
-			Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "local", Namespace: namespace}, Version: "v1.36.3"}}}
+	startProcess(t, server)
+	bind := func(namespace, role, user string) {
+		must(t, admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user + "-" + role},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}}))
 	}
-	const want = "you may not get ClusterClass local in namespace shared: ask for the right to read it there"
-	deadline := time.Now().Add(time.Minute)
-	for n := 0; ; n++ { // a policy holds some time after it was made
-		err := editor.Create(t.Context(), cluster("stolen", "shared"), client.DryRunAll)
-		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), want) {
-			break
+	as := func(user string) client.Client {
+		config := rest.CopyConfig(server.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+		c, err := client.New(config, client.Options{Scheme: admin.Scheme()})
+		must(t, err)
+		return c
+	}
+	for _, user := range []string{"stranger", "viewer", "editor"} {
+		bind("team", "slipway-edit", user)
+	}
+	bind("shared", "slipway-view", "viewer")
+	bind("shared", "slipway-edit", "editor")
+	const want = "you may not use ClusterClass local of namespace shared: get a role with the verb use on clusterclasses there"
+	eventually(t, "policy and webhooks hold some time after they were made", func() error {
+		for _, version := range []string{"v1beta2", "v1beta1"} {
+			if err := as("stranger").Create(t.Context(), managedCluster(version, "stolen", "shared"), client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("%s: %w", version, err)
+			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a class of another namespace: %v", err)
+		return nil
+	})
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		if err := as("viewer").Create(t.Context(), managedCluster(version, "stolen", "shared")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: who reads the class may not use it: %v", version, err)
+		}
+		if err := as("editor").Create(t.Context(), managedCluster(version, "used-"+version, "shared")); err != nil {
+			t.Errorf("%s: who may edit there uses the class: %v", version, err)
+		}
+		for name, namespace := range map[string]string{"own-" + version: "", "named-" + version: "team"} {
+			if err := as("stranger").Create(t.Context(), managedCluster(version, name, namespace)); err != nil {
+				t.Errorf("%s: a class of the namespace itself: %v", version, err)
+			}
+		}
+		empty := managedCluster(version, "empty", "")
+		empty.Object["spec"] = map[string]any{}
+		if version == "v1beta1" {
+			empty.Object["spec"] = map[string]any{"paused": false, "infrastructureRef": map[string]any{}, "controlPlaneRef": map[string]any{}}
+		}
+		if err := as("stranger").Create(t.Context(), empty); err == nil || !strings.Contains(err.Error(), "one of infrastructureRef, controlPlaneRef and topology must be set") {
+			t.Errorf("%s: a Cluster of nothing: %v", version, err)
 		}
 	}
-	for name, namespace := range map[string]string{"own": "", "named": "team"} {
-		if err := editor.Create(t.Context(), cluster(name, namespace)); err != nil {
-			t.Errorf("a class of the namespace itself: %v", err)
-		}
-	}
-	given := cluster("given", "shared")
-	if err := admin.Create(t.Context(), given); err != nil {
-		t.Fatalf("who may read the class uses it: %v", err)
-	}
-	must(t, editor.Get(t.Context(), client.ObjectKeyFromObject(given), given))
+	given, own := &clusterv1.Cluster{}, &clusterv1.Cluster{}
+	must(t, as("viewer").Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "used-v1beta2"}, given))
 	given.Labels = map[string]string{"mine": "yes"}
-	if err := editor.Update(t.Context(), given); err != nil {
+	if err := as("viewer").Update(t.Context(), given); err != nil {
 		t.Errorf("what is not about the class may change: %v", err)
 	}
-	own := cluster("own", "")
-	must(t, editor.Get(t.Context(), client.ObjectKeyFromObject(own), own))
+	must(t, as("viewer").Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "own-v1beta2"}, own))
 	own.Spec.Topology.ClassRef.Namespace = "shared"
-	if err := editor.Update(t.Context(), own); !apierrors.IsForbidden(err) {
+	if err := as("viewer").Update(t.Context(), own); !apierrors.IsForbidden(err) {
 		t.Errorf("nor is a class of another namespace chosen later: %v", err)
 	}
+}
+
+// managedCluster is a Cluster of namespace team with the class local, of a namespace where one is given.
+func managedCluster(version, name, classNamespace string) *unstructured.Unstructured {
+	topology := map[string]any{"version": "v1.36.3", "classRef": map[string]any{"name": "local"}}
+	if classNamespace != "" {
+		topology["classRef"].(map[string]any)["namespace"] = classNamespace
+	}
+	if version == "v1beta1" {
+		topology = map[string]any{"version": "v1.36.3", "class": "local"}
+		if classNamespace != "" {
+			topology["classNamespace"] = classNamespace
+		}
+	}
+	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"topology": topology}}}
+	cluster.SetAPIVersion(clusterv1.GroupVersion.Group + "/" + version)
+	cluster.SetKind("Cluster")
+	cluster.SetNamespace("team")
+	cluster.SetName(name)
+	return cluster
 }
