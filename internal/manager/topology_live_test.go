@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -165,6 +166,7 @@ func TestTopologyOverAPIServer(t *testing.T) { // TP-01, TP-02, TP-05, TP-06, TP
 			return nil
 		})
 	})
+	t.Run("a value of the wrong type", func(t *testing.T) { wrongType(t, c) })
 	t.Run("a steady state", func(t *testing.T) { steady(t, c) })
 	t.Run("deletion", func(t *testing.T) {
 		cluster := untilReconciled(t, c, "managed")
@@ -176,6 +178,42 @@ func TestTopologyOverAPIServer(t *testing.T) { // TP-01, TP-02, TP-05, TP-06, TP
 			return nil
 		})
 	})
+}
+
+// wrongType gives a template a value that server-side apply answers with HTTP 500. The Cluster shows it with the patch that it comes from, and
+// is scaled all the same.
+func wrongType(t *testing.T, c client.Client) { // TP-13, TP-20, TP-31
+	patches := 0
+	changeClass(t, c, func(class *clusterv1.ClusterClass) {
+		d := &class.Spec.Patches[0].Definitions[1]
+		patches = len(d.JSONPatches)
+		d.JSONPatches = append(d.JSONPatches, clusterv1.JSONPatch{Op: "add", Path: "/spec/template/spec/postKubeadmCommands", Value: &apiextensionsv1.JSON{Raw: []byte("[true]")}})
+	})
+	cluster := &clusterv1.Cluster{}
+	eventually(t, "the condition shows the refused template", func() error {
+		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "managed"}, cluster))
+		have := condition.Set(cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition)
+		if have.Status != "False" || have.Reason != clusterv1.ClusterTopologyReconciledFailedReason || !strings.Contains(have.Message, "KubeadmConfigTemplate managed-") ||
+			!strings.Contains(have.Message, "it is changed by the patches of ClusterClass simulated: ") {
+			return fmt.Errorf("%+v", have)
+		}
+		return nil
+	})
+	scale := func(n int32) {
+		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "managed"}, cluster))
+		base := cluster.DeepCopy()
+		cluster.Spec.Topology.Workers.MachineDeployments[0].Replicas = &n
+		must(t, c.Patch(t.Context(), cluster, client.MergeFrom(base)))
+		deployment(t, c, "the workers are scaled", func(md *clusterv1.MachineDeployment) bool { return *md.Spec.Replicas == n })
+	}
+	scale(3)
+	changeClass(t, c, func(class *clusterv1.ClusterClass) {
+		d := &class.Spec.Patches[0].Definitions[1]
+		d.JSONPatches = d.JSONPatches[:patches]
+	})
+	untilReconciled(t, c, "managed")
+	scale(2)
+	untilReconciled(t, c, "managed")
 }
 
 // olderTemplate names a template of the class in the API version before, with the patch that this needs, and then in the newest again.

@@ -30,7 +30,7 @@ func (t *trial) change(ctx context.Context, c Change) []Refusal {
 	writer := t.world.Client()
 	for _, u := range c.Apply {
 		if err := apply(ctx, writer, u); err != nil {
-			out = append(out, Refusal{Object: objectOf(u), Message: refusal(err)})
+			out = append(out, Refusal{Object: objectOf(u), Message: refusal(err) + versionHint(u, err)})
 		}
 		if isKind(u, "ClusterClass") { // what is applied next may be a Cluster of it, whose variables are those of its status
 			if err := t.world.Proceed(ctx); err != nil {
@@ -44,6 +44,14 @@ func (t *trial) change(ctx context.Context, c Change) []Refusal {
 		}
 	}
 	return out
+}
+
+// versionHint is for an object that was read, edited and passed on with the version that it had then: its status may have changed since.
+func versionHint(u *unstructured.Unstructured, err error) string {
+	if !apierrors.IsConflict(err) || u.GetResourceVersion() == "" {
+		return ""
+	}
+	return "; remove metadata.resourceVersion from the manifest, or read the object again"
 }
 
 func refusal(err error) string {

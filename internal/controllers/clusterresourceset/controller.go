@@ -84,7 +84,7 @@ func (c *Controller) definition() loop.Controller[*addonsv1.ClusterResourceSet, 
 	return loop.Controller[*addonsv1.ClusterResourceSet, Snapshot]{
 		Name: Name, Finalizer: addonsv1.ClusterResourceSetFinalizer,
 		New:     func() *addonsv1.ClusterResourceSet { return &addonsv1.ClusterResourceSet{} },
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report, Unread: unread,
 	}
 }
 

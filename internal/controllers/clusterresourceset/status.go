@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -61,6 +62,11 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 		Conditions: condition.Project(legacy, status.Conditions, s.Set.GetV1Beta1Conditions()),
 	}}
 	return loop.Report{Status: status}
+}
+
+// unread is the status of a set of which something could not be read: whether all is applied is not known any more.
+func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) loop.Report {
+	return Report(Snapshot{Set: set, Now: now}, loop.Plan{}, loop.Outcome{Err: err})
 }
 
 // resourcesApplied is True when every resource exists, can be read, and is applied to every cluster of the set.

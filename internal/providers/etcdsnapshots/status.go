@@ -56,7 +56,7 @@ func (j judged) storeAvailable() condition.Verdict {
 		return condition.False(j.Store.Reason, j.Store.Problem)
 	case j.Store.Known:
 		return condition.True("Available")
-	case before != nil && before.Reason != "DeniedByPolicy":
+	case before != nil && before.Reason != "DeniedByPolicy" && before.ObservedGeneration == j.Policy.Generation: // a new spec may name another store
 		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
 	}
 	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")

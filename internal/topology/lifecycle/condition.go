@@ -70,6 +70,8 @@ func (d *decision) moving() []string {
 		switch {
 		case d.granted != "":
 			lines = append(lines, name+" is upgrading to "+d.granted+following(next))
+		case d.corrected:
+			lines = append(lines, name+" goes back to "+d.current+" from "+cp.Version+", which not all of it came to run")
 		case !d.isProvisioning() && !d.isControlPlaneStable():
 			lines = append(lines, name+" is upgrading to "+d.current+following(next))
 		case len(next) > 0:

@@ -22,6 +22,7 @@
 //
 //	gate                      open when                                             then
 //	plan                      it can be made
+//	version that never runs   it is not corrected by a person (without check)       the control plane gets the corrected one
 //	control plane             it runs the version of its spec
 //	AfterControlPlaneUpgrade  not pending, or let go                                not pending
 //	BeforeWorkersUpgrade      no worker has to upgrade, or let go                   not pending

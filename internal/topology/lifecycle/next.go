@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // soon is when to decide again where nothing else would lead to it.
@@ -20,6 +21,9 @@ func Next(f Facts) Verdict {
 	d.target, d.current = f.Cluster.Spec.Topology.Version, f.Cluster.Spec.Topology.Version
 	if f.ControlPlane != nil && f.ControlPlane.Version != "" {
 		d.current = f.ControlPlane.Version
+	}
+	if d.isCorrected() {
+		d.corrected, d.current = true, f.ControlPlane.Running
 	}
 	switch {
 	case !f.Cluster.DeletionTimestamp.IsZero():
@@ -54,6 +58,8 @@ type decision struct {
 	granted string
 	// workersMay: workers may get the version of the control plane.
 	workersMay bool
+	// corrected: a person has replaced a version that the control plane has and never came to run.
+	corrected bool
 	// rolling are the workers whose rollout ends before an upgrade begins.
 	rolling []Worker
 	// finished: the sequence has nothing left to do.
@@ -206,6 +212,19 @@ func (d *decision) conclude() Verdict {
 func (d *decision) isControlPlaneStable() bool {
 	cp := d.ControlPlane
 	return cp != nil && (cp.Version == "" || cp.Running != "" && !Behind(cp.Running, cp.Version))
+}
+
+// isCorrected reports whether a person has turned the check of the version off and changed a version that the control plane does not come to
+// run, to one that is not older than what it runs.
+func (d *decision) isCorrected() bool {
+	cp := d.ControlPlane
+	_, unchecked := d.Cluster.Annotations[clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation]
+	if !unchecked || cp == nil || cp.Version == "" || cp.Running == "" || d.isControlPlaneStable() || same(cp.Version, d.target) {
+		return false
+	}
+	running, err := version.Parse(cp.Running)
+	target, invalid := version.Parse(d.target)
+	return err == nil && invalid == nil && target.Version.GTE(running.Version)
 }
 
 // isProvisioning reports whether the control plane never ran any version yet: its workers are created with it.

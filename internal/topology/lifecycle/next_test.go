@@ -113,6 +113,21 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 			"is one", with(at(v34, v34, md("a", v34, upgradingWorker), md("b", v33)), begun, clusterAnnotation(clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation, "-3")),
 			decided{next, []Part{next, frozen}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* MachineDeployment b waits for its upgrade to v1.34.0"},
 		},
+		"a version that never runs, corrected forward": {
+			"the annotation is the way out",
+			with(at(v34, "v1.34.1", md("a", v33)), running(v33), clusterAnnotation(clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, ""), func(f *Facts) { f.Versions = nil }),
+			decided{Part{Version: "v1.34.1"}, []Part{frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.1\n* MachineDeployment a waits for its upgrade to v1.34.1"},
+		},
+		"a version that never runs, corrected back": {
+			"the control plane gets the version that it runs",
+			with(at(v34, v33, md("a", v33)), running(v33), clusterAnnotation(clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, "")),
+			decided{still, []Part{still}, "ClusterUpgrading", "HostedControlPlane cp goes back to v1.33.0 from v1.34.0, which not all of it came to run"},
+		},
+		"a version that never runs, not corrected": {
+			"without the annotation nothing goes on",
+			with(at(v34, "v1.34.1", md("a", v33)), running(v33), func(f *Facts) { f.Versions = nil }),
+			decided{Part{Version: v34, Frozen: true}, []Part{frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.0, then v1.34.1\n* MachineDeployment a waits for its upgrade to v1.34.1"},
+		},
 		"workers roll out, upgrade waits, they may change": {
 			"their new Machines would be replaced before they are ready; a change may be what ends a rollout that is stuck",
 			at(v33, v34, md("a", v33, rolling), md("b", v33)),

@@ -12,7 +12,7 @@ import (
 func (d *decision) sequence() {
 	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
 	for _, gate := range []func() bool{
-		d.plan, d.resume, d.isControlPlaneStable, d.afterControlPlaneUpgrade, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
+		d.plan, d.resume, d.correct, d.isControlPlaneStable, d.afterControlPlaneUpgrade, d.beforeWorkersUpgrade, d.workersDue, d.workersUpgraded,
 		d.afterWorkersUpgrade, d.moreToDo, d.workersRolledOut, d.beforeClusterUpgrade, d.beforeControlPlaneUpgrade,
 	} {
 		if !gate() {
@@ -65,6 +65,16 @@ func (d *decision) resume() bool {
 	}
 	if d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) {
 		d.pending.remove(AfterControlPlaneUpgrade)
+	}
+	return true
+}
+
+// correct gives the control plane the next version instead of one that it never came to run: the upgrade has begun, and no hook is called
+// again.
+func (d *decision) correct() bool {
+	if d.corrected && len(d.route.ControlPlane) > 0 {
+		d.grant(d.route.ControlPlane[0])
+		return false
 	}
 	return true
 }
@@ -185,6 +195,12 @@ func (d *decision) beforeControlPlaneUpgrade() bool {
 	if !d.letGo("upgrade of the control plane to "+next, q) {
 		return false
 	}
+	d.grant(next)
+	return true
+}
+
+// grant gives the control plane a version.
+func (d *decision) grant(next string) {
 	d.granted = next
 	if d.RuntimeSDK {
 		d.pending.add(AfterControlPlaneUpgrade)
@@ -192,7 +208,6 @@ func (d *decision) beforeControlPlaneUpgrade() bool {
 			d.pending.add(BeforeWorkersUpgrade, AfterWorkersUpgrade)
 		}
 	}
-	return true
 }
 
 func (d *decision) upgradeTo(target string) string { return "upgrade of the Cluster to " + target }
