@@ -58,9 +58,6 @@ func roles() map[Role]patch.Role {
 	}
 }
 
-// PatchRole is the role of patches for one of topologies; empty: no patch changes objects of the role.
-func PatchRole(role Role) patch.Role { return roles()[role] }
-
 // scope are the overrides and the builtin variable of a template.
 func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Builtins) {
 	topology := d.Cluster.Spec.Topology

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TemplateRefs are the references of a class to templates, each once, in the order of the class.
@@ -23,4 +24,35 @@ func TemplateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplat
 		}
 	}
 	return out
+}
+
+// Refer sets the references and labels of a Cluster. A reference that is set stays.
+func Refer(cluster *clusterv1.Cluster, desired Desired) {
+	if part := desired.Part(Key{Role: InfraCluster}); !cluster.Spec.InfrastructureRef.IsDefined() {
+		cluster.Spec.InfrastructureRef = Reference(part.Want)
+	}
+	if part := desired.Part(Key{Role: ControlPlane}); !cluster.Spec.ControlPlaneRef.IsDefined() {
+		cluster.Spec.ControlPlaneRef = Reference(part.Want)
+	}
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	cluster.Labels[clusterv1.ClusterNameLabel] = cluster.Name
+	cluster.Labels[clusterv1.ClusterTopologyOwnedLabel] = ""
+}
+
+// HasLabels reports whether a Cluster has the labels of one with a topology.
+func HasLabels(cluster *clusterv1.Cluster) bool {
+	_, owned := cluster.Labels[clusterv1.ClusterTopologyOwnedLabel]
+	return owned && cluster.Labels[clusterv1.ClusterNameLabel] == cluster.Name
+}
+
+// ClassKey is the class of a Cluster.
+func ClassKey(cluster *clusterv1.Cluster) client.ObjectKey {
+	ref := cluster.Spec.Topology.ClassRef
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = cluster.Namespace
+	}
+	return key
 }

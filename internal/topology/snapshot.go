@@ -94,6 +94,8 @@ type Live struct {
 	HealthChecks map[string]*clusterv1.MachineHealthCheck
 	// Surplus are workers that are of no name in the topology, or of one that another has already.
 	Surplus []client.Object
+	// Deleting are the workers that are being deleted.
+	Deleting map[Key]bool
 	// Names that MachineDeployments and MachinePools of the Cluster have.
 	Names map[string]bool
 }

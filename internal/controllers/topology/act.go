@@ -94,7 +94,7 @@ func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
 	if changed {
 		s.Changed[part.Key] = true
 	} else {
-		s.Unchanged[fingerprint(part.Live, part.Want)] = true
+		s.Unchanged[topology.Fingerprint(part.Live, part.Want)] = true
 	}
 	return s
 }
@@ -146,7 +146,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return a.err()
 	case SetReferences:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
-			refer(o.(*clusterv1.Cluster), *a.Desired)
+			topology.Refer(o.(*clusterv1.Cluster), *a.Desired)
 			list(o, a.Workers)
 		})
 	case Release:
@@ -161,7 +161,7 @@ func (c *Controller) apply(ctx context.Context, live client.Object, want *unstru
 	if err := c.applier.Apply(ctx, live, want); err != nil {
 		return err
 	}
-	c.attempts.record(live, want)
+	c.attempts.Record(live, want)
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 		return c.applier.CreateApplied(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)
-	case !isOf(s.Cluster, have):
+	case !topology.IsOf(s.Cluster, have):
 		return fault.New(fault.Invalid, "AlreadyExists", "%s %s exists and is not of the topology of Cluster %s: rename or delete it",
 			want.GetKind(), want.GetName(), s.Cluster.Name)
 	case !have.GetDeletionTimestamp().IsZero():

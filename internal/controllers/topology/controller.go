@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/topology"
 )
 
 // Name of the controller.
@@ -43,9 +44,9 @@ type Controller struct {
 	writer *kube.Writer
 	// applier writes under the field manager of topologies.
 	applier  *kube.Writer
-	attempts attempts
+	attempts topology.Attempts
 	created  created
-	classes  *classes
+	classes  *topology.Classes
 	// extensions is nil where the runtime SDK is off.
 	extensions hook.Client
 	now        func() time.Time
@@ -53,7 +54,7 @@ type Controller struct {
 
 // Add adds the controller to the manager. Without extensions no class that names one can be used.
 func Add(s loop.Setup, extensions hook.Client) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: newClasses(), extensions: extensions, now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
 		return err
 	}
@@ -116,22 +117,12 @@ func hasTopology(o client.Object) bool {
 	return ok && cluster.Spec.Topology.IsDefined()
 }
 
-// classKey is the class of a Cluster.
-func classKey(cluster *clusterv1.Cluster) client.ObjectKey {
-	ref := cluster.Spec.Topology.ClassRef
-	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if key.Namespace == "" {
-		key.Namespace = cluster.Namespace
-	}
-	return key
-}
-
 func classNames(o client.Object) []string {
 	cluster, ok := o.(*clusterv1.Cluster)
 	if !ok || cluster.Spec.Topology.ClassRef.Name == "" {
 		return nil
 	}
-	return []string{classKey(cluster).String()}
+	return []string{topology.ClassKey(cluster).String()}
 }
 
 // clustersOfClass names the Clusters of a class.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/slipwayhq/slipway/internal/topology"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,7 +71,7 @@ func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return s, err
 		}
-		if apierrors.IsNotFound(err) || !isOf(s.Cluster, o) {
+		if apierrors.IsNotFound(err) || !topology.IsOf(s.Cluster, o) {
 			s.Unseen = c.created.forget(key, func(other worker) bool { return other == w })
 		}
 	}

@@ -95,7 +95,7 @@ func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, 
 
 // hasUsableClass reports whether the class can be used; what is waited for else is in the plan.
 func hasUsableClass(s Snapshot, p *loop.Plan) bool {
-	key := classKey(s.Cluster)
+	key := topology.ClassKey(s.Cluster)
 	switch {
 	case s.Class == nil:
 		p.WaitFor(clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason, "Waiting for ClusterClass %s to be created", key).
@@ -119,7 +119,7 @@ func hasUsableClass(s Snapshot, p *loop.Plan) bool {
 }
 
 func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
-	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", classKey(s.Cluster).Name).ForPerson()
+	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).ForPerson()
 }
 
 // message is what an error says to people.
@@ -179,7 +179,7 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 	s.Compiled.Variables.Default(&cluster.Spec.Topology)
 	if errs := s.Compiled.Variables.Validate(&cluster.Spec.Topology, nil, field.NewPath("spec", "topology")); len(errs) > 0 {
 		return nil, fault.New(fault.Invalid, "VariablesInvalid", "the variables of the Cluster are not what ClusterClass %s asks for: %s; correct them",
-			classKey(s.Cluster), errs.ToAggregate().Error())
+			topology.ClassKey(s.Cluster), errs.ToAggregate().Error())
 	}
 	return &cluster, nil
 }
@@ -194,7 +194,7 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 			continue
 		}
 		p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s: %s", sentence("extension "+q.Extension+" of patch "+q.Patch), failure(failed)).
-			For("ClusterClass", classKey(s.Cluster).Name).ForTime()
+			For("ClusterClass", topology.ClassKey(s.Cluster).Name).ForTime()
 		p.RecheckIn(cmp.Or(fault.RetryAfter(failed), problemRecheck))
 	}
 	if len(p.Wait) > waits {
@@ -218,7 +218,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 				lost.Kind, lost.Name, part.Key).For(lost.Kind, lost.Name).ForPerson()
 			return
 		}
-		if worker := part.OfWorker(); part.Worker != "" && s.isAwaited(worker) {
+		if worker := part.OfWorker(); part.Worker != "" && s.IsAwaited(worker) {
 			if part.Key == worker {
 				await(s, worker, p)
 			}
@@ -282,7 +282,7 @@ func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	case part.Frozen || !part.Live.GetDeletionTimestamp().IsZero() || !differs(s, part):
 	case !part.Role.IsTemplate():
 		return Apply{Part: part}
-	case s.Unchanged[fingerprint(part.Live, part.Want)]:
+	case s.Unchanged[topology.Fingerprint(part.Live, part.Want)]:
 		return Apply{Part: part}
 	case s.Undecided[part.Key] != nil:
 	default:
@@ -298,38 +298,18 @@ func differs(s Snapshot, part *topology.Part) bool {
 		return false
 	}
 	last, tried := s.Attempts[part.Live.GetUID()]
-	return !tried || last != fingerprint(part.Live, part.Want)
+	return !tried || last != topology.Fingerprint(part.Live, part.Want)
 }
 
 // setReferences makes the Cluster refer to what was created for it, and list its workers.
 func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	after := s.Cluster.DeepCopy()
-	refer(after, desired)
-	workers := s.record()
+	topology.Refer(after, desired)
+	workers := s.Record()
 	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
-	if infra || controlPlane || !hasLabels(s.Cluster) || workers != s.Cluster.Annotations[lifecycle.WorkersAnnotation] {
+	if infra || controlPlane || !topology.HasLabels(s.Cluster) || workers != s.Cluster.Annotations[lifecycle.WorkersAnnotation] {
 		p.Do(SetReferences{Desired: &desired, Workers: workers})
 	}
-}
-
-// refer sets the references and labels of a Cluster. A reference that is set stays.
-func refer(cluster *clusterv1.Cluster, desired topology.Desired) {
-	if part := desired.Part(topology.Key{Role: topology.InfraCluster}); !cluster.Spec.InfrastructureRef.IsDefined() {
-		cluster.Spec.InfrastructureRef = topology.Reference(part.Want)
-	}
-	if part := desired.Part(topology.Key{Role: topology.ControlPlane}); !cluster.Spec.ControlPlaneRef.IsDefined() {
-		cluster.Spec.ControlPlaneRef = topology.Reference(part.Want)
-	}
-	if cluster.Labels == nil {
-		cluster.Labels = map[string]string{}
-	}
-	cluster.Labels[clusterv1.ClusterNameLabel] = cluster.Name
-	cluster.Labels[clusterv1.ClusterTopologyOwnedLabel] = ""
-}
-
-func hasLabels(cluster *clusterv1.Cluster) bool {
-	_, owned := cluster.Labels[clusterv1.ClusterTopologyOwnedLabel]
-	return owned && cluster.Labels[clusterv1.ClusterNameLabel] == cluster.Name
 }
 
 // kindOf names the kind of an object of the core.

@@ -17,7 +17,7 @@
 // old one is switched over, and the old one is deleted when nothing uses it.
 //
 // An API server or a webhook may store another form of a value than the one that was sent. Such an object differs forever; after one
-// apply that has not changed it, it is left alone until it changes or the desired state does ([attempts]).
+// apply that has not changed it, it is left alone until it changes or the desired state does ([topology.Attempts]).
 //
 // Owns: InfraCluster, ControlPlane, templates, MachineDeployments, MachinePools and MachineHealthChecks of Clusters with a topology, as
 // far as the topology sets their fields. Of Clusters with a topology: spec.infrastructureRef and spec.controlPlaneRef where they are

@@ -41,7 +41,7 @@ func (a Groups) String() string {
 	return strings.Join(each, "; ")
 }
 func (a Scale) String() string {
-	want, _ := replicas(a.Part.Want)
+	want, _ := topology.Replicas(a.Part.Want)
 	return fmt.Sprintf("scale %s %s to %d replicas: the rest of it waits for its templates", a.Part.Want.GetKind(), a.Part.Live.GetName(), want)
 }
 
@@ -90,8 +90,8 @@ func (s Snapshot) withoutTemplates(step loop.Action) loop.Action {
 		return step
 	case part.Key != part.Key.Group() || part.Live == nil:
 	default:
-		have, _ := replicas(part.Live)
-		if want, set := replicas(part.Want); set && want != have {
+		have, _ := topology.Replicas(part.Live)
+		if want, set := topology.Replicas(part.Want); set && want != have {
 			return Scale{part}
 		}
 	}
@@ -103,7 +103,7 @@ func (s Snapshot) hasGroup(key topology.Key) bool {
 	if key.Role == topology.ControlPlaneHealthCheck || key.Role == topology.ControlPlane {
 		return s.Live.ControlPlane.Unstructured != nil
 	}
-	return s.exists(key.OfWorker())
+	return s.Exists(key.OfWorker())
 }
 
 // partOf is the part that a step writes; nil: it writes none.
@@ -119,7 +119,7 @@ func partOf(step loop.Action) *topology.Part {
 
 // scale sets the replicas alone.
 func (c *Controller) scale(ctx context.Context, part *topology.Part) error {
-	want, _ := replicas(part.Want)
+	want, _ := topology.Replicas(part.Want)
 	var problem error
 	err := c.applier.PatchOwned(ctx, part.Live, func(o client.Object) {
 		switch o := o.(type) {

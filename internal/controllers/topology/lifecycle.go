@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook/caller"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/topology"
@@ -110,51 +108,19 @@ func (s Snapshot) verdict() lifecycle.Verdict { return lifecycle.Next(s.facts())
 func (s Snapshot) facts() lifecycle.Facts {
 	f := lifecycle.Facts{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
 	if s.Class != nil {
-		f.Class, f.Versions = classKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
+		f.Class, f.Versions = topology.ClassKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
 		f.PlanExtension = s.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension
 	}
 	if s.Live.ControlPlane.Unstructured != nil {
-		f.ControlPlane = controlPlaneFacts(contract.ControlPlane(s.Live.ControlPlane))
+		f.ControlPlane = lifecycle.ControlPlaneOf(contract.ControlPlane(s.Live.ControlPlane))
 	}
 	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
-		f.Workers = append(f.Workers, workerFacts("MachineDeployment", t.Name, t.Metadata, s.Live.Deployments[t.Name].Object))
+		f.Workers = append(f.Workers, lifecycle.WorkerOf("MachineDeployment", t.Name, t.Metadata, s.Live.Deployments[t.Name].Object))
 	}
 	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
-		f.Workers = append(f.Workers, workerFacts("MachinePool", t.Name, t.Metadata, s.Live.Pools[t.Name].Object))
+		f.Workers = append(f.Workers, lifecycle.WorkerOf("MachinePool", t.Name, t.Metadata, s.Live.Pools[t.Name].Object))
 	}
 	return f
-}
-
-func controlPlaneFacts(v contract.ControlPlaneView) *lifecycle.ControlPlane {
-	out := &lifecycle.ControlPlane{Kind: v.GetKind(), Name: v.GetName(), Version: v.SpecVersion.Or("")}
-	if running := v.Versions.Or(nil); len(running) > 0 {
-		out.Running = running[0].Version
-	}
-	want, scalable := v.SpecReplicas.Get()
-	out.Scaling = scalable && v.Replicas.Or(want) != want
-	return out
-}
-
-func workerFacts(kind, name string, metadata clusterv1.ObjectMeta, live client.Object) lifecycle.Worker {
-	w := lifecycle.Worker{Kind: kind, Topology: name, Annotations: metadata.Annotations}
-	var running []clusterv1.StatusVersion
-	switch o := live.(type) {
-	case *clusterv1.MachineDeployment:
-		w.Version, running, w.RollingOut = o.Spec.Template.Spec.Version, o.Status.Versions, isRollingOut(o)
-	case *clusterv1.MachinePool:
-		w.Version, running = o.Spec.Template.Spec.Version, o.Status.Versions
-	default:
-		return w
-	}
-	w.Exists, w.Name = true, live.GetName()
-	w.Upgrading = slices.ContainsFunc(running, func(v clusterv1.StatusVersion) bool { return lifecycle.Behind(v.Version, w.Version) })
-	return w
-}
-
-// isRollingOut reports whether a MachineDeployment replaces Machines by itself, or may be about to.
-func isRollingOut(md *clusterv1.MachineDeployment) bool {
-	return md.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType &&
-		(md.Status.ObservedGeneration < md.Generation || condition.Set(md.Status.Conditions).IsTrue(clusterv1.MachineDeploymentRollingOutCondition))
 }
 
 // versionsOf is what the verdict says of the parts, in the words of the engine.

@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/topology"
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
@@ -130,7 +131,7 @@ func (u *upgrading) start() {
 	if state, err := registry.Discover(context.Background(), u.x.ExtensionConfig("ext")); err != nil || state.Problem != nil {
 		u.t.Fatal(err, state.Problem)
 	}
-	ctl := &Controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: newClasses(), extensions: registry, now: clock}
+	ctl := &Controller{client: u, live: u, used: clone.NewUsage(u), refs: kube.NewReferences(u, nil), classes: topology.NewClasses(), extensions: registry, now: clock}
 	u.r = &loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: u, Writer: kube.NewWriter(u, Name), Now: clock}
 	ctl.writer, ctl.applier = u.r.Writer, u.r.Writer.Named(FieldManager)
 }

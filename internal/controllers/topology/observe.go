@@ -31,10 +31,8 @@ type Snapshot struct {
 	HookAnswers map[lifecycle.Hook]lifecycle.Answer
 	// Problems say which objects cannot be read, and what a person has to do about it.
 	Problems []string
-	// Deleting are the workers that are being deleted.
-	Deleting map[topology.Key]bool
 	// Compiled is what was made of the class before.
-	Compiled Compiled
+	Compiled topology.Compiled
 	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.
 	Answers patch.Answers
 	Failed  map[string]error
@@ -66,13 +64,13 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 			return s, err
 		}
 	}
-	s.Attempts = c.attempts.of(s.objects())
+	s.Attempts = c.attempts.Of(s.Live.Objects())
 	s.Unseen = c.created.unseen(client.ObjectKeyFromObject(cluster), s.Live.Names)
 	return s, nil
 }
 
 func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
-	class, key := &clusterv1.ClusterClass{}, classKey(s.Cluster)
+	class, key := &clusterv1.ClusterClass{}, topology.ClassKey(s.Cluster)
 	err := c.client.Get(ctx, key, class, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -80,7 +78,7 @@ func (c *Controller) readClass(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("reading ClusterClass %s: %w", key, err)
 	}
-	s.Class, s.Compiled = class, c.classes.of(class)
+	s.Class, s.Compiled = class, c.classes.Of(class)
 	return nil
 }
 
@@ -139,29 +137,6 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// objects are those of the topology that exist.
-func (s Snapshot) objects() []client.Object {
-	var out []client.Object
-	add := func(objects ...contract.Object) {
-		for _, o := range objects {
-			if o.Unstructured != nil {
-				out = append(out, o.Unstructured)
-			}
-		}
-	}
-	add(s.Live.InfraCluster, s.Live.ControlPlane, s.Live.ControlPlaneMachines)
-	for _, workers := range []map[string]topology.LiveWorker{s.Live.Deployments, s.Live.Pools} {
-		for _, w := range workers {
-			out = append(out, w.Object)
-			add(w.Bootstrap, w.Infrastructure)
-		}
-	}
-	for _, check := range s.Live.HealthChecks {
-		out = append(out, check)
-	}
-	return out
-}
-
 func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	if err := c.client.List(ctx, list, membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...); err != nil {
@@ -169,19 +144,9 @@ func (c *Controller) readHealthChecks(ctx context.Context, s *Snapshot) error {
 	}
 	s.Live.HealthChecks = map[string]*clusterv1.MachineHealthCheck{}
 	for i := range list.Items {
-		if check := &list.Items[i]; isOfTopology(check) {
+		if check := &list.Items[i]; topology.IsOwned(check) {
 			s.Live.HealthChecks[check.Name] = check
 		}
 	}
 	return nil
-}
-
-// isOf reports whether an object is of the topology of the Cluster.
-func isOf(cluster *clusterv1.Cluster, o client.Object) bool {
-	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && isOfTopology(o)
-}
-
-func isOfTopology(o client.Object) bool {
-	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
-	return ok
 }

@@ -3,7 +3,6 @@ package topology
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
-	"github.com/slipwayhq/slipway/internal/topology"
-	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
 const (
@@ -111,74 +108,7 @@ func (s Snapshot) stepError(step loop.Action, err error) error {
 	}
 	out := &stepError{step: step, err: err}
 	if part := partOf(step); part != nil {
-		out.patches = s.patchesOf(part, err)
+		out.patches = s.ChangedBy(s.Compiled.Program, part, err)
 	}
 	return out
-}
-
-// patchesOf says which patches of the class change an object that the API refuses, and which variables they read: the field that is
-// refused is in no template that a person wrote.
-func (s Snapshot) patchesOf(part *topology.Part, err error) string {
-	if s.Compiled.Program == nil || s.Class == nil {
-		return ""
-	}
-	kind := part.Want.GetKind()
-	if !part.Role.IsTemplate() {
-		kind += "Template"
-	}
-	var texts []string
-	for _, change := range s.Compiled.Program.Changing(patch.Selected{
-		Role: topology.PatchRole(part.Role), Class: s.workerClass(part.Key), APIVersion: part.Want.GetAPIVersion(), Kind: kind,
-	}, refusedFields(part, err)) {
-		text := change.Patch
-		if len(change.Variables) > 0 {
-			text += " (variables " + strings.Join(change.Variables, ", ") + ")"
-		}
-		texts = append(texts, text)
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; it is changed by the patches of ClusterClass %s: %s", s.Class.Name, strings.Join(texts, ", "))
-}
-
-// workerClass is the class of the worker that a part belongs to; empty: it belongs to none.
-func (s Snapshot) workerClass(key topology.Key) string {
-	workers := s.Cluster.Spec.Topology.Workers
-	switch key.OfWorker().Role {
-	case topology.Deployment:
-		for _, w := range workers.MachineDeployments {
-			if w.Name == key.Worker {
-				return w.Class
-			}
-		}
-	case topology.Pool:
-		for _, w := range workers.MachinePools {
-			if w.Name == key.Worker {
-				return w.Class
-			}
-		}
-	}
-	return ""
-}
-
-// refusedFields are the fields that an API server or a webhook refuses, as a template has them; empty: it names none.
-func refusedFields(part *topology.Part, err error) []string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var out []string
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == "" {
-			return nil
-		}
-		field := cause.Field
-		if !part.Role.IsTemplate() {
-			field = "spec.template." + field
-		}
-		out = append(out, field)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -7,10 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -197,25 +194,11 @@ func eventsOf(done []loop.Action) []loop.Event {
 // change them.
 func updated(part *topology.Part) loop.Event {
 	kind, name := part.Want.GetKind(), part.Want.GetName()
-	had, known := replicas(part.Live)
-	if want, set := replicas(part.Want); known && set && had != want {
+	had, known := topology.Replicas(part.Live)
+	if want, set := topology.Replicas(part.Want); known && set && had != want {
 		return loop.Normal("TopologyUpdate", "Updated %s %s from %d to %d replicas, which is what spec.topology says: that is where to change them", kind, name, had, want)
 	}
 	return loop.Normal("TopologyUpdate", "Updated %s %s", kind, name)
-}
-
-// replicas of an object, if it says how many.
-func replicas(o client.Object) (int64, bool) {
-	switch o := o.(type) {
-	case *clusterv1.MachineDeployment:
-		return int64(ptr.Deref(o.Spec.Replicas, 0)), o.Spec.Replicas != nil
-	case *clusterv1.MachinePool:
-		return int64(ptr.Deref(o.Spec.Replicas, 0)), o.Spec.Replicas != nil
-	case *unstructured.Unstructured:
-		n, set, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
-		return n, set && err == nil
-	}
-	return 0, false
 }
 
 // hookEvents tell what extensions answered: what they let go, and what they hold back when the condition did not say so before.

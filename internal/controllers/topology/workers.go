@@ -29,12 +29,12 @@ func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 		return nil, nil, fmt.Errorf("listing MachinePools: %w", err)
 	}
 	for i := range mds.Items {
-		if md := &mds.Items[i]; isOfTopology(md) {
+		if md := &mds.Items[i]; topology.IsOwned(md) {
 			deployments = append(deployments, found{md, md.Spec.Template})
 		}
 	}
 	for i := range mps.Items {
-		if mp := &mps.Items[i]; isOfTopology(mp) {
+		if mp := &mps.Items[i]; topology.IsOwned(mp) {
 			pools = append(pools, found{mp, mp.Spec.Template})
 		}
 	}
@@ -54,41 +54,12 @@ func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.Live.Names, s.Deleting = map[string]bool{}, map[topology.Key]bool{}
-	if s.Live.Deployments, err = c.assign(ctx, s, deployments, clusterv1.ClusterTopologyMachineDeploymentNameLabel, deploymentTemplates(s)); err != nil {
+	s.Live.Names, s.Live.Deleting = map[string]bool{}, map[topology.Key]bool{}
+	if s.Live.Deployments, err = c.assign(ctx, s, deployments, clusterv1.ClusterTopologyMachineDeploymentNameLabel, s.DeploymentTemplates()); err != nil {
 		return err
 	}
-	s.Live.Pools, err = c.assign(ctx, s, pools, clusterv1.ClusterTopologyMachinePoolNameLabel, poolTemplates(s))
+	s.Live.Pools, err = c.assign(ctx, s, pools, clusterv1.ClusterTopologyMachinePoolNameLabel, s.PoolTemplates())
 	return err
-}
-
-// templates are those of the class of a worker; none where the ClusterClass does not have the class.
-type templates struct {
-	bootstrap, infrastructure clusterv1.ClusterClassTemplateReference
-}
-
-// deploymentTemplates are those of the MachineDeployments of the topology by their names.
-func deploymentTemplates(s *Snapshot) map[string]templates {
-	classes, out := map[string]templates{}, map[string]templates{}
-	for _, class := range s.Class.Spec.Workers.MachineDeployments {
-		classes[class.Class] = templates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
-	}
-	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
-		out[t.Name] = classes[t.Class]
-	}
-	return out
-}
-
-// poolTemplates are those of the MachinePools of the topology by their names.
-func poolTemplates(s *Snapshot) map[string]templates {
-	classes, out := map[string]templates{}, map[string]templates{}
-	for _, class := range s.Class.Spec.Workers.MachinePools {
-		classes[class.Class] = templates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
-	}
-	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
-		out[t.Name] = classes[t.Class]
-	}
-	return out
 }
 
 func roleOf(worker client.Object) topology.Role {
@@ -101,7 +72,7 @@ func roleOf(worker client.Object) topology.Role {
 // assign finds the workers by their names in the topology. One of a name that the topology does not have is surplus, a second one of
 // a name is a problem; one that is being deleted only has its name.
 func (c *Controller) assign(
-	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]templates,
+	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]topology.WorkerTemplates,
 ) (map[string]topology.LiveWorker, error) {
 	out := map[string]topology.LiveWorker{}
 	for _, w := range workers {
@@ -111,7 +82,7 @@ func (c *Controller) assign(
 		other, twice := out[name]
 		switch {
 		case !w.GetDeletionTimestamp().IsZero():
-			s.Deleting[topology.Key{Role: roleOf(w.Object), Worker: name}] = true
+			s.Live.Deleting[topology.Key{Role: roleOf(w.Object), Worker: name}] = true
 			continue
 		case !wanted:
 			s.Live.Surplus = append(s.Live.Surplus, w.Object)
@@ -123,10 +94,10 @@ func (c *Controller) assign(
 		}
 		live := topology.LiveWorker{Object: w.Object}
 		var err error
-		if live.Bootstrap, err = c.readMade(ctx, s, w.template.Spec.Bootstrap.ConfigRef, from.bootstrap); err != nil {
+		if live.Bootstrap, err = c.readMade(ctx, s, w.template.Spec.Bootstrap.ConfigRef, from.Bootstrap); err != nil {
 			return nil, err
 		}
-		if live.Infrastructure, err = c.readMade(ctx, s, w.template.Spec.InfrastructureRef, from.infrastructure); err != nil {
+		if live.Infrastructure, err = c.readMade(ctx, s, w.template.Spec.InfrastructureRef, from.Infrastructure); err != nil {
 			return nil, err
 		}
 		out[name] = live

@@ -29,6 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/membership"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
+	"github.com/slipwayhq/slipway/internal/topology"
 )
 
 var key = client.ObjectKey{Namespace: "ns", Name: "c"}
@@ -147,7 +148,7 @@ func (w world) restart() { w.with(func(*Controller) {}) }
 
 // with starts a manager whose controller is changed.
 func (w world) with(change func(*Controller)) {
-	ctl := &Controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: newClasses(), now: now}
+	ctl := &Controller{client: w, live: w, used: clone.NewUsage(w), refs: kube.NewReferences(w, nil), classes: topology.NewClasses(), now: now}
 	change(ctl)
 	*w.r = loop.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: w, Writer: kube.NewWriter(w, Name), Now: now}
 	ctl.writer, ctl.applier = w.r.Writer, w.r.Writer.Named(FieldManager)
@@ -213,7 +214,7 @@ func (w world) objects() []client.Object {
 	add(&clusterv1.MachineDeploymentList{})
 	add(&clusterv1.MachinePoolList{})
 	add(&clusterv1.MachineHealthCheckList{})
-	return slices.DeleteFunc(out, func(o client.Object) bool { return !isOfTopology(o) })
+	return slices.DeleteFunc(out, func(o client.Object) bool { return !topology.IsOwned(o) })
 }
 
 // identify gives objects the UIDs that the fake client does not give, and reports whether any had none.

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// classesKept is for how many classes what was compiled is kept.
+// classesKept is for how many classes what was compiled is held.
 const classesKept = 256
 
 // Compiled is what is made of a class once, and not for each of its Clusters.
@@ -21,8 +21,8 @@ type Compiled struct {
 	Err     error
 }
 
-// classes keeps what was compiled of classes. Those that were not used for the longest time are dropped.
-type classes struct {
+// Classes holds what was compiled of classes. Those that were not used for the longest time are dropped.
+type Classes struct {
 	schemas *variables.Schemas
 
 	mu    sync.Mutex
@@ -35,12 +35,13 @@ type compiledPatches struct {
 	err             error
 }
 
-func newClasses() *classes {
-	return &classes{schemas: variables.NewSchemas(), known: lru.New(classesKept)}
+// NewClasses returns an empty store.
+func NewClasses() *Classes {
+	return &Classes{schemas: variables.NewSchemas(), known: lru.New(classesKept)}
 }
 
-// of returns what is made of a class.
-func (c *classes) of(class *clusterv1.ClusterClass) Compiled {
+// Of returns what is made of a class.
+func (c *Classes) Of(class *clusterv1.ClusterClass) Compiled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, _ := c.known.Get(class.UID)

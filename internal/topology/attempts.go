@@ -11,27 +11,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxAttempts is how many objects are remembered at most; what was forgotten is applied once more.
-const maxAttempts = 8192
+// mostAttempts is how many objects are remembered at most; what was forgotten is applied once more.
+const mostAttempts = 8192
 
-// attempts remembers what was last applied to which state of an object: to apply it once more to the same state would change
+// Attempts remembers what was last applied to which state of an object: to apply it once more to the same state would change
 // nothing. The zero value is ready to use.
-type attempts struct {
+type Attempts struct {
 	mu   sync.Mutex
 	last map[types.UID]string
 }
 
-func (a *attempts) record(live client.Object, want *unstructured.Unstructured) {
+// Record records what was applied.
+func (a *Attempts) Record(live client.Object, want *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last == nil || len(a.last) >= maxAttempts {
+	if a.last == nil || len(a.last) >= mostAttempts {
 		a.last = map[types.UID]string{}
 	}
-	a.last[live.GetUID()] = fingerprint(live, want)
+	a.last[live.GetUID()] = Fingerprint(live, want)
 }
 
-// of returns the attempts on those of the objects that there were any on.
-func (a *attempts) of(objects []client.Object) map[types.UID]string {
+// Of returns the attempts on those of the objects that there were any on.
+func (a *Attempts) Of(objects []client.Object) map[types.UID]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out map[types.UID]string
@@ -46,8 +47,8 @@ func (a *attempts) of(objects []client.Object) map[types.UID]string {
 	return out
 }
 
-// fingerprint tells apart what is applied to which state of an object.
-func fingerprint(live client.Object, want *unstructured.Unstructured) string {
+// Fingerprint tells apart what is applied to which state of an object.
+func Fingerprint(live client.Object, want *unstructured.Unstructured) string {
 	data, err := json.Marshal(want.Object)
 	if err != nil {
 		return ""

@@ -1,0 +1,87 @@
+package topology
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Objects are those of the topology, templates included.
+func (l Live) Objects() []client.Object {
+	var out []client.Object
+	add := func(objects ...contract.Object) {
+		for _, o := range objects {
+			if o.Unstructured != nil {
+				out = append(out, o.Unstructured)
+			}
+		}
+	}
+	add(l.InfraCluster, l.ControlPlane, l.ControlPlaneMachines)
+	for _, workers := range []map[string]LiveWorker{l.Deployments, l.Pools} {
+		for _, w := range workers {
+			out = append(out, w.Object)
+			add(w.Bootstrap, w.Infrastructure)
+		}
+	}
+	for _, check := range l.HealthChecks {
+		out = append(out, check)
+	}
+	return out
+}
+
+// IsOf reports whether an object is of the topology of the Cluster.
+func IsOf(cluster *clusterv1.Cluster, o client.Object) bool {
+	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
+}
+
+// IsOwned reports whether an object is of a topology.
+func IsOwned(o client.Object) bool {
+	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
+	return ok
+}
+
+// WorkerTemplates are those of the class of a worker; none where the ClusterClass does not have the class.
+type WorkerTemplates struct {
+	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
+}
+
+// DeploymentTemplates are those of the MachineDeployments of the topology by their names.
+func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
+	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
+	for _, class := range s.Class.Spec.Workers.MachineDeployments {
+		classes[class.Class] = WorkerTemplates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachineDeployments {
+		out[t.Name] = classes[t.Class]
+	}
+	return out
+}
+
+// PoolTemplates are those of the MachinePools of the topology by their names.
+func (s Snapshot) PoolTemplates() map[string]WorkerTemplates {
+	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
+	for _, class := range s.Class.Spec.Workers.MachinePools {
+		classes[class.Class] = WorkerTemplates{class.Bootstrap.TemplateRef, class.Infrastructure.TemplateRef}
+	}
+	for _, t := range s.Cluster.Spec.Topology.Workers.MachinePools {
+		out[t.Name] = classes[t.Class]
+	}
+	return out
+}
+
+// Replicas are those of the spec of an object, if it has any.
+func Replicas(o client.Object) (int64, bool) {
+	switch o := o.(type) {
+	case *clusterv1.MachineDeployment:
+		return int64(ptr.Deref(o.Spec.Replicas, 0)), o.Spec.Replicas != nil
+	case *clusterv1.MachinePool:
+		return int64(ptr.Deref(o.Spec.Replicas, 0)), o.Spec.Replicas != nil
+	case *unstructured.Unstructured:
+		n, set, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		return n, set && err == nil
+	}
+	return 0, false
+}
