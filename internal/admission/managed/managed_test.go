@@ -154,6 +154,12 @@ func TestClass(t *testing.T) { // CC-08, CC-09, CC-10, CC-11, CC-14
 			want: []string{`spec.kubernetesVersions[1]: Invalid value: "v1.36.1": must be at most one minor version newer than v1.34.1: add the versions between them`}},
 		"a version twice": {change: func(_ *testing.T, r *ClassRequest) { r.New.Spec.KubernetesVersions = []string{"v1.34.1", "v1.34.1"} },
 			want: []string{`spec.kubernetesVersions[1]: Duplicate value: "v1.34.1"`}},
+		"builds of a version have no order": {change: func(_ *testing.T, r *ClassRequest) {
+			r.New.Spec.KubernetesVersions = []string{"v1.36.1+build.2", "v1.36.1+build.1", "v1.36.1"}
+		}},
+		"the same build twice": {change: func(_ *testing.T, r *ClassRequest) {
+			r.New.Spec.KubernetesVersions = []string{"v1.36.1+build.2", "v1.36.1+build.1", "v1.36.1+build.2"}
+		}, want: []string{`spec.kubernetesVersions[2]: Duplicate value: "v1.36.1+build.2"`}},
 		"versions and an extension": {change: func(_ *testing.T, r *ClassRequest) {
 			r.New.Spec.Upgrade.External.GenerateUpgradePlanExtension = "x.ext"
 		},
