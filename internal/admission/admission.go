@@ -92,10 +92,12 @@ func Default(r Request) (runtime.Object, bool) {
 		return defaultClusterResourceSet(object)
 	case *runtimev1.ExtensionConfig:
 		return defaultExtensionConfig(object)
+	case *bootstrapv1.KubeadmConfigTemplate:
+		return defaultKubeadmConfigTemplate(r, object)
 	case *controlplanev1.KubeadmControlPlane:
 		return defaultKubeadmControlPlane(object)
 	case *controlplanev1.KubeadmControlPlaneTemplate:
-		return defaultKubeadmControlPlaneTemplate(object)
+		return defaultKubeadmControlPlaneTemplate(r, object)
 	}
 	return r.New, false
 }

@@ -33,10 +33,14 @@ func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime
 	return out, true
 }
 
-// defaultKubeadmControlPlaneTemplate sets the strategy.
-func defaultKubeadmControlPlaneTemplate(in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
+// defaultKubeadmControlPlaneTemplate sets the strategy, and in dry runs of the topology controller aligns the template with the stored one.
+func defaultKubeadmControlPlaneTemplate(r Request, in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
 	out := in.DeepCopy()
-	if !defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy) {
+	changed := defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy)
+	if old, ok := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate); ok && asksOnly(r) {
+		changed = alignDefaults(&out.Spec.Template.Spec.KubeadmConfigSpec, &old.Spec.Template.Spec.KubeadmConfigSpec) || changed
+	}
+	if !changed {
 		return in, false
 	}
 	return out, true
@@ -72,9 +76,11 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 	errs = append(errs, validateControlPlaneStrategy(s.Rollout.Strategy, s.Replicas, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
 	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
+	settings := &kubeadmSettings{&s.KubeadmConfigSpec, s.Rollout.Before.CertificatesExpiryDays}
 	if old == nil {
-		return Verdict{Errors: errs}
+		return Verdict{Errors: append(errs, validateConsistency(settings, nil, spec)...)}
 	}
+	errs = append(errs, validateConsistency(settings, &kubeadmSettings{&old.Spec.KubeadmConfigSpec, old.Spec.Rollout.Before.CertificatesExpiryDays}, spec)...)
 	return Verdict{Errors: append(errs, validateControlPlaneChange(old, plane)...)}
 }
 
@@ -111,9 +117,9 @@ func validateControlPlaneStrategy(s controlplanev1.KubeadmControlPlaneRolloutStr
 	switch {
 	case surge == nil:
 		return nil
-	case surge.Type != intstr.Int, surge.IntVal != 0 && surge.IntVal != 1:
+	case surge.String() != "0" && surge.String() != "1":
 		return field.ErrorList{field.Invalid(path, surge.String(), "must be 0 or 1: control plane Machines are replaced one at a time")}
-	case surge.IntVal == 0 && replicas != nil && *replicas < 3:
+	case surge.String() == "0" && replicas != nil && *replicas < 3:
 		return field.ErrorList{field.Invalid(path, surge.String(),
 			"can be 0 only with 3 replicas or more: with fewer, etcd would lose its quorum when a Machine goes before its replacement comes")}
 	}
@@ -221,7 +227,9 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
 	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
 	old, isUpdate := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate)
+	settings := &kubeadmSettings{&s.KubeadmConfigSpec, s.Rollout.Before.CertificatesExpiryDays}
 	if !isUpdate {
+		errs = append(errs, validateConsistency(settings, nil, spec)...)
 		var warnings []string
 		if !r.Gates.ClusterTopology {
 			warnings = []string{warnTopology + "KubeadmControlPlaneTemplate"}
@@ -230,8 +238,10 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 	}
 	was := *old.Spec.Template.Spec.DeepCopy()
 	defaultControlPlaneStrategy(&was.Rollout.Strategy) // it may have been stored before there were defaults
+	errs = append(errs, validateConsistency(settings, &kubeadmSettings{&was.KubeadmConfigSpec, was.Rollout.Before.CertificatesExpiryDays}, spec)...)
 	s = *s.DeepCopy()
 	defaultControlPlaneStrategy(&s.Rollout.Strategy)
+	alignDefaults(&s.KubeadmConfigSpec, &was.KubeadmConfigSpec)
 	if !asksOnly(r) && !equality.Semantic.DeepEqual(was, s) {
 		errs = append(errs, field.Forbidden(spec, "cannot be changed: make a new template and refer to it instead of this one"))
 	}

@@ -37,6 +37,22 @@ func planeDNS(tag string) func(*kubeadmPlane) {
 func planeSurge(n intstr.IntOrString) func(*kubeadmPlane) {
 	return func(p *kubeadmPlane) { p.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = &n }
 }
+func planeEtcd(tag string) func(*kubeadmPlane) {
+	return func(p *kubeadmPlane) { p.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.Local.ImageTag = tag }
+}
+func planeTimeouts(initial, join *int32) func(*kubeadmPlane) {
+	return func(p *kubeadmPlane) {
+		p.Spec.KubeadmConfigSpec.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds = initial
+		p.Spec.KubeadmConfigSpec.JoinConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds = join
+	}
+}
+func planeValidity(before, leaf, authority int32) func(*kubeadmPlane) {
+	return func(p *kubeadmPlane) {
+		p.Spec.Rollout.Before.CertificatesExpiryDays = before
+		c := &p.Spec.KubeadmConfigSpec.ClusterConfiguration
+		c.CertificateValidityPeriodDays, c.CACertificateValidityPeriodDays = leaf, authority
+	}
+}
 func planeNames(template string) func(*kubeadmPlane) {
 	return func(p *kubeadmPlane) { p.Spec.MachineNaming.Template = template }
 }
@@ -66,7 +82,19 @@ func TestKubeadmControlPlane(t *testing.T) { // KC-09, KC-26, KC-27, KC-29
 		"surge 0":             {"", nil, kubeadmPlaneWith(planeSurge(intstr.FromInt32(0))), nil},
 		"surge 0 of one":      {"quorum", nil, kubeadmPlaneWith(planeReplicas(1), planeSurge(intstr.FromInt32(0))), []string{"spec.rollout.strategy.rollingUpdate.maxSurge"}},
 		"surge 2":             {"one at a time", nil, kubeadmPlaneWith(planeSurge(intstr.FromInt32(2))), []string{"spec.rollout.strategy.rollingUpdate.maxSurge"}},
-		"surge in percent":    {"", nil, kubeadmPlaneWith(planeSurge(intstr.FromString("1"))), []string{"spec.rollout.strategy.rollingUpdate.maxSurge"}},
+		"surge in percent":    {"", nil, kubeadmPlaneWith(planeSurge(intstr.FromString("1%"))), []string{"spec.rollout.strategy.rollingUpdate.maxSurge"}},
+		"surge as text":       {"", nil, kubeadmPlaneWith(planeSurge(intstr.FromString("1"))), nil},
+		"tag of etcd":         {"", nil, kubeadmPlaneWith(planeEtcd("3.6.5-0")), nil},
+		"no tag of etcd":      {"Machines would not boot", nil, kubeadmPlaneWith(planeEtcd("v3.5:invalid")), []string{config + "clusterConfiguration.etcd.local.imageTag"}},
+		"another timeout":     {"", nil, kubeadmPlaneWith(planeTimeouts(new(int32(5)), new(int32(6)))), []string{config + "initConfiguration.timeouts.controlPlaneComponentHealthCheckSeconds"}},
+		"one timeout":         {"", nil, kubeadmPlaneWith(planeTimeouts(nil, new(int32(6)))), []string{config + "initConfiguration.timeouts.controlPlaneComponentHealthCheckSeconds"}},
+		"same timeouts":       {"", nil, kubeadmPlaneWith(planeTimeouts(new(int32(6)), new(int32(6)))), nil},
+		"expires at once":     {"Machines would be replaced without end", nil, kubeadmPlaneWith(planeValidity(365, 365, 0)), []string{"spec.rollout.before.certificatesExpiryDays"}},
+		"expires by default":  {"kubeadm makes certificates for a year", nil, kubeadmPlaneWith(planeValidity(366, 0, 0)), []string{"spec.rollout.before.certificatesExpiryDays"}},
+		"expires":             {"", nil, kubeadmPlaneWith(planeValidity(364, 365, 3650)), nil},
+		"outlives authority":  {"", nil, kubeadmPlaneWith(planeValidity(0, 31, 30)), []string{config + "clusterConfiguration.certificateValidityPeriodDays"}},
+		"stored":              {"it does not hold other changes back", kubeadmPlaneWith(planeValidity(366, 365, 0), planeEtcd("a:b")), kubeadmPlaneWith(planeValidity(366, 365, 0), planeEtcd("a:b"), planeVersion("v1.36.3")), nil},
+		"changed":             {"", kubeadmPlaneWith(planeValidity(366, 365, 0)), kubeadmPlaneWith(planeValidity(367, 365, 0)), []string{"spec.rollout.before.certificatesExpiryDays"}},
 		"names":               {"", nil, kubeadmPlaneWith(planeNames("{{ .cluster.name }}-{{ .kubeadmControlPlane.name }}-{{ .random }}")), nil},
 		"same names":          {"", nil, kubeadmPlaneWith(planeNames("{{ .cluster.name }}")), []string{"spec.machineNaming.template"}},
 		"names of others":     {"", nil, kubeadmPlaneWith(planeNames("{{ .machineSet.name }}-{{ .random }}")), []string{"spec.machineNaming.template"}},
@@ -200,6 +228,11 @@ func TestKubeadmControlPlaneTemplate(t *testing.T) { // KC-36
 	labelled.Spec.Template.ObjectMeta.Labels = map[string]string{"a": "b"}
 	asks := template(2)
 	asks.Annotations = map[string]string{clusterv1.TopologyDryRunAnnotation: ""}
+	older := template(1)
+	older.Spec.Template.Spec.KubeadmConfigSpec.Format = bootstrapv1.CloudConfig
+	older.Spec.Template.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.ImagePullPolicy = "IfNotPresent"
+	always := template(1)
+	always.Spec.Template.Spec.KubeadmConfigSpec.JoinConfiguration.NodeRegistration.ImagePullPolicy = "Always"
 	surge := template(1)
 	surge.Spec.Template.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2))
 	for name, tc := range map[string]struct {
@@ -212,6 +245,8 @@ func TestKubeadmControlPlaneTemplate(t *testing.T) { // KC-36
 		"changed":           {"control planes refer to it", Request{Old: defaulted, New: template(2)}, []string{"spec.template.spec"}},
 		"labels":            {"they are copied when a control plane is made", Request{Old: template(1), New: labelled}, nil},
 		"without defaults":  {"stored before there were any", Request{Old: template(1), New: defaulted}, nil},
+		"older defaults":    {"older versions of Cluster API wrote them", Request{Old: older, New: template(1)}, nil},
+		"no default":        {"", Request{Old: always, New: template(1)}, []string{"spec.template.spec"}},
 		"asked":             {"nothing is stored", Request{Old: defaulted, New: asks, DryRun: true}, nil},
 		"asked and written": {"", Request{Old: defaulted, New: asks}, []string{"spec.template.spec"}},
 	} {

@@ -66,6 +66,9 @@ const (
 	// conversion.
 	restored = `request.requestKind.version != request.kind.version && (object.?spec != oldObject.?spec || object.?status != oldObject.?status)`
 
+	// topologyDryRun is true where the topology controller asks what an update would give: the new object is aligned with the old one.
+	topologyDryRun = `oldObject != null && request.?dryRun.orValue(false) && object.metadata.?annotations[?'` + clusterv1.TopologyDryRunAnnotation + `'].hasValue()`
+
 	// otherTopology is true for a topology that is new or changes: its class may have defaults for what it lacks.
 	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
 )
@@ -184,6 +187,7 @@ func addedKinds() []kind {
 		{
 			resource: bootstrapv1.GroupVersion.WithResource("kubeadmconfigtemplates"),
 			object:   func() runtime.Object { return &bootstrapv1.KubeadmConfigTemplate{} },
+			lacks:    topologyDryRun,
 			touched:  []string{wholeSpec},
 		},
 		{
@@ -228,7 +232,7 @@ func controlPlaneKinds() []kind {
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanetemplates"),
 			object:   func() runtime.Object { return &controlplanev1.KubeadmControlPlaneTemplate{} },
-			lacks:    lacksSurge(templateOfMachine),
+			lacks:    lacksSurge(templateOfMachine) + ` || ` + topologyDryRun,
 			touched:  []string{wholeSpec},
 		},
 	}

@@ -1,0 +1,132 @@
+package admission
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+)
+
+// The validity of certificates that kubeadm, and the control plane, use when none is set, in days.
+const certificateDays, authorityDays = 365, 3650
+
+// imageTag is the form of the tag of an image.
+var imageTag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+// kubeadmSettings are those settings of a control plane that have to fit together.
+type kubeadmSettings struct {
+	config *bootstrapv1.KubeadmConfigSpec
+	// expiryDays is spec.rollout.before.certificatesExpiryDays; 0: not set.
+	expiryDays int32
+}
+
+// validateConsistency checks settings that have to fit together. Settings that were stored before there was a rule do not keep
+// other changes from being made.
+func validateConsistency(s, old *kubeadmSettings, spec *field.Path) field.ErrorList {
+	config := spec.Child("kubeadmConfigSpec")
+	var errs field.ErrorList
+	for _, rule := range []struct {
+		of       func(*kubeadmSettings) any
+		validate func(*kubeadmSettings) field.ErrorList
+	}{
+		{(*kubeadmSettings).validity, func(s *kubeadmSettings) field.ErrorList { return s.validateValidity(spec, config) }},
+		{(*kubeadmSettings).timeouts, func(s *kubeadmSettings) field.ErrorList { return s.validateTimeouts(config) }},
+		{(*kubeadmSettings).etcdTag, func(s *kubeadmSettings) field.ErrorList { return s.validateEtcdTag(config) }},
+	} {
+		if old == nil || !equality.Semantic.DeepEqual(rule.of(old), rule.of(s)) {
+			errs = append(errs, rule.validate(s)...)
+		}
+	}
+	return errs
+}
+
+func (s *kubeadmSettings) validity() any {
+	c := s.config.ClusterConfiguration
+	return []int32{s.expiryDays, c.CertificateValidityPeriodDays, c.CACertificateValidityPeriodDays}
+}
+
+// validateValidity refuses certificates that outlive their authority, and certificates that are replaced as soon as they are made.
+func (s *kubeadmSettings) validateValidity(spec, config *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	leaf, authority := int32(certificateDays), int32(authorityDays)
+	if days := s.config.ClusterConfiguration.CertificateValidityPeriodDays; days > 0 {
+		leaf = days
+	}
+	if days := s.config.ClusterConfiguration.CACertificateValidityPeriodDays; days > 0 {
+		authority = days
+	}
+	if days := s.config.ClusterConfiguration.CertificateValidityPeriodDays; days > authority {
+		errs = append(errs, field.Invalid(config.Child("clusterConfiguration", "certificateValidityPeriodDays"), days,
+			fmt.Sprintf("must not be greater than caCertificateValidityPeriodDays (%d): certificates are of no use without their authority", authority)))
+	}
+	if s.expiryDays >= leaf {
+		errs = append(errs, field.Invalid(spec.Child("rollout", "before", "certificatesExpiryDays"), s.expiryDays,
+			fmt.Sprintf("must be less than certificateValidityPeriodDays (%d): every new Machine would be replaced at once", leaf)))
+	}
+	return errs
+}
+
+const healthCheckSeconds = "controlPlaneComponentHealthCheckSeconds"
+
+func (s *kubeadmSettings) timeouts() any {
+	return []*int32{s.config.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds, s.config.JoinConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds}
+}
+
+// validateTimeouts refuses a timeout that differs between the first Machine and the others.
+func (s *kubeadmSettings) validateTimeouts(config *field.Path) field.ErrorList {
+	initial, join := s.config.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds, s.config.JoinConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds
+	if equality.Semantic.DeepEqual(initial, join) {
+		return nil
+	}
+	value := "not set"
+	if initial != nil {
+		value = fmt.Sprint(*initial)
+	}
+	return field.ErrorList{field.Invalid(config.Child("initConfiguration", "timeouts", healthCheckSeconds), value,
+		"must be the same as joinConfiguration.timeouts."+healthCheckSeconds+": set both or none")}
+}
+
+func (s *kubeadmSettings) etcdTag() any { return s.config.ClusterConfiguration.Etcd.Local.ImageTag }
+
+func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
+	tag := s.config.ClusterConfiguration.Etcd.Local.ImageTag
+	if tag == "" || imageTag.MatchString(tag) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(config.Child("clusterConfiguration", "etcd", "local", "imageTag"), tag,
+		"must be the tag of an image, for example 3.6.5-0")}
+}
+
+// defaultKubeadmConfigTemplate aligns a template with the one that is stored, in dry runs of the topology controller.
+func defaultKubeadmConfigTemplate(r Request, in *bootstrapv1.KubeadmConfigTemplate) (runtime.Object, bool) {
+	old, ok := r.Old.(*bootstrapv1.KubeadmConfigTemplate)
+	if !ok || !asksOnly(r) {
+		return in, false
+	}
+	out := in.DeepCopy()
+	if !alignDefaults(&out.Spec.Template.Spec, &old.Spec.Template.Spec) {
+		return in, false
+	}
+	return out, true
+}
+
+// alignDefaults gives fields of a configuration the form that they have in another one, where the one is not set and the other is the
+// default: older versions of Cluster API wrote these defaults into every object, and their absence is no difference.
+func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) bool {
+	changed := align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
+	initial, join := &spec.InitConfiguration.NodeRegistration, &spec.JoinConfiguration.NodeRegistration
+	changed = align(&initial.ImagePullPolicy, with.InitConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent) || changed
+	return align(&join.ImagePullPolicy, with.JoinConfiguration.NodeRegistration.ImagePullPolicy, corev1.PullIfNotPresent) || changed
+}
+
+func align[T ~string](value *T, with, byDefault T) bool {
+	if *value == with || *value != "" && *value != byDefault || with != "" && with != byDefault {
+		return false
+	}
+	*value = with
+	return true
+}
