@@ -38,6 +38,30 @@ type Machine struct {
 	// Infra is the template that its infrastructure machine says it was cloned from; not defined: it does not say so, and is not
 	// compared.
 	Infra clusterv1.ContractVersionedObjectReference
+	// Authority is when the authority of its certificates expires; zero: not known.
+	Authority time.Time
+}
+
+// kubeadmValidity is how long certificates that kubeadm makes are valid where nothing else is set, in days.
+const kubeadmValidity = 365
+
+// Futile is why a Machine whose certificates expire soon is not replaced for that: the certificates of a new one would expire as soon. Empty:
+// a new one would be better.
+func Futile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
+	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
+	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
+		validity = set
+	}
+	switch {
+	case days == 0:
+		return ""
+	case days >= validity:
+		return fmt.Sprintf("Machines are not replaced before their certificates expire: spec.rollout.before.certificatesExpiryDays (%d) is not less than "+
+			"certificateValidityPeriodDays (%d), so that those of a new Machine would expire as soon", days, validity)
+	case !authority.IsZero() && !authority.After(now.AddDate(0, 0, int(days))):
+		return fmt.Sprintf("Machines are not replaced before their certificates expire: the authority that signs them expires on %s itself", authority.UTC().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // Reasons say why a Machine of a control plane has to be replaced, in the order of the table in the documentation of the package; none:
@@ -61,7 +85,7 @@ func Reasons(plane *controlplanev1.KubeadmControlPlane, m Machine, now time.Time
 	if base.Expired(plane.Spec.Rollout.After.Time, m.CreationTimestamp.Time, now) {
 		differ(RolloutAfter, "KubeadmControlPlane spec.rollout.after expired")
 	}
-	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) {
+	if days := plane.Spec.Rollout.Before.CertificatesExpiryDays; days > 0 && expires(m, now.AddDate(0, 0, int(days))) && Futile(plane, m.Authority, now) == "" {
 		differ(CertificateExpiry, "Certificates will expire soon, within %d days", days)
 	}
 	return out

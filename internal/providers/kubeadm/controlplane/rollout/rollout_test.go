@@ -37,6 +37,34 @@ func machine(joins bool, changes ...func(*Machine)) Machine {
 	return m
 }
 
+func expiresIn(days int) func(*Machine) {
+	return func(m *Machine) { m.Status.CertificatesExpiryDate = metav1.NewTime(now.AddDate(0, 0, days)) }
+}
+
+// What keeps Machines from being replaced before their certificates expire is in the condition RollingOut.
+func TestFutile(t *testing.T) { // KC-24
+	with := func(days, validity int32) *controlplanev1.KubeadmControlPlane {
+		return plane(func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.Rollout.Before.CertificatesExpiryDays, p.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays = days, validity
+		})
+	}
+	for name, tc := range map[string]struct {
+		plane     *controlplanev1.KubeadmControlPlane
+		authority time.Time
+		want      string
+	}{
+		"not set":   {with(0, 10), time.Time{}, ""},
+		"shorter":   {with(9, 10), time.Time{}, ""},
+		"as long":   {with(10, 10), time.Time{}, "spec.rollout.before.certificatesExpiryDays (10) is not less than certificateValidityPeriodDays (10)"},
+		"a year":    {with(365, 0), time.Time{}, "certificateValidityPeriodDays (365)"},
+		"authority": {with(9, 10), now.AddDate(0, 0, 9), "the authority that signs them expires on 2026-06-10T00:00:00Z itself"},
+	} {
+		if got := Futile(tc.plane, tc.authority, now); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 	type change = func(*controlplanev1.KubeadmControlPlane)
 	days := func(p *controlplanev1.KubeadmControlPlane) { p.Spec.Rollout.Before.CertificatesExpiryDays = 10 }
@@ -80,6 +108,11 @@ func TestReasons(t *testing.T) { // KC-08, KC-24, CP-09
 		"certificates":       {"", machine(true, func(m *Machine) { m.Status.CertificatesExpiryDate = metav1.NewTime(now.AddDate(0, 0, 9)) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
 		"certificates later": {"", machine(true, func(m *Machine) { m.Status.CertificatesExpiryDate = metav1.NewTime(now.AddDate(0, 0, 11)) }), days, ""},
 		"not known":          {"", machine(true), days, ""},
+		"a new one is no better": {"it would be replaced without end", machine(true, expiresIn(9)), func(p *controlplanev1.KubeadmControlPlane) {
+			p.Spec.Rollout.Before.CertificatesExpiryDays = 366
+		}, ""},
+		"the authority expires": {"it signs nothing that is valid for longer", machine(true, expiresIn(9), func(m *Machine) { m.Authority = now.AddDate(0, 0, 10) }), days, ""},
+		"the authority stays":   {"", machine(true, expiresIn(9), func(m *Machine) { m.Authority = now.AddDate(0, 0, 11) }), days, "CertificateExpiry: Certificates will expire soon, within 10 days"},
 	} {
 		p := plane()
 		if tc.change != nil {
