@@ -254,4 +254,6 @@ type Progress struct {
 	Log string
 	// Kubelet is why the kubelet of a node ended last, while it becomes one or where it did not; empty: it has not, as far as is known.
 	Kubelet string
+	// APIServer is why the kube-apiserver of a node whose bootstrap has failed ended last; empty: it has not, as far as is known.
+	APIServer string
 }

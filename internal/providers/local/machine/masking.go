@@ -15,18 +15,19 @@ import (
 // withoutSecrets masks what is secret in the machine's bootstrap data in what the bootstrap and the kubelet printed: more people read a
 // condition than may read the Secret. Where it is not known what is secret, nothing is shown.
 func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
-	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" { // what is unusable is said by the backend
+	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // what is unusable is said by the backend
 		return p, nil
 	}
 	secrets, err := c.bootstrapSecrets(ctx, s)
 	if why := fault.As(err); why != nil {
-		p.Log, p.Kubelet = fmt.Sprintf("(not shown, since it is not known what is secret in them: %s)", why.Message), ""
+		p.Log, p.Kubelet, p.APIServer = fmt.Sprintf("(not shown, since it is not known what is secret in them: %s)", why.Message), "", ""
 		return p, nil
 	}
 	if err != nil {
 		return p, err
 	}
 	p.Log, p.Kubelet = redact.Hide(p.Log, secrets), redact.Hide(p.Kubelet, secrets)
+	p.APIServer = redact.Hide(p.APIServer, secrets)
 	return p, nil
 }
 

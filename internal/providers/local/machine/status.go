@@ -149,12 +149,15 @@ func (j judged) versionMatches() condition.Verdict {
 		"leave out the image to have the one of that version, or set the version to that of the image", j.Terms.Image, have, want))
 }
 
-// kubeletText says why the kubelet ends; empty: it does not, as far as is known.
+// kubeletText is why the kubelet, or the kube-apiserver, ends; empty: it does not, as far as is known.
 func (j judged) kubeletText() string {
-	if j.Progress.Kubelet == "" {
-		return ""
+	switch {
+	case j.Progress.Kubelet != "":
+		return fmt.Sprintf(": the kubelet ends with %q", j.Progress.Kubelet)
+	case j.Progress.APIServer != "":
+		return fmt.Sprintf(": kube-apiserver ends with %q", j.Progress.APIServer)
 	}
-	return fmt.Sprintf(": the kubelet ends with %q", j.Progress.Kubelet)
+	return ""
 }
 
 func (j judged) deleting() condition.Verdict {

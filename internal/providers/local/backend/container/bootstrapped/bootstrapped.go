@@ -1,6 +1,7 @@
 package bootstrapped
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,7 +13,14 @@ import (
 
 // Traces are the files of a bootstrap: Started and Running exist once it has started and while it runs, Result says how it ended, Log
 // has its output.
-type Traces struct{ Started, Running, Result, Log string }
+type Traces struct {
+	Started, Running, Result, Log string
+	// Pods is the folder with the logs of containers; empty: where the kubelet keeps them.
+	Pods string
+}
+
+// podLogs is where the kubelet keeps the logs of containers.
+const podLogs = "/var/log/pods"
 
 // What is shown of a failed script's output and of an answer that is none, and what is read of the kubelet's output. A kubelet says why it ends in its last line, and those of
 // options that are out of use may stand around it.
@@ -24,31 +32,39 @@ const (
 	// printedBytes bounds each of the two texts as they are printed: of what a command in a container prints only the last 64 KiB are kept,
 	// and the word at its beginning is needed.
 	printedBytes = 24 << 10
+	// serverBytes bounds what is read of a kube-apiserver that has ended.
+	serverBytes = 8 << 10
 )
 
 // logMark is the line between what the kubelet printed and the output of the script.
 const logMark = "slipway: output of the bootstrap"
 
-// Program prints how far the bootstrap is: a word, the last lines of the kubelet that has a configuration, a mark, the last lines of the
-// script.
+// serverMark is the line between what the kubelet printed and what the kube-apiserver did.
+const serverMark = "slipway: output of kube-apiserver"
+
+// Program prints how far the bootstrap is: a word, the last lines of the kubelet that has a configuration, and after a failure, each after a
+// mark, the last lines of the last containers of a kube-apiserver and of the script.
 func (t Traces) Program() string {
 	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
-if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
+server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/*.log 2>/dev/null | head -n 2); do tail -n %[6]d "$log"; done 2>/dev/null | tail -c %[10]d || true; }
+if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[11]s'; server; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
 elif [ -e %[2]s ]; then echo running; kubelet
 elif [ -e %[3]s ]; then echo interrupted
-else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark, printedBytes)
+else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark, printedBytes,
+		cmp.Or(t.Pods, podLogs), serverBytes, serverMark)
 }
 
 // Parse reads what the program printed.
 func Parse(out string) (backend.Progress, error) {
 	first, rest, _ := strings.Cut(out, "\n")
 	kubelet, log, _ := strings.Cut(rest, logMark+"\n")
+	kubelet, server, _ := strings.Cut(kubelet, serverMark+"\n")
 	word, _, _ := strings.Cut(first, " ")
 	switch word {
 	case "succeeded":
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	case "failed":
-		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes), Kubelet: lastError(kubelet)}, nil
+		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes), Kubelet: lastError(kubelet), APIServer: lastError(server)}, nil
 	case "running":
 		return backend.Progress{Phase: backend.InProgress, Kubelet: lastError(kubelet)}, nil
 	case "interrupted":
@@ -59,10 +75,11 @@ func Parse(out string) (backend.Progress, error) {
 	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
 }
 
-// ended is the line with which a kubelet ends: klog's header, which changes each time, and the error as a Go string.
-var ended = regexp.MustCompile(`^E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
+// ended is the line with which a kubelet, or a kube-apiserver in its container's log, ends: klog's header, which changes each time, and the
+// error as a Go string.
+var ended = regexp.MustCompile(`^(?:\S+ (?:stdout|stderr) F )?E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// lastError is why a kubelet ended; empty: it has not, as far as its last lines say.
+// lastError is why a component ended; empty: it has not, as far as its last lines say.
 func lastError(log string) string {
 	text := ""
 	for line := range strings.Lines(log) {

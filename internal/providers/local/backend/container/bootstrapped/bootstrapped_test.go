@@ -15,7 +15,9 @@ import (
 const (
 	wrongFlag = `E1126 13:41:25.289658       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --bogus-flag"` + "\n"
 	works     = `I1126 13:41:26.1       1 server.go:1] "Started kubelet"` + "\n"
-	said      = "failed to parse kubelet flag: unknown flag: --bogus-flag"
+	// wrongPlugin is the last line of a kube-apiserver.
+	wrongPlugin = `E1126 13:41:25.289658       1 run.go:72] "command failed" err="enable-admission-plugins plugin \"PodSecurityPolicy\" is unknown"` + "\n"
+	said        = "failed to parse kubelet flag: unknown flag: --bogus-flag"
 )
 
 func TestParse(t *testing.T) {
@@ -37,6 +39,8 @@ func TestParse(t *testing.T) {
 		"interrupted": {"the container was restarted", "interrupted\n", backend.Progress{Phase: backend.Interrupted}, false},
 		"failed": {"with the end of the log, without secrets", "failed 1\n" + wrongFlag + "\n" + logMark + "\nstart\nkubeadm join --token abcdef.0123456789abcdef\x1b\n",
 			backend.Progress{Phase: backend.Failed, Log: "start\nkubeadm join --token ***", Kubelet: said}, false},
+		"kube-apiserver": {"its reason is in the log of its container alone", "failed 1\n\n" + serverMark + "\n2026-11-26T13:41:25.2Z stderr F " + wrongPlugin + "\n" + logMark + "\nconnection refused\n",
+			backend.Progress{Phase: backend.Failed, Log: "connection refused", APIServer: `enable-admission-plugins plugin "PodSecurityPolicy" is unknown`}, false},
 		"other": {"a broken node", "sh: not found\n", backend.Progress{}, true},
 	} {
 		got, err := Parse(tc.out)
@@ -52,7 +56,7 @@ func TestParse(t *testing.T) {
 // The program prints what Parse reads, by the traces that there are.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
-	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
+	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log"), Pods: dir}
 	for _, step := range []struct {
 		file, content string
 		want          backend.Progress
@@ -61,8 +65,13 @@ func TestProgram(t *testing.T) {
 		{"started", "", backend.Progress{Phase: backend.Interrupted}},
 		{"running", "", backend.Progress{Phase: backend.InProgress}},
 		{"result", "failed 3\n", backend.Progress{Phase: backend.Failed, Log: "line"}},
+		{"kube-system_kube-apiserver-n_1/kube-apiserver/0.log", "2026-11-26T13:41:25.2Z stderr F " + wrongPlugin,
+			backend.Progress{Phase: backend.Failed, Log: "line", APIServer: `enable-admission-plugins plugin "PodSecurityPolicy" is unknown`}},
 		{"result", "succeeded\n", backend.Progress{Phase: backend.Succeeded}},
 	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, step.file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, step.file), []byte(step.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
