@@ -95,7 +95,7 @@ func TestJudge(t *testing.T) {
 			[]string{"Secret c-apiserver-etcd-client must have the keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge("c", Required(tc.config), tc.found, !tc.started)
+			got := Judge(Check{Cluster: "c", Required: Required(tc.config), Found: tc.found, Generate: !tc.started, Now: now})
 			if diff := cmp.Diff(tc.create, got.Create); diff != "" {
 				t.Errorf("%s: created (-want +got):\n%s", tc.reason, diff)
 			}
@@ -111,6 +111,20 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s: complete is %v", tc.reason, got.Complete())
 			}
 		})
+	}
+}
+
+// An authority that has expired is named with its Secret and the date; keys of service accounts do not expire.
+func TestExpiredAuthority(t *testing.T) { // CP-15
+	later := now.Add(pki.AuthorityLifetime + time.Hour)
+	got := Judge(Check{Cluster: "c", Required: Required(stacked), Found: found(t, CA, Etcd, Proxy, SA), Now: later})
+	if len(got.Problems) != 3 || got.Complete() {
+		t.Fatalf("got %+v", got.Problems)
+	}
+	want := "The certificate in Secret c-ca expired on 2036-11-21T12:00:00Z: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same key and " +
+		"subject once there are nodes"
+	if got.Problems[0].Text != want {
+		t.Error(got.Problems[0].Text)
 	}
 }
 
@@ -144,7 +158,7 @@ func TestSignedByKubeadm(t *testing.T) { // CP-15
 		"two, patched":         {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.InitConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
 		"two, patched joining": {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.JoinConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
 	} {
-		got := Judge("c", tc.required, tc.found, false).MissingText("c")
+		got := Judge(Check{Cluster: "c", Required: tc.required, Found: tc.found}).MissingText("c")
 		if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -44,22 +45,32 @@ type Problem struct {
 // Complete reports whether every required Secret exists and can be used.
 func (s State) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
-// Judge says what there is of the required Secrets. generate is false once the cluster's first node may exist:
-// from then on a missing Secret is a problem, because a new authority would not be the one that signed it.
-func Judge(cluster string, required []Requirement, found Found, generate bool) State {
+// Check is what the required Secrets are judged by.
+type Check struct {
+	Now      time.Time
+	Cluster  string
+	Required []Requirement
+	Found    Found
+	// Generate is false once the cluster's first node may exist: from then on a missing Secret is a problem, because a new authority
+	// would not be the one that signed it.
+	Generate bool
+}
+
+// Judge returns which of the required Secrets there are, and what is wrong with them.
+func Judge(c Check) State {
 	var s State
-	for _, r := range required {
-		name := r.Purpose.SecretName(cluster)
-		secret := found[r.Purpose]
+	for _, r := range c.Required {
+		name := r.Purpose.SecretName(c.Cluster)
+		secret := c.Found[r.Purpose]
 		switch {
 		case secret != nil:
-			if text := Unusable(r, secret); text != "" {
+			if text := Unusable(r, secret, c.Now); text != "" {
 				s.Problems = append(s.Problems, Problem{Purpose: r.Purpose, Secret: name, Text: text})
 			}
 		case r.Brought:
 			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
 				"Secret %s does not exist; create it with %s of the external etcd", name, contentOf(r))})
-		case !generate:
+		case !c.Generate:
 			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, goneText(r.Purpose, name)})
 		default:
 			s.Create = append(s.Create, r.Purpose)
@@ -93,8 +104,8 @@ func contentOf(r Requirement) string {
 	return "the certificate (tls.crt) and its key (tls.key)"
 }
 
-// Unusable says what is wrong with the content of a Secret; empty: nothing.
-func Unusable(r Requirement, secret *corev1.Secret) string {
+// Unusable is what is wrong with the content of a Secret now; empty: nothing.
+func Unusable(r Requirement, secret *corev1.Secret, now time.Time) string {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	// A user may keep the key of the cluster's CA elsewhere. Service account tokens have to be signed.
 	keyless := r.Keyless || r.Purpose == CA || r.Purpose == Etcd || r.Purpose == Proxy
@@ -108,11 +119,29 @@ func Unusable(r Requirement, secret *corev1.Secret) string {
 	if err != nil {
 		return fmt.Sprintf("Secret %s cannot be used: %s", secret.Name, err)
 	}
+	if r.Purpose != SA {
+		if first, err := pki.ParseCert(certs); err == nil && now.After(first.NotAfter) {
+			return fmt.Sprintf("The certificate in Secret %s expired on %s: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same key and "+
+				"subject once there are nodes", secret.Name, first.NotAfter.UTC().Format(time.RFC3339))
+		}
+	}
 	if n := bytes.Count(certs, []byte("-----BEGIN ")); r.Single && len(key) > 0 && n > 1 {
 		return fmt.Sprintf("Secret %s has %d certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one: leave the one that "+
 			"belongs to tls.key alone in tls.crt, or name a file with that one in clusterConfiguration.controllerManager.extraArgs (%s) and write it with files", secret.Name, n, signingFile)
 	}
 	return ""
+}
+
+// Until is when the certificate in a Secret expires; zero: there is none that can be read.
+func Until(secret *corev1.Secret) time.Time {
+	if secret == nil {
+		return time.Time{}
+	}
+	cert, err := pki.ParseCert(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return time.Time{}
+	}
+	return cert.NotAfter
 }
 
 // Content returns certificate and key of a Secret, parsed and encoded again, so that nothing else travels with

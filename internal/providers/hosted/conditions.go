@@ -75,7 +75,7 @@ func (j judged) certificates() condition.Verdict {
 		if purpose == PurposeKubeconfig {
 			continue
 		}
-		if text := problem(purpose, secret); text != "" {
+		if text := problem(purpose, secret, j.Now); text != "" {
 			return condition.False("Invalid", text)
 		}
 	}

@@ -137,7 +137,7 @@ func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 			complete = false
 		default:
-			if text := problem(purpose, secret); text != "" {
+			if text := problem(purpose, secret, s.Now); text != "" {
 				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).ForPerson()
 				complete = false
 			}

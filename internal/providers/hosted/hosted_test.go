@@ -295,6 +295,9 @@ func TestConditions(t *testing.T) { // CP-12
 			"CertificatesAvailable": "Unknown WaitingForCluster: Waiting for the Cluster to own this control plane", "ProcessRunning": "False NotStarted: Waiting for the Cluster to own this control plane"}},
 		"authority lost": {s: running(t, func(s *Snapshot) { delete(s.Secrets, PurposeCA) }), want: wants{
 			"CertificatesAvailable": "False CertificatesMissing: Secret c-ca is gone; restore it from a backup: the cluster was made with it"}},
+		"authority expired": {s: running(t, func(s *Snapshot) { s.Now = s.Now.AddDate(11, 0, 0) }), want: wants{
+			"CertificatesAvailable": "False Invalid: The certificate in Secret c-ca expired on 2036-05-03T07:08:09Z: nothing that it signs is trusted. Put one that is valid into tls.crt, of the same " +
+				"key and subject once there are nodes"}},
 		"etcd down": {s: running(t, func(s *Snapshot) { s.Process.EtcdReady = false }), want: wants{
 			"EtcdClusterAvailable": "False NotAvailable: The API server answers, and etcd does not", "Available": "False NotAvailable: * EtcdClusterAvailable: The API server answers, and etcd does not"}},
 		"starting": {s: running(t, func(s *Snapshot) { s.Process.Ready, s.Process.EtcdReady = false, false }), want: wants{

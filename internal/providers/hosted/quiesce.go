@@ -84,7 +84,7 @@ func missingSecret(s Snapshot) (name, text string) {
 	for _, purpose := range s.authorities() {
 		name, text = purpose.SecretName(s.Cluster.Name), "Secret "+purpose.SecretName(s.Cluster.Name)+" is missing"
 		if secret, ok := s.Secrets[purpose]; ok {
-			text = problem(purpose, secret)
+			text = problem(purpose, secret, s.Now)
 		}
 		if text != "" {
 			return name, text

@@ -52,11 +52,11 @@ func (s Snapshot) authorities() []Purpose {
 
 // problem says what is wrong with the content of an authority's Secret; empty: nothing. The process signs with all of them,
 // so each needs its key.
-func problem(p Purpose, secret *corev1.Secret) string {
+func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
 	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
 	}
-	return authority.Unusable(authority.Requirement{Purpose: p}, secret)
+	return authority.Unusable(authority.Requirement{Purpose: p}, secret, now)
 }
 
 // ownerOf is the control plane as the owner of its Secrets.

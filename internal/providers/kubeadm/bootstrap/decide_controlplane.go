@@ -59,7 +59,7 @@ func certificatesThere(s Snapshot, p *loop.Plan) bool {
 	// Once there is data, a machine may have been started with it: a new authority would not be the one that it has.
 	written := s.Material.Data != nil && takenBy(s) == ""
 	generate := s.managed() || s.initializes() && !written
-	state := authority.Judge(s.Cluster.Name, s.required(), s.Material.Authorities, generate)
+	state := authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
 	switch {
 	case len(state.Problems) > 0:
 		problem := state.Problems[0]

@@ -73,7 +73,7 @@ type Snapshot struct {
 // Compared returns the snapshot with Machines and Secrets compared with what is desired of them.
 func (s Snapshot) Compared() Snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
-	s.Certificates = authority.Judge(s.Cluster.Name, s.required(), s.Secrets, first)
+	s.Certificates = authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
 	return s.withReasons()
 }
 
