@@ -384,7 +384,8 @@ func TestAdoption(t *testing.T) {
 // KB-27
 func TestRestore(t *testing.T) {
 	used := machine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = ptr("w") })
-	w := newWorld(t, build(t, ownedBy("Machine", "m"), used, cluster()).WithReturnManagedFields().Build())
+	data := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"}, Type: clusterv1.ClusterSecretType}
+	w := newWorld(t, build(t, ownedBy("Machine", "m"), used, data, cluster()).WithReturnManagedFields().Build())
 	w.settle()
 	if c := w.config(); c.Status.DataSecretName != "w" || !isTrue(c.Status.Initialization.DataSecretCreated) || conditionOf(c, "Ready") != "True" {
 		t.Errorf("status is %+v", c.Status)

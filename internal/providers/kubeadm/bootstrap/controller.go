@@ -74,7 +74,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	_, err := s.Builder(Name, &bootstrapv1.KubeadmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(configOf), builder.WithPredicates(ownerMatters())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(membership.OrphanedSecrets())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(configOfData), builder.WithPredicates(predicate.Or(membership.OrphanedSecrets(), deleted()))).
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(reader, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.configsOf)).
 		Build(r)
@@ -89,6 +89,15 @@ func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Sn
 			Fields: []string{"initialization", "dataSecretName"}, Conditions: []string{bootstrapv1.KubeadmConfigReadyCondition},
 		},
 		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Report: Report,
+	}
+}
+
+// deleted lets through Secrets that were deleted: their data may have to be made again.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 

@@ -65,7 +65,7 @@ func Decide(s Snapshot) loop.Plan {
 // decideMachine says what to do about the data of a machine of a Cluster that stays.
 func decideMachine(s Snapshot, p *loop.Plan) {
 	switch {
-	case !s.made():
+	case !s.made(), s.isNeeded():
 		decideFirst(s, p)
 	case lost(s):
 		p.Do(OwnData{Name: s.Written.Name})
@@ -87,7 +87,7 @@ func lost(s Snapshot) bool {
 	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
 }
 
-// decideFirst makes the data for the first time.
+// decideFirst makes the data for the first time, or again where it was deleted.
 func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):

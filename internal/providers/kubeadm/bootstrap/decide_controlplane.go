@@ -57,7 +57,7 @@ func certificatesThere(s Snapshot, p *loop.Plan) bool {
 		return caThere(s, p)
 	}
 	// Once there is data, a machine may have been started with it: a new authority would not be the one that it has.
-	written := s.Material.Data != nil && takenBy(s) == ""
+	written := s.made() || s.Material.Data != nil && takenBy(s) == ""
 	generate := s.managed() || s.initializes() && !written
 	state := authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
 	switch {

@@ -170,6 +170,12 @@ func TestDecide(t *testing.T) {
 		"not joined, not connected":  {"it is said", []change{made, chosen, func(s *Snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to answer", 0},
 		"not joined, token not read": {"it is asked for", []change{made, chosen}, nil, []loop.Question{askToken}, "", "", 0},
 
+		// BC-05: data that was deleted is made again as long as it may have to be read.
+		"data deleted":                {"its Machine has no Node", []change{made, chosen, gone, tokenLeft(ttl)}, []loop.Action{write}, nil, "", "", ttl / 3},
+		"data deleted, not connected": {"it is said", []change{made, chosen, gone, func(s *Snapshot) { s.Connected = false }}, nil, nil, waitConnection, "to answer", 0},
+		"data deleted, joined":        {"nothing reads it any more", []change{made, chosen, gone, func(s *Snapshot) { s.Owner.Joined = true }}, nil, nil, "", "", 0},
+		"data of others deleted":      {"it is theirs", []change{chosen, gone, tokenLeft(ttl), func(s *Snapshot) { s.Owner.DataSecretName = "theirs" }}, nil, nil, "", "", ttl / 3},
+
 		// KB-11
 		"pool, material unknown":      {"the data is looked at", []change{pool, made, chosen, func(s *Snapshot) { s.Material = nil }}, nil, []loop.Question{AskMaterial{}}, "", "", 0},
 		"pool, token unknown":         {"it is asked for", []change{pool, made, chosen, carrying(token)}, nil, []loop.Question{askToken}, "", "", 0},
@@ -213,6 +219,8 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func gone(s *Snapshot) { s.Deleted = true }
 
 func ends(s *Snapshot) { s.Owner.Ending = true }
 

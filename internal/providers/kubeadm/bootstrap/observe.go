@@ -71,9 +71,12 @@ func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	secret := &corev1.Secret{}
-	err := c.cache.Get(ctx, client.ObjectKey{Namespace: s.Config.Namespace, Name: s.dataSecretName()}, secret)
+	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: s.dataSecretName()}
+	err := c.cache.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return nil
+		live, err := getSecret(ctx, c.client, key) // the cache lacks Secrets without the label of their Cluster, and those that are new
+		s.Deleted = live == nil && err == nil
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", s.dataSecretName(), err)

@@ -29,6 +29,8 @@ type Snapshot struct {
 
 	// Written is the data Secret, where data was made before; nil: it was not, or the Secret does not exist.
 	Written *corev1.Secret
+	// Deleted: data was made before, and its Secret does not exist any more.
+	Deleted bool
 	// Material is nil until read.
 	Material *Material
 	// Token is the state of the token in the spec; nil until read.
@@ -85,6 +87,12 @@ func (s Snapshot) data() (Data, error) {
 		return s.Material.rendered()
 	}
 	return render(s)
+}
+
+// isNeeded reports whether data that was deleted is made again: its Machine has no Node yet, so that it may still have to be read. Data
+// under another name was made by another client, and data of a pool is renewed anyway.
+func (s Snapshot) isNeeded() bool {
+	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
 // made reports whether bootstrap data exists and the status or the owner says so.

@@ -44,7 +44,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		V1Beta1: &bootstrapv1.KubeadmConfigV1Beta1DeprecatedStatus{Conditions: legacy},
 	}
 	report := loop.Report{Status: status, Events: loop.PersonEvents(p, s.Config.Status.Conditions, status.Conditions)}
-	if v.wrote() && !s.made() {
+	if v.wrote() && (!s.made() || s.isNeeded()) {
 		report.Events = append(report.Events, loop.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
 	}
 	return report
@@ -63,9 +63,12 @@ func (v view) reportedName() string {
 	return v.Config.Name
 }
 
+// lacksData reports whether data that is needed was deleted, and was not made again in this pass.
+func (v view) lacksData() bool { return v.Owner != nil && v.isNeeded() && !v.wrote() }
+
 func (v view) certificates() condition.Verdict {
 	switch {
-	case v.reportedName() != "":
+	case v.reportedName() != "" && !v.lacksData():
 		return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
 	case v.Material == nil:
 		return condition.Absent()
@@ -89,7 +92,14 @@ func (v view) data() condition.Verdict {
 	case len(v.plan.Wait) > 0:
 		message = v.plan.Wait[0].Message
 	}
-	if v.reportedName() != "" {
+	switch {
+	case v.lacksData() && message == "":
+		message = "Secret " + v.dataSecretName() + " does not exist any more"
+	case v.lacksData():
+		message = "Secret " + v.dataSecretName() + " does not exist any more: " + message
+	case v.Deleted && v.Owner.Joined && message == "":
+		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, "Secret "+v.dataSecretName()+" does not exist any more; the Machine has joined and does not need it")
+	case v.reportedName() != "":
 		return condition.TrueBecause(bootstrapv1.KubeadmConfigDataSecretAvailableReason, message)
 	}
 	if message == "" {

@@ -37,6 +37,9 @@ func read(r loop.Report) said {
 	return out
 }
 
+const goneCA = "Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed; what runs is not affected, and no other is generated, " +
+	"because the cluster was made with it. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a node of the control plane"
+
 // KB-03, BC-03, BC-04
 func TestReport(t *testing.T) {
 	write := WriteData{Name: "w"}
@@ -108,7 +111,29 @@ func TestReport(t *testing.T) {
 		"written":  {"said in the same pass", []change{chosen, noToken}, loop.Outcome{Done: []loop.Action{CreateToken{ID: "abcdef"}, write}}, announced},
 		"made":     {"and stays", []change{made, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, loop.Outcome{}, done},
 		"restored": {"from the Machine's spec (KB-27)", []change{func(s *Snapshot) { s.Owner.DataSecretName, s.Owner.Joined, s.Material = "w", true, nil }}, loop.Outcome{}, done},
-		"rotated":  {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, loop.Outcome{Done: []loop.Action{write}}, done},
+		"deleted, joined": {"nothing reads it any more", []change{made, gone, func(s *Snapshot) { s.Owner.Joined, s.Material = true, nil }}, loop.Outcome{}, said{
+			Name: "w", Created: true,
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "True Available Secret w does not exist any more; the Machine has joined and does not need it",
+				"Ready":                 "True Ready * DataSecretAvailable: Secret w does not exist any more; the Machine has joined and does not need it"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "True  ", "Ready": "True  "}}},
+		"deleted": {"it cannot be made again now", []change{made, chosen, gone, func(s *Snapshot) { s.Connected = false }}, loop.Outcome{}, said{
+			Name: "w", Created: true,
+			Conditions: map[string]string{
+				"CertificatesAvailable": "True Available ",
+				"DataSecretAvailable":   "False NotAvailable Secret w does not exist any more: Waiting for the API server of Cluster c to answer",
+				"Ready":                 "False NotReady * DataSecretAvailable: Secret w does not exist any more: Waiting for the API server of Cluster c to answer"},
+			Legacy: map[string]string{"CertificatesAvailable": "True  ", "DataSecretAvailable": "False WaitingForWorkloadCluster Info", "Ready": "False WaitingForWorkloadCluster Info"}}},
+		"deleted, the first": {"no other authority is generated: a machine may run with the one that is gone", []change{made, gone, uninitialized, only()}, loop.Outcome{}, said{
+			Name: "w", Created: true,
+			Conditions: map[string]string{
+				"CertificatesAvailable": "False InternalError " + goneCA,
+				"DataSecretAvailable":   "False NotAvailable Secret w does not exist any more: " + goneCA,
+				"Ready":                 "False NotReady * CertificatesAvailable: " + goneCA + "\n* DataSecretAvailable: Secret w does not exist any more: " + goneCA},
+			Legacy: map[string]string{"CertificatesAvailable": "False CertificatesCorrupted Error", "DataSecretAvailable": "False WaitingForCertificates Info", "Ready": "False WaitingForCertificates Info"}, Events: 1}},
+		"made again": {"", []change{made, chosen, gone, noToken}, loop.Outcome{Done: []loop.Action{CreateToken{ID: "abcdef"}, write}}, announced},
+		"rotated":    {"without another event", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, loop.Outcome{Done: []loop.Action{write}}, done},
 		"cannot rotate": {"the data is there, and the reason is told", []change{pool, made, chosen, carrying(token), func(s *Snapshot) { s.Connected = false }}, loop.Outcome{}, said{
 			Name: "w", Created: true,
 			Conditions: map[string]string{
