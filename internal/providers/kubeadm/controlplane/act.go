@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
@@ -114,11 +115,13 @@ func (c *Controller) annotate(ctx context.Context, o client.Object, key string, 
 	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
 }
 
-// actOnEtcd changes the members of etcd. A leader has to be asked itself to hand over; everything else is asked of Machines that stay.
+// actOnEtcd changes the members of etcd, through those that answer.
 func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) error {
-	nodes := s.request().Nodes
-	if a, moves := do.(action.MoveLeader); moves {
-		nodes = append(nodes, a.From)
+	var nodes []string
+	for _, m := range s.Etcd.Members {
+		if m.Health == quorum.Healthy {
+			nodes = append(nodes, m.Name)
+		}
 	}
 	members, err := c.members.Etcd(ctx, client.ObjectKeyFromObject(s.Cluster), nodes)
 	if err != nil {

@@ -26,7 +26,7 @@ type change struct {
 //
 //	a recovery of the quorum was asked for          see package recovering
 //	a Machine that is deleted waits for the hook    move the leader, remove its member, remove the hook
-//	a member of etcd has neither Machine nor Node   remove it
+//	a member of etcd was left behind                remove it
 //	a health check asks for a replacement           note it, delete the Machine
 //	a Machine is updated in place                   continue to begin that, or wait for it to end
 //	Machines are outdated                           create one, update an outdated one in place, or delete it
@@ -34,7 +34,7 @@ type change struct {
 //	all Machines are up to date                     upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
 	decideRecord(s, p)
-	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeStrays, remediate, updateInPlace, scale, followUp}
+	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeOrphans, remediate, updateInPlace, scale, followUp}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -86,81 +86,23 @@ func (s Snapshot) updates() update.Input {
 	return in
 }
 
-// leave lets a Machine go that waits for the hook, one after the other. One whose member of etcd cannot be removed now is held, and nothing
-// else waits for it: it may be that another Machine has to be replaced first.
-func leave(s Snapshot, _ change, p *loop.Plan) bool {
-	for _, m := range s.leaving() {
-		if !s.isHeld(m) {
-			leaveNow(s, m, p)
-			return true
-		}
-		p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd: %s", m.Name, s.etcdMembers().Removal(m.Status.NodeRef.Name)).For(machineKind, m.Name).ForTime()
-		p.RecheckIn(unhealthyInterval)
-	}
-	return false
+// leave lets Machines go that wait for the hook.
+func leave(s Snapshot, _ change, p *loop.Plan) bool { return s.hooks(p).Leave(p) }
+
+// removeOrphans removes members of etcd that were left behind.
+func removeOrphans(s Snapshot, _ change, p *loop.Plan) bool {
+	return len(s.Created) == 0 && s.hooks(p).RemoveOrphans(p)
 }
 
-// isHeld reports whether a Machine that is deleted waits for nothing but that its member of etcd may be removed.
-func (s Snapshot) isHeld(m machines.Member) bool {
-	node := m.Status.NodeRef.Name
-	_, is := s.Workload.Etcd.Member(node)
-	return hooks.IsReached(m.Machine) && s.managesEtcd() && is && s.etcdProblem() == "" && len(s.candidates()) > 0 && !s.etcdMembers().AllowsRemoval(node)
-}
-
-// leaveNow removes the hook of a Machine, after its member of etcd.
-func leaveNow(s Snapshot, m machines.Member, p *loop.Plan) {
-	others := hooks.Others(m.Machine)
-	switch {
-	case isWritten(m, *p):
-		p.RecheckIn(soon)
-	case !hooks.IsReached(m.Machine):
-		p.RecheckIn(deletionRecheck)
-	case len(others) > 0 && hooks.IsLast(m.Machine):
-		p.WaitFor(waitForEtcd, "Waiting for the owners of the other pre-terminate hooks of Machine %s to remove the annotations %s", m.Name, strings.Join(others, ", ")).
-			For(machineKind, m.Name).ToChange("metadata.annotations")
-	case !s.managesEtcd(), !m.Status.NodeRef.IsDefined(), !s.isInitialized():
-		p.Do(action.RemoveHook{Machine: m.Name, Why: "it has no member of etcd"})
-	case len(s.candidates()) == 0:
-		p.Do(action.RemoveHook{Machine: m.Name, Why: "no other Machine would be left to remove its member of etcd"})
-	default:
-		removeMemberOf(s, m, p)
+// hooks are what the deletion of Machines is decided by.
+func (s Snapshot) hooks(p *loop.Plan) hooks.Input {
+	return hooks.Input{
+		Machines: s.Machines, Etcd: s.Etcd, Problem: s.etcdProblem(), Leader: s.Workload.Etcd.Leader(), Managed: s.managesEtcd(), Initialized: s.isInitialized(),
+		IsWritten: func(m machines.Member) bool { return isWritten(m, *p) },
 	}
 }
 
-// leaving are the Machines that are being deleted and have the hook, in the order in which their deletion began.
-func (s Snapshot) leaving() []machines.Member {
-	var out []machines.Member
-	for _, m := range s.Machines {
-		if !m.DeletionTimestamp.IsZero() && hooks.Has(m.Machine) {
-			out = append(out, m)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b machines.Member) int { return a.DeletionTimestamp.Time.Compare(b.DeletionTimestamp.Time) })
-	return out
-}
-
-// removeMemberOf moves the leader away from a Machine, removes its member, then its hook.
-func removeMemberOf(s Snapshot, m machines.Member, p *loop.Plan) {
-	node := m.Status.NodeRef.Name
-	e := s.Workload.Etcd
-	if problem := s.etcdProblem(); problem != "" {
-		p.WaitFor(waitForEtcd, "Machine %s keeps its member of etcd until the others answer: %s", m.Name, problem).For(machineKind, m.Name).ForTime()
-		p.RecheckIn(unhealthyInterval)
-		return
-	}
-	member, is := e.Member(node)
-	if is {
-		if e.Leader() == node && e.Silent(node) == "" { // one that is not reached cannot hand over; it steps down when it is removed
-			if to, ok := health.NextLeader(s.Workload.Etcd, s.Machines, node); ok {
-				p.Do(action.MoveLeader{To: to.ID, Node: to.Name, From: node})
-			}
-		}
-		p.Do(action.RemoveMember{ID: member.ID, Name: node, Why: "Machine " + m.Name + " is deleted"})
-	}
-	p.Do(action.RemoveHook{Machine: m.Name, Why: "its member of etcd is removed"})
-}
-
-// etcdProblem says why nothing is known of the members of etcd; empty: it is.
+// etcdProblem is why nothing is known of the members of etcd; empty: they are known.
 func (s Snapshot) etcdProblem() string {
 	switch {
 	case s.Workload.At.IsZero():
@@ -171,31 +113,6 @@ func (s Snapshot) etcdProblem() string {
 	return s.Workload.Etcd.Problem
 }
 
-// removeStrays removes members of etcd that have neither a Machine nor a Node. While a Machine is being created its member may be ahead
-// of its Node.
-func removeStrays(s Snapshot, _ change, p *loop.Plan) bool {
-	if !s.managesEtcd() || s.etcdProblem() != "" || s.isProvisioning() {
-		return false
-	}
-	nodes := map[string]bool{}
-	for _, m := range s.Machines {
-		nodes[m.Status.NodeRef.Name] = true
-	}
-	for _, member := range s.Workload.Etcd.Members {
-		if member.Name != "" && (nodes[member.Name] || s.Workload.Nodes[member.Name] != nil) || !s.etcdMembers().AllowsRemoval(member.Name) {
-			continue
-		}
-		p.Do(action.RemoveMember{ID: member.ID, Name: member.Name, Why: "it has neither a Machine nor a Node"})
-		return true
-	}
-	return false
-}
-
-// isProvisioning reports whether a Machine has no Node yet.
-func (s Snapshot) isProvisioning() bool {
-	return len(s.Created) > 0 || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return !m.Status.NodeRef.IsDefined() && !m.Deleted })
-}
-
 // remediation is which unhealthy Machine is replaced now.
 func (s Snapshot) remediation() remediation.Decision {
 	in := remediation.Input{
@@ -203,10 +120,12 @@ func (s Snapshot) remediation() remediation.Decision {
 	}
 	for _, m := range s.Machines {
 		components, etcdHealthy := health.AreTrue(s.judged(m))
-		in.Machines = append(in.Machines, remediation.Machine{Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine)})
+		in.Machines = append(in.Machines, remediation.Machine{
+			Member: m, EtcdHealthy: etcdHealthy, ComponentsHealthy: components, Held: s.isHeld(m), Failed: s.Clones.NeverJoins(m.Machine), Obstacle: s.Etcd.Obstacle(m.Name),
+		})
 	}
 	if in.Managed {
-		in.Etcd, in.EtcdUnknown = s.etcdMembers(), s.etcdProblem()
+		in.EtcdUnknown = s.etcdProblem()
 	}
 	if record, ok := remediation.InProgress(s.Plane); ok {
 		in.InProgress = &record

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -60,7 +61,7 @@ func (j judged) isDeleting() bool { return !j.Plane.DeletionTimestamp.IsZero() }
 // health is what the conditions about the health of the control plane are made from.
 func (j judged) health() health.Plane {
 	return health.Plane{
-		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.etcdMembers(), EtcdProblem: j.etcdProblem(),
+		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.Etcd.Members, EtcdProblem: j.etcdProblem(),
 		Kept: j.Workload.Problem != "" && !j.isDown(), Certificates: j.certificatesAvailable(), Initialized: j.isInitialized(), Deleting: j.isDeleting(), Down: j.isDown(),
 		Loss: j.recovering(j.plan).Loss().Text,
 	}
@@ -95,7 +96,7 @@ func (j judged) rollingOut() condition.Verdict {
 		}
 	}
 	if len(members) == 0 {
-		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, "")
+		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, rollout.Futile(j.Plane, authority.Until(j.Secrets[authority.CA]), j.Now))
 	}
 	v := condition.Aggregate(members, condition.Part{Type: "Outdated"}, condition.Reasons{})
 	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneRollingOutReason,
@@ -188,7 +189,7 @@ func (s Snapshot) isDown() bool {
 func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	down := s.isDown()
 	f := facts{Facts: health.Facts{
-		Member: m, State: s.Workload, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
+		Member: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recovering(loop.Plan{}).Loss().Why[m.Name],
 		Expired: rollout.Expired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),
 	}, remediated: remediated}

@@ -41,8 +41,7 @@ const (
 	waitForName      = "InvalidNamingTemplate"
 	waitForCache     = "WaitingForCache"
 	waitForMachines  = "MachinesMissing"
-	waitForEtcd      = "WaitingForEtcd"
-	waitForPolicy    = "ReplicasNotAllowed"
+	waitForFirst     = "WaitingForFirstMachine"
 )
 
 // Decide says what to do about a KubeadmControlPlane. From top to bottom; what stands below a line waits for what stands above it:

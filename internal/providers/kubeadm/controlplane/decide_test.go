@@ -81,10 +81,15 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		"no infrastructure": {"", fresh, func(s *Snapshot) { s.Cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}} }, []string{"wait: Waiting for the infrastructure of Cluster c"}},
 		"new":               {"", fresh, func(*Snapshot) {}, []string{"do: create Machine kcp-r0010: initialize the cluster"}},
 		"no Secret":         {"before the first Machine it is created", fresh, func(s *Snapshot) { delete(s.Secrets, authority.Proxy) }, []string{"do: create Secret c-proxy: it does not exist", "wait: Secret c-proxy is being created (preflight check Certificates)"}},
-		"whole":             {"", running, func(*Snapshot) {}, nil},
-		"stale":             {"what changes Machines is decided by what is the case now", running, func(s *Snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
-		"long ago":          {"", running, func(s *Snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
-		"Secret gone":       {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, authority.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
+		"first Machine": {"explain shows what it waits for", func(t *testing.T) *world {
+			w := newWorld(1).withCertificates(t)
+			w.pass(-1)
+			return w
+		}, func(*Snapshot) {}, []string{"wait: Waiting for the first Machine to initialize the cluster"}},
+		"whole":       {"", running, func(*Snapshot) {}, nil},
+		"stale":       {"what changes Machines is decided by what is the case now", running, func(s *Snapshot) { more(s); s.Fresh = false }, []string{"ask: Nodes, Pods and members", "do: create Machine"}},
+		"long ago":    {"", running, func(s *Snapshot) { s.Fresh, s.Now = false, s.Now.Add(time.Hour) }, []string{"ask: Nodes, Pods and members"}},
+		"Secret gone": {"another authority would not be that of the cluster", running, func(s *Snapshot) { more(s); delete(s.Secrets, authority.CA) }, []string{"wait: Secret c-ca is gone", "wait: Secret c-ca is gone"}},
 		"two certificates": {"kube-controller-manager of a new node would not start with them", running, func(s *Snapshot) {
 			more(s)
 			ca := s.Secrets[authority.CA].DeepCopy()
@@ -132,7 +137,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 				status.Members = s.Workload.Etcd.Members
 				s.Workload.Etcd.Statuses[node] = status
 			}
-		}, []string{"do: remove the etcd member gone: it has neither a Machine nor a Node"}},
+		}, []string{"do: remove the etcd member gone: no Machine has it, and no Node runs it"}},
 		"adoptable":         {"", fresh, adoptable("v1.35.0", configKind), []string{"do: adopt Machine a", "wait: Adopting Machine a"}},
 		"too old":           {"", fresh, adoptable("v1.33.0", configKind), []string{"wait: Machine a cannot be adopted: its version v1.33.0"}},
 		"of another config": {"", fresh, adoptable("v1.35.0", "Other"), []string{"wait: Machine a cannot be adopted: its bootstrap config is no KubeadmConfig"}},
@@ -203,7 +208,7 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 	s := w.snapshot()
 	status := Report(s, Decide(s), loop.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus)
 	if len(status.Versions) != 2 || status.Version != "v1.34.0" || *status.Replicas != 3 || *status.UpToDateReplicas != 2 ||
-		status.Selector != "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/control-plane=,cluster.x-k8s.io/control-plane-name=kcp" ||
+		status.Selector != "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/control-plane" ||
 		!*status.Initialization.ControlPlaneInitialized || status.ObservedGeneration != 1 {
 		t.Errorf("status %+v", status)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/inplace"
+	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/ownership"
@@ -138,18 +139,28 @@ func (s Snapshot) isInitialized() bool {
 	return before != nil && *before || s.Workload.Initialized
 }
 
-// etcdMembers are the members of etcd for the arithmetic of the quorum.
-func (s Snapshot) etcdMembers() quorum.Members {
-	var out quorum.Members
-	for _, m := range s.Workload.Etcd.Members {
-		out = append(out, quorum.Member{Name: m.Name, Learner: m.Learner, Healthy: health.MemberProblem(s.Workload.Etcd, m.Name) == ""})
+// isHeld reports whether a Machine that is deleted waits for nothing but its member of etcd.
+func (s Snapshot) isHeld(m machines.Member) bool { return s.hooks(&loop.Plan{}).IsHeld(m) }
+
+// matching attributes the members of etcd to the Machines.
+func (s Snapshot) matching() quorum.Matching {
+	in := quorum.Input{Now: s.Now, State: s.Workload}
+	for _, m := range s.Machines {
+		providerID := ""
+		if s.Clones != nil {
+			providerID = contract.InfraMachine(s.Clones.InfrastructureOf(m.Machine)).ProviderID.Or("")
+		}
+		in.Machines = append(in.Machines, quorum.NewMachine(m.Machine, m.Deleted, providerID))
 	}
-	return out
+	return quorum.Match(in)
 }
 
 // rolloutMachine is a Machine with what it was created from.
 func (s Snapshot) rolloutMachine(m *clusterv1.Machine) rollout.Machine {
 	out := rollout.Machine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
+	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
+		out.Authority = authority.Until(s.Secrets[authority.CA])
+	}
 	if s.Clones == nil {
 		return out
 	}

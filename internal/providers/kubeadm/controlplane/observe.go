@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/naming"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
@@ -57,6 +58,8 @@ type Snapshot struct {
 	// Workload is what was read of the workload cluster last; Fresh: in this reconciliation.
 	Workload workload.State
 	Fresh    bool
+	// Etcd is which of the members that were read runs on which Machine ([Snapshot.Compared]).
+	Etcd quorum.Matching
 	// Left is what kubeadm left in the workload cluster, as it was read last; the zero value: never, or it was changed since.
 	Left upgrade.Found
 	// Connection to the workload cluster.
@@ -78,6 +81,7 @@ func (s Snapshot) Compared() Snapshot {
 }
 
 func (s Snapshot) withReasons() Snapshot {
+	s.Etcd = s.matching()
 	s.Reasons = map[string][]rollout.Reason{}
 	for _, m := range s.Machines {
 		if why := rollout.Reasons(s.Plane, s.rolloutMachine(m.Machine), s.Now); len(why) > 0 {

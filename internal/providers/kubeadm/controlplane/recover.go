@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/recovering"
 	"github.com/slipwayhq/slipway/internal/recovery"
 )
@@ -19,7 +20,7 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 	if s.Cluster == nil {
 		return in
 	}
-	in.Cluster, in.Unread, in.Members, in.HasLeader = s.Cluster.Name, s.etcdProblem(), s.etcdMembers(), s.Workload.Etcd.Leader() != ""
+	in.Cluster, in.Unread, in.Members, in.HasLeader = s.Cluster.Name, s.etcdProblem(), s.Etcd.Members, s.Workload.Etcd.Leader() != ""
 	in.Down = s.Workload.Problem != ""
 	in.Nodes = slices.Sorted(maps.Keys(s.Workload.Nodes))
 	var err error
@@ -27,7 +28,15 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 		in.Problem, in.Reason = fault.UserMessage(err), fault.As(err).Reason
 	}
 	for _, m := range s.Machines {
-		one := recovering.Machine{Machine: m.Machine, Written: isWritten(m, p), Silent: s.Workload.Etcd.Silent(m.Status.NodeRef.Name)}
+		one := recovering.Machine{Machine: m.Machine, Written: isWritten(m, p), Member: m.Status.NodeRef.Name, MayHaveMember: s.Etcd.HasMember(m.Name)}
+		if member, is := s.Etcd.Of(m.Name); is {
+			one.Member = member.Name
+			if member.Health == quorum.Unhealthy {
+				one.Silent = member.Problem
+			}
+		} else if !one.MayHaveMember {
+			one.Silent = "etcd has no member on Node " + m.Status.NodeRef.Name
+		}
 		if infra := s.Clones.InfrastructureOf(m.Machine); infra.Unstructured != nil {
 			one.HasInfra, one.Order, one.Report = true, recovery.ParseOrder(infra.GetAnnotations()), recovery.ParseReport(infra.GetAnnotations())
 		}

@@ -37,6 +37,9 @@ func scale(s Snapshot, c change, p *loop.Plan) bool {
 	case have > desired(s), len(outdated) > 0:
 		scaleDown(s, outdated, p)
 	default:
+		if waiting := (checked{Snapshot: s}).notInitialized(); waiting != "" {
+			p.WaitFor(waitForFirst, "%s", waiting).ForAll(machineKind, summary.Machines(s.Machines.Machines()).Names()).ToChange("status.nodeRef")
+		}
 		return false
 	}
 	return true
@@ -86,8 +89,8 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 	if isBlocked(s, facts, p) || isWritten(s.Machines.Named(chosen.Name), *p) || s.updates().Begin(chosen, p) {
 		return
 	}
-	if node := chosen.Status.NodeRef.Name; s.managesEtcd() && node != "" && !s.etcdMembers().AllowsRemoval(node) {
-		p.WaitFor(waitForPreflight, "Machine %s cannot be deleted: %s", chosen.Name, s.etcdMembers().Removal(node)).For(machineKind, chosen.Name).ForTime()
+	if obstacle := s.Etcd.Obstacle(chosen.Name); s.managesEtcd() && s.Etcd.HasMember(chosen.Name) && obstacle != "" {
+		p.WaitFor(waitForPreflight, "Machine %s cannot be deleted: %s", chosen.Name, obstacle).For(machineKind, chosen.Name).ForTime()
 		p.RecheckIn(preflightRecheck)
 		return
 	}

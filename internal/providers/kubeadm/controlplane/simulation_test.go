@@ -73,7 +73,9 @@ func (w *world) run(t *testing.T) {
 }
 
 // TestSimulation: in every order of events, with members that are lost and a controller that dies at any write: the controller never takes
-// etcd below its quorum, never does two things at once, and brings the control plane back when the faults end.
+// etcd below its quorum, never removes the member of a Machine that stays, never lets a Machine go with its member, never does two things at
+// once, and brings the control plane back when the faults end. Machines have no nodeRef or a wrong one, Nodes claim other provider IDs, are
+// deleted or left behind, members have not started, and people delete Machines and remove finalizers.
 func TestSimulation(t *testing.T) { // KC-12, KC-19, KC-20
 	seeds := 300
 	if text := os.Getenv("SLIPWAY_SEEDS"); text != "" {
@@ -106,10 +108,14 @@ func simulate(t *testing.T, w *world, r *rand.Rand, seed uint64) {
 			t.Errorf("seed %d: no quorum after %v", seed, plan.Actions)
 			return
 		}
+		if len(w.broken) > 0 {
+			t.Errorf("seed %d: %v", seed, w.broken)
+			return
+		}
 	}
 	w.plane.Spec.Replicas = new(max(1, *w.plane.Spec.Replicas))
 	for _, name := range w.names() { // faults end: what is down is found out
-		if n := w.nodes[w.machines[name].Status.NodeRef.Name]; n != nil && n.down {
+		if n := w.nodes["n-"+name]; n != nil && n.down {
 			w.asks(name)
 		}
 	}
@@ -118,6 +124,9 @@ func simulate(t *testing.T, w *world, r *rand.Rand, seed uint64) {
 	}
 	if problem := w.isWhole(); problem != "" {
 		t.Errorf("seed %d: %s; %v", seed, problem, Decide(w.snapshot()).Wait)
+	}
+	if len(w.broken) > 0 {
+		t.Errorf("seed %d: %v", seed, w.broken)
 	}
 }
 
@@ -128,31 +137,89 @@ func (w *world) event(r *rand.Rand) {
 		return
 	}
 	name := names[r.IntN(len(names))]
-	m := w.machines[name]
-	switch n := r.IntN(20); {
-	case n < 8 && !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (len(w.members) == 0 || w.hasQuorum()):
-		w.boot(name)
-	case n < 14:
+	m, n := w.machines[name], w.nodes["n-"+name]
+	switch k := r.IntN(26); {
+	case k < 8 && n == nil && !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (len(w.members) == 0 || w.hasQuorum()):
+		w.bootSomehow(r, name)
+	case k < 8 && n != nil && n.unnamed: // etcd starts
+		w.start(name)
+	case k == 8 && n != nil && r.IntN(2) == 0: // what was not known is found out
+		w.report(name)
+	case k < 14:
 		w.progress(name)
-	case n == 14:
+	case k == 14:
 		w.plane = w.plane.DeepCopy()
 		w.plane.Spec.Replicas = new(int32([]int{1, 3, 5}[r.IntN(3)]))
-	case n == 15:
+	case k == 15:
 		w.plane = w.plane.DeepCopy()
 		w.plane.Spec.KubeadmConfigSpec.PreKubeadmCommands = []string{fmt.Sprint(r.IntN(3))}
-	case n == 16 && w.mayLose(name):
-		w.nodes[m.Status.NodeRef.Name].down = true
-	case n == 17 && m.Status.NodeRef.IsDefined() && w.nodes[m.Status.NodeRef.Name].down && m.DeletionTimestamp.IsZero():
+	case k == 16 && w.mayLose(name):
+		n.down, n.since = true, w.now
+	case k == 17 && n != nil && n.down && m.DeletionTimestamp.IsZero():
 		w.asks(name)
-	case n == 18 && m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && len(names) > 1 && len(w.snapshot().candidates()) == len(names) && r.IntN(4) == 0:
-		w.delete(name) // by a person
+	case k == 18 && m.DeletionTimestamp.IsZero() && len(names) > 1 && w.staying() == len(names) && r.IntN(3) == 0:
+		w.delete(name) // by a person, whatever is known of it
+	case k == 19 && n != nil && !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && w.now.Sub(n.created) > 5*time.Minute:
+		w.asks(name) // nodeStartupTimeout is over
+	case k == 20 && n != nil && r.IntN(3) == 0: // a person deletes the Node
+		n.hidden = true
+	case k == 21 && len(names) > 1 && w.mayLose(name) && r.IntN(3) == 0: // a person removes the finalizers; the host may stay
+		if delete(w.machines, name); r.IntN(2) == 0 {
+			n.gone, n.since = true, w.now
+			w.elect()
+		}
+	case k == 22 && n != nil && r.IntN(3) == 0: // another provider ID, and no nodeRef
+		n.providerID = []string{"", "q://" + name, "p://" + names[r.IntN(len(names))]}[r.IntN(3)]
+		m = m.DeepCopy()
+		m.Status.NodeRef = clusterv1.MachineNodeReference{}
+		w.machines[name] = m
 	}
 }
 
-// mayLose reports whether etcd keeps its quorum without a Node.
+// bootSomehow boots a Machine of which not everything may be found out.
+func (w *world) bootSomehow(r *rand.Rand, name string) {
+	initial := len(w.members) == 0
+	n := w.boot(name)
+	if initial {
+		return
+	}
+	m := w.machines[name].DeepCopy()
+	switch r.IntN(8) {
+	case 0: // the provider ID is in another form
+		m.Status.NodeRef, n.providerID = clusterv1.MachineNodeReference{}, "q://"+name
+	case 1: // and there are no addresses
+		m.Status.NodeRef, n.providerID, m.Status.Addresses = clusterv1.MachineNodeReference{}, "", nil
+	case 2: // its Node claims to be another one
+		names := w.names()
+		m.Status.NodeRef, n.providerID = clusterv1.MachineNodeReference{}, "p://"+names[r.IntN(len(names))]
+	case 3: // another Node claims to be this one
+		names := w.names()
+		m.Status.NodeRef.Name = "n-" + names[r.IntN(len(names))]
+	case 4: // kubelet registers before etcd starts
+		n.unnamed, n.learner = true, true
+	case 5:
+		n.unnamed, n.learner, n.hidden = true, true, true
+		m.Status.NodeRef, m.Status.Addresses = clusterv1.MachineNodeReference{}, nil
+	}
+	w.machines[name] = m
+	w.elect()
+}
+
+// staying counts the Machines that are not being deleted.
+func (w *world) staying() int {
+	count := 0
+	for _, m := range w.machines {
+		if m.DeletionTimestamp.IsZero() {
+			count++
+		}
+	}
+	return count
+}
+
+// mayLose reports whether etcd keeps its quorum without the host of a Machine.
 func (w *world) mayLose(name string) bool {
-	n := w.nodes[w.machines[name].Status.NodeRef.Name]
-	if n == nil || n.down {
+	n := w.nodes["n-"+name]
+	if n == nil || n.down || n.gone {
 		return false
 	}
 	n.down = true

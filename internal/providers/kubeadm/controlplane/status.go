@@ -1,12 +1,16 @@
 package controlplane
 
 import (
-	"k8s.io/apimachinery/pkg/labels"
+	"slices"
+	"time"
+
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/health"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/legacy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/remediation"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
@@ -31,7 +35,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.Version = status.Versions[0].Version
 	}
 	if s.Cluster != nil {
-		status.Selector = labels.SelectorFromSet(s.selector()).String()
+		status.Selector = clusterv1.ClusterNameLabel + "=" + s.Cluster.Name + "," + clusterv1.MachineControlPlaneLabel
 	}
 	if s.isInitialized() {
 		status.Initialization.ControlPlaneInitialized = new(true)
@@ -44,6 +48,22 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(j)}
 }
 
+// changesFor is how long a Machine may take to join or to go before what it holds back is worth a warning.
+const changesFor = 10 * time.Minute
+
+// isChanging reports whether a Machine is joining, or is being deleted: that others wait for it meanwhile is no reason to warn.
+func (j judged) isChanging() bool {
+	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.Member) bool {
+		switch {
+		case m.Deleted:
+			return m.DeletionTimestamp.IsZero() || j.Now.Sub(m.DeletionTimestamp.Time) < changesFor
+		case j.Now.Sub(m.CreationTimestamp.Time) >= changesFor, j.Clones.NeverJoins(m.Machine):
+			return false
+		}
+		return health.Unhealthy(j.judged(m), j.managesEtcd()) != ""
+	})
+}
+
 // events tell what was done to Machines and members of etcd.
 func events(j judged) []loop.Event {
 	var list []loop.Event
@@ -54,7 +74,7 @@ func events(j judged) []loop.Event {
 		case action.CreateMachine:
 			list = append(list, loop.Normal("SuccessfulCreate", "Created Machine %s: %s", a.Name, a.Why))
 		case action.RemoveMember:
-			list = append(list, loop.Normal("EtcdMemberRemoved", "Removed the etcd member of Node %s: %s", a.Name, a.Why))
+			list = append(list, loop.Normal("EtcdMemberRemoved", "Removed etcd member %s: %s", a.Name, a.Why))
 		case upgrade.Change:
 			list = append(list, loop.Normal("WorkloadChanged", "Wrote %s of the workload cluster: %s", a.Object, a.Why))
 		case action.MoveLeader:
@@ -65,7 +85,7 @@ func events(j judged) []loop.Event {
 		list = append(list, loop.Warning("FailedCreate", "%s", machines.FailureText("Machine could not be created", j.out, a.Name)))
 	}
 	for _, w := range j.plan.Wait {
-		if w.Reason == waitForPreflight {
+		if w.Reason == waitForPreflight && !j.isChanging() {
 			list = append(list, loop.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
 		}
 	}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -69,10 +70,24 @@ func newCluster() *clusterv1.Cluster {
 
 // node is what runs on a Machine.
 type node struct {
-	// member of etcd; down: nothing on it answers.
-	member, down bool
-	learner      bool
+	// host is the Machine whose host this is, number what is in its address.
+	host    string
+	number  int
+	created time.Time
+	// down: nothing on it answers, since then. gone: the host is gone, and its Node object is left.
+	down, gone bool
+	since      time.Time
+	// learner: its member of etcd has no vote yet. unnamed: kubeadm has added the member, and etcd has not started.
+	learner, unnamed bool
+	// hidden: the Node object does not exist. providerID is what it claims.
+	hidden     bool
+	providerID string
 }
+
+// runs reports whether the host runs a member that agrees with others.
+func (n *node) runs() bool { return n != nil && !n.down && !n.gone && !n.unnamed }
+
+func (n *node) address() string { return fmt.Sprintf("10.0.0.%d", n.number) }
 
 // world is a control plane with Machines, Nodes and etcd, without an API.
 type world struct {
@@ -92,6 +107,11 @@ type world struct {
 	// kubeconfig is what is in that Secret.
 	kubeconfig authority.Kubeconfig
 	numbers    int
+	hosts      int
+	// broken is what the controller must never do, and has done.
+	broken []string
+	// warnings are the events of that kind.
+	warnings []string
 	// kubeadm is what kubeadm left, in a workload cluster of its own; left is what was read of it last.
 	kubeadm client.Client
 	left    upgrade.Found
@@ -173,11 +193,18 @@ func (w *world) workload() workload.State {
 	s.Initialized = len(w.nodes) > 0
 	for name, n := range w.nodes {
 		s.Asked[name] = true
+		if n.hidden {
+			continue
+		}
 		status := corev1.ConditionTrue
-		if n.down {
+		if n.down || n.gone {
 			status = corev1.ConditionFalse
 		}
-		s.Nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+		s.Nodes[name] = &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}, CreationTimestamp: metav1.NewTime(n.created)},
+			Spec:       corev1.NodeSpec{ProviderID: n.providerID},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(n.since)}}},
+		}
 		for _, component := range []string{workload.APIServer, workload.ControllerManager, workload.Scheduler, workload.EtcdPod} {
 			s.Pods[component+"-"+name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: component + "-" + name}, Status: corev1.PodStatus{
 				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}}}
@@ -195,7 +222,7 @@ func (w *world) voters() (voters, healthy int) {
 			continue
 		}
 		voters++
-		if n != nil && !n.down {
+		if n.runs() {
 			healthy++
 		}
 	}
@@ -215,13 +242,23 @@ func (w *world) etcd() workload.Etcd {
 	e := workload.Etcd{Statuses: map[string]workload.EtcdStatus{}}
 	var all []etcd.Member
 	for _, name := range slices.Sorted(maps.Keys(w.members)) {
-		n := w.nodes[name]
-		all = append(all, etcd.Member{ID: w.members[name], Name: name, Learner: n != nil && n.learner})
+		n, member := w.nodes[name], etcd.Member{ID: w.members[name], Name: name}
+		if n != nil {
+			member.Learner, member.PeerURLs = n.learner, []string{"https://" + n.address() + ":2380"}
+			if n.unnamed {
+				member.Name = ""
+			}
+		}
+		all = append(all, member)
 	}
+	slices.SortFunc(all, func(a, b etcd.Member) int { return cmp.Compare(a.ID, b.ID) })
 	e.Members = all
 	for name, n := range w.nodes {
+		if n.hidden || n.unnamed {
+			continue // there is no Pod to reach it by
+		}
 		status := workload.EtcdStatus{Status: etcd.Status{ID: w.members[name], ClusterID: 1, Leader: w.members[w.leader], Members: all, Learner: n.learner}}
-		if n.down || name == w.silent {
+		if n.down || n.gone || name == w.silent {
 			status = workload.EtcdStatus{Problem: "Node " + name + " is not ready"}
 		}
 		e.Statuses[name] = status
@@ -231,12 +268,12 @@ func (w *world) etcd() workload.Etcd {
 
 // elect chooses a leader where the last one does not lead any more.
 func (w *world) elect() {
-	if n := w.nodes[w.leader]; n != nil && !n.down && w.members[w.leader] != 0 {
+	if n := w.nodes[w.leader]; n.runs() && w.members[w.leader] != 0 {
 		return
 	}
 	w.leader = ""
 	for _, name := range slices.Sorted(maps.Keys(w.members)) {
-		if n := w.nodes[name]; n != nil && !n.down && !n.learner {
+		if n := w.nodes[name]; n.runs() && !n.learner {
 			w.leader = name
 			return
 		}
@@ -272,7 +309,12 @@ func (w *world) apply(s Snapshot, do loop.Action) {
 	case action.MoveLeader:
 		w.leader = a.Node
 	case action.RemoveMember:
-		delete(w.members, a.Name)
+		for name, id := range w.members {
+			if id == a.ID {
+				w.checkRemoval(name)
+				delete(w.members, name)
+			}
+		}
 		w.elect()
 	case action.NoteRemediation:
 		w.plane = w.plane.DeepCopy()
@@ -312,18 +354,53 @@ func set(m *clusterv1.Machine, c metav1.Condition) {
 	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(old metav1.Condition) bool { return old.Type == c.Type }), c)
 }
 
-// boot makes a Machine a Node with a member of etcd. The second of two members is a learner first.
-func (w *world) boot(name string) {
-	m := w.machines[name].DeepCopy()
-	m.Status.NodeRef.Name = "n-" + name
-	w.machines[name] = m
-	w.nodes["n-"+name] = &node{member: true}
-	w.members["n-"+name] = uint64(len(w.nodes)*1000 + w.numbers + 1)
-	w.elect()
+// checkRemoval: the member of a Machine that stays is not removed, unless kubeadm has given up to start it.
+func (w *world) checkRemoval(name string) {
+	n := w.nodes[name]
+	if n == nil || n.gone || n.unnamed && w.now.Sub(n.created) > 9*time.Minute {
+		return
+	}
+	if m := w.machines[n.host]; m != nil && m.DeletionTimestamp.IsZero() {
+		w.broken = append(w.broken, "the member of Machine "+n.host+", which stays, was removed")
+	}
 }
 
-// progress is what the Machine controller does with a Machine that is deleted: it waits for the hook, then it is gone with all that
-// ran on it.
+// boot gives a Machine a host with a Node and a member of etcd.
+func (w *world) boot(name string) *node {
+	w.hosts++
+	n := &node{host: name, number: w.hosts, created: w.now, since: w.now, providerID: "p://" + name}
+	w.nodes["n-"+name] = n
+	w.members["n-"+name] = uint64(w.hosts)
+	w.infra[name] = w.infra[name].DeepCopy()
+	_ = unstructured.SetNestedField(w.infra[name].Object, "p://"+name, "spec", "providerID")
+	m := w.machines[name].DeepCopy()
+	m.Spec.Bootstrap.DataSecretName = new(name)
+	w.machines[name] = m
+	w.report(name)
+	w.elect()
+	return n
+}
+
+// report makes the Machine controller find everything out about the host of a Machine.
+func (w *world) report(name string) {
+	m, n := w.machines[name].DeepCopy(), w.nodes["n-"+name]
+	m.Status.NodeRef.Name, m.Spec.ProviderID = "n-"+name, "p://"+name
+	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: n.address()}}
+	w.machines[name] = m
+	n.providerID, n.hidden = "p://"+name, false
+	w.start(name)
+}
+
+// start starts the member of etcd that kubeadm has added, and promotes it.
+func (w *world) start(name string) {
+	n := w.nodes["n-"+name]
+	if _, is := w.members["n-"+name]; is && n.unnamed && !n.down && w.hasQuorum() {
+		n.unnamed, n.learner = false, false
+	}
+}
+
+// progress is what the Machine controller does with a Machine that is deleted: it waits for the hook, then it is gone with its host. Its
+// Node object is left where it does not know it.
 func (w *world) progress(name string) {
 	m := w.machines[name]
 	switch {
@@ -333,10 +410,31 @@ func (w *world) progress(name string) {
 		set(m, metav1.Condition{Type: clusterv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
 		w.machines[name] = m
 	default:
-		delete(w.machines, name)
-		delete(w.nodes, m.Status.NodeRef.Name)
-		w.elect()
+		before, others := w.hasQuorum(), len(w.machines) > 1
+		w.remove(name)
+		if _, is := w.members["n-"+name]; is && others && w.nodes["n-"+name].wasStarted() {
+			w.broken = append(w.broken, "Machine "+name+" went with its member of etcd")
+		}
+		if before && !w.hasQuorum() && others {
+			w.broken = append(w.broken, "Machine "+name+" went with the quorum")
+		}
 	}
+}
+
+// wasStarted: a member that never started is removed afterwards.
+func (n *node) wasStarted() bool { return n == nil || !n.unnamed }
+
+// remove ends the host of a Machine, and the Machine. The Node object goes with it where the Machine refers to it.
+func (w *world) remove(name string) {
+	m := w.machines[name]
+	delete(w.machines, name)
+	if n := w.nodes["n-"+name]; n != nil {
+		n.gone, n.since = true, w.now
+		if m.Status.NodeRef.Name == "n-"+name {
+			delete(w.nodes, "n-"+name)
+		}
+	}
+	w.elect()
 }
 
 // asks makes a health check ask for the replacement of a Machine.
@@ -359,7 +457,13 @@ func (w *world) pass(crash int) loop.Plan {
 		}
 		w.apply(s, do)
 	}
-	if r := Report(s, p, loop.Outcome{Done: p.Actions}); crash < 0 {
+	r := Report(s, p, loop.Outcome{Done: p.Actions})
+	for _, e := range r.Events {
+		if e.Type == corev1.EventTypeWarning {
+			w.warnings = append(w.warnings, e.Message)
+		}
+	}
+	if crash < 0 {
 		w.plane = w.plane.DeepCopy()
 		w.plane.Status = r.Status.(controlplanev1.KubeadmControlPlaneStatus)
 	}
@@ -376,8 +480,7 @@ func (w *world) settle(most int) (int, bool) {
 		moved := false
 		for _, name := range w.names() {
 			m := w.machines[name]
-			if !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (len(w.members) == 0 || w.hasQuorum()) {
-				w.boot(name)
+			if m.DeletionTimestamp.IsZero() && (len(w.members) == 0 || w.hasQuorum()) && w.repair(name) {
 				moved = true
 			}
 			if !m.DeletionTimestamp.IsZero() {
@@ -385,6 +488,7 @@ func (w *world) settle(most int) (int, bool) {
 				moved = true
 			}
 		}
+		w.endForeign()
 		if quiet++; moved || len(w.log) > before {
 			quiet = 0
 		}
@@ -393,6 +497,33 @@ func (w *world) settle(most int) (int, bool) {
 		}
 	}
 	return most, false
+}
+
+// repair boots a Machine, or reports what is not known of its host; false: there was nothing to do.
+func (w *world) repair(name string) bool {
+	n := w.nodes["n-"+name]
+	if n == nil && !w.machines[name].Status.NodeRef.IsDefined() {
+		w.boot(name)
+		return true
+	}
+	if n == nil || w.machines[name].Status.NodeRef.Name == "n-"+name && !n.hidden && (!n.unnamed || n.down) && n.providerID == "p://"+name {
+		return false
+	}
+	w.report(name)
+	return true
+}
+
+// endForeign ends hosts without a Machine where the quorum stays: a person does so.
+func (w *world) endForeign() {
+	for _, n := range w.nodes {
+		if w.machines[n.host] == nil && !n.gone {
+			if n.gone = true; w.hasQuorum() {
+				n.since = w.now.Add(-time.Hour)
+			} else {
+				n.gone = false
+			}
+		}
+	}
 }
 
 // actions of the log that change Machines or etcd.

@@ -109,6 +109,7 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 		"Node gone":         {"", running(func(f *Facts) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},
 		"Node gone with it": {"", running(func(f *Facts) { delete(f.State.Nodes, "n"); f.Deleted = true }), "NodeKubeadmLabelsAndTaintsSet", "False", "Deleting"},
 	} {
+		tc.facts.Etcd = quorum.Match(quorum.Input{Now: now, State: tc.facts.State, Machines: []quorum.Machine{quorum.NewMachine(tc.facts.Machine, tc.facts.Deleted, "")}})
 		set := condition.Set(Conditions().Evaluate(tc.facts, loop.MomentOf(tc.facts.Machine, now)))
 		got := set.Get(tc.condition)
 		if got == nil {
@@ -133,6 +134,7 @@ func TestMessages(t *testing.T) {
 			"the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the " +
 			"KubeadmControlPlane replaces Machines in time"},
 	} {
+		tc.facts.Etcd = quorum.Match(quorum.Input{Now: now, State: tc.facts.State, Machines: []quorum.Machine{quorum.NewMachine(tc.facts.Machine, false, "")}})
 		got := condition.Set(Conditions().Evaluate(tc.facts, loop.MomentOf(tc.facts.Machine, now))).Get(tc.condition)
 		if got == nil || got.Message != tc.want {
 			t.Errorf("%s: %v, want %s", name, got, tc.want)
@@ -153,7 +155,11 @@ func plane(unhealthy, healthy int) Plane {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: c, Status: status, Reason: "R", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))})
 		}
 		p.Machines = append(p.Machines, m)
-		p.Etcd = append(p.Etcd, quorum.Member{Name: m.Name, Healthy: i >= unhealthy})
+		member := quorum.Member{ID: uint64(i + 1), Name: m.Name, Machine: m.Name, Class: quorum.OfMachine, Health: quorum.Healthy}
+		if i < unhealthy {
+			member.Health = quorum.Unhealthy
+		}
+		p.Etcd = append(p.Etcd, member)
 	}
 	return p
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	corev1 "k8s.io/api/core/v1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
 
@@ -20,6 +20,8 @@ import (
 type Facts struct {
 	machines.Member
 	State workload.State
+	// Etcd is which member of etcd runs on which Machine.
+	Etcd quorum.Matching
 	// Initialized: the cluster has been initialized.
 	Initialized bool
 	// Managed: etcd runs on the Machines.
@@ -228,47 +230,18 @@ func (f Facts) etcdMember() condition.Verdict {
 	if f.State.Etcd.Problem != "" {
 		return condition.Unknown(clusterv1.InspectionFailedReason, f.State.Etcd.Problem)
 	}
-	if problem := MemberProblem(f.State.Etcd, f.Status.NodeRef.Name); problem != "" {
-		if _, is := f.State.Etcd.Member(f.Status.NodeRef.Name); !is && f.Deleted {
-			return deleting()
-		}
-		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, problem)
+	member, is := f.Etcd.Of(f.Name)
+	switch {
+	case !is && f.Deleted:
+		return deleting()
+	case !is && f.Etcd.Doubt(f.Name) != "":
+		return condition.Unknown(clusterv1.InspectionFailedReason, "It is not known which etcd member is that of the Machine: "+f.Etcd.Doubt(f.Name))
+	case !is:
+		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, "Etcd has no member on Node "+f.Status.NodeRef.Name)
+	case member.Health == quorum.Unknown:
+		return condition.Unknown(clusterv1.InspectionFailedReason, member.Problem)
+	case member.Health == quorum.Unhealthy:
+		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, member.Problem)
 	}
 	return condition.True(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyReason)
-}
-
-// MemberProblem says what is wrong with the member of etcd on a Node; empty: nothing.
-func MemberProblem(e workload.Etcd, node string) string {
-	member, is := e.Member(node)
-	status, asked := e.Statuses[node]
-	switch {
-	case !is:
-		return "Etcd has no member on Node " + node
-	case len(member.Alarms) > 0:
-		return alarmsText(member.Alarms)
-	case member.Learner || status.Learner:
-		return "Waiting for the etcd member to be promoted from learner"
-	case !asked:
-		return "The etcd member was not asked yet"
-	case status.Problem != "":
-		return status.Problem
-	case status.Leader == 0:
-		return "The etcd member has no leader"
-	case len(status.Errors) > 0:
-		return "The etcd member reports: " + strings.Join(status.Errors, ", ")
-	case status.ClusterID != e.ClusterID():
-		return "The etcd member is of another etcd cluster than the others"
-	case !workload.SameMembers(status.Members, e.Members):
-		return "The etcd member knows other members than the others"
-	}
-	return ""
-}
-
-// alarmsText says which alarms a member has raised, and what to do about the one that comes of a full database.
-func alarmsText(alarms []string) string {
-	text := "Etcd reports the alarms " + strings.Join(alarms, ", ")
-	if slices.Contains(alarms, pb.AlarmType_NOSPACE.String()) {
-		text += ": the database has reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"
-	}
-	return text
 }

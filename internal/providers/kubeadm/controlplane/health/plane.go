@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,14 +132,45 @@ func (p Plane) EtcdCluster() condition.Verdict {
 	v := p.aggregate([]string{controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition},
 		controlplanev1.KubeadmControlPlaneEtcdClusterHealthyReason, controlplanev1.KubeadmControlPlaneEtcdClusterNotHealthyReason,
 		controlplanev1.KubeadmControlPlaneEtcdClusterHealthUnknownReason)
-	if v.Status != metav1.ConditionTrue && p.EtcdProblem == "" && len(p.Etcd) > 0 {
-		v.Message = p.quorumText() + "\n" + v.Message
+	if p.EtcdProblem != "" || len(p.Etcd) == 0 {
+		return v
 	}
+	lines, harm := p.withoutMachine()
+	if harm && v.Status == metav1.ConditionTrue {
+		v = condition.False(controlplanev1.KubeadmControlPlaneEtcdClusterNotHealthyReason, "")
+	}
+	if v.Status != metav1.ConditionTrue {
+		lines = append([]string{p.quorumText()}, lines...)
+	}
+	v.Message = strings.TrimSuffix(strings.Join(append(lines, v.Message), "\n"), "\n")
 	return v
 }
 
+// withoutMachine describes the members that no Machine runs, and what ends that. The condition is False while one of them lowers
+// what may be lost.
+func (p Plane) withoutMachine() (lines []string, harm bool) {
+	for _, m := range p.Etcd {
+		switch {
+		case m.Class == quorum.Foreign:
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use", m.Text(), m.Name))
+		case m.Class == quorum.Orphan && p.Etcd.AllowsRemoval(m.ID):
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine, and is going to be removed", m.Text()))
+		case m.Class == quorum.Orphan:
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: it is removed once the quorum stays without it", m.Text()))
+		case m.Class == quorum.Disputed:
+			lines = append(lines, fmt.Sprintf("* Etcd member %s cannot be matched to one Machine: provider IDs, addresses and status.nodeRef of Machines contradict each other", m.Text()))
+		}
+		harm = harm || m.Class == quorum.Orphan || m.Class == quorum.Foreign && !m.Learner && m.Health != quorum.Healthy
+	}
+	return lines, harm
+}
+
 func (p Plane) quorumText() string {
-	return fmt.Sprintf("* %d of %d etcd members healthy, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), quorum.Of(p.Etcd.Voters()))
+	unknown := ""
+	if n := p.Etcd.Unknown(); n > 0 {
+		unknown = fmt.Sprintf(", %d unknown", n)
+	}
+	return fmt.Sprintf("* %d of %d etcd members healthy%s, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), unknown, quorum.Of(p.Etcd.Voters()))
 }
 
 // Available is the condition Available: certificates are there, one Machine has all components healthy, and etcd has a quorum. What is

@@ -1,9 +1,15 @@
-// Package hooks is the pre-terminate hook that a control plane puts on its Machines, which keeps a Machine that is deleted until its
-// member of etcd is removed.
+// Package hooks decides when a control plane Machine that is being deleted may go: its pre-terminate hook stays until its member of etcd
+// is removed, or no member can be on it.
 //
-// Does: says whether a Machine has the hook, whether the Machine controller waits for it, and which hooks come before it.
+// Does: evaluates the hook of a Machine ([Has], [IsReached], [IsLast], [Others]); moves the leader away from a Machine that is deleted,
+// removes its member, then the hook ([Input.Leave]); removes members that were left behind ([Input.RemoveOrphans]).
 //
-// Never: adds or removes one.
+//	the member of the Machine is known                        remove it when the quorum stays, then the hook
+//	it is not known which member runs on the Machine          keep the hook
+//	no member can be on the Machine, none is managed, or no
+//	other Machine is left                                     remove the hook
 //
-// Read first: [IsReached].
+// Never: reads a member, or attributes one to a Machine (package quorum does).
+//
+// Read first: [Input], then [Input.Leave].
 package hooks

@@ -6,16 +6,31 @@ import (
 	"testing"
 )
 
+func member(kind string, n int, health Health) Member {
+	return Member{ID: uint64(n + 1), Name: fmt.Sprint(kind, n), Health: health}
+}
+
+func (ms Members) id(name string) uint64 {
+	for _, m := range ms {
+		if m.Name == name {
+			return m.ID
+		}
+	}
+	return 0
+}
+
 func members(healthy, unhealthy, learners int) Members {
 	var out Members
 	for range healthy {
-		out = append(out, Member{Name: fmt.Sprintf("h%d", len(out)), Healthy: true})
+		out = append(out, member("h", len(out), Healthy))
 	}
 	for range unhealthy {
-		out = append(out, Member{Name: fmt.Sprintf("u%d", len(out))})
+		out = append(out, member("u", len(out), Unhealthy))
 	}
 	for range learners {
-		out = append(out, Member{Name: fmt.Sprintf("l%d", len(out)), Healthy: true, Learner: true})
+		learner := member("l", len(out), Healthy)
+		learner.Learner = true
+		out = append(out, learner)
 	}
 	return out
 }
@@ -39,8 +54,8 @@ func TestAllowsRemoval(t *testing.T) {
 		"the voter beside a learner": {"a learner cannot lead", members(1, 0, 1), "h0", false},
 		"no member":                  {"a Machine that never joined", members(3, 0, 0), "x", true},
 	} {
-		if got := tc.members.AllowsRemoval(tc.remove); got != tc.want {
-			t.Errorf("%s: %s: %v (%s)", name, tc.reason, got, tc.members.Removal(tc.remove))
+		if got := tc.members.AllowsRemoval(tc.members.id(tc.remove)); got != tc.want {
+			t.Errorf("%s: %s: %v (%s)", name, tc.reason, got, tc.members.Removal(tc.members.id(tc.remove)))
 		}
 	}
 }
@@ -56,18 +71,18 @@ func TestRemovalsKeepQuorum(t *testing.T) { // KC-19
 			if len(ms) == 0 {
 				break
 			}
-			name := ms[r.IntN(len(ms))].Name
-			if !ms.AllowsRemoval(name) {
+			id := ms[r.IntN(len(ms))].ID
+			if !ms.AllowsRemoval(id) {
 				continue
 			}
-			ms = ms.Without(name)
+			ms = ms.Without(id)
 			if !ms.HasQuorum() || ms.Healthy() == 0 {
-				t.Fatalf("seed %d: removing %s leaves %v", seed, name, ms)
+				t.Fatalf("seed %d: removing %d leaves %v", seed, id, ms)
 			}
 		}
 		for _, m := range ms {
-			if recoverable && !m.Healthy && ms.AllowsRemoval(m.Name) {
-				ms = ms.Without(m.Name)
+			if recoverable && m.Health != Healthy && ms.AllowsRemoval(m.ID) {
+				ms = ms.Without(m.ID)
 			}
 		}
 		if recoverable && ms.Healthy() != ms.Voters() {

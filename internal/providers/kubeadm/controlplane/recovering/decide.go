@@ -226,11 +226,11 @@ func (in Input) hasQuorum() bool {
 func (in Input) accepted() recovery.Request {
 	out := *in.Request
 	out.Accepted, out.Lost = true, nil
-	nodes := map[string]bool{in.survivor().Status.NodeRef.Name: true}
+	nodes := map[string]bool{in.survivor().member(): true}
 	for _, m := range in.Machines {
 		if m.Name != out.Survivor {
-			out.Lost = append(out.Lost, recovery.Lost{Machine: m.Name, Node: m.Status.NodeRef.Name})
-			nodes[m.Status.NodeRef.Name] = true
+			out.Lost = append(out.Lost, recovery.Lost{Machine: m.Name, Node: m.member()})
+			nodes[m.member()] = true
 		}
 	}
 	for _, name := range in.memberNames() {

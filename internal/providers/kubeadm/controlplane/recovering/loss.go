@@ -25,6 +25,9 @@ type Machine struct {
 	HasInfra bool
 	Order    *recovery.Order
 	Report   *recovery.Report
+	// Member is the name of the Machine's member of etcd, which is that of its Node; empty: not known. MayHaveMember: it has one, or may.
+	Member        string
+	MayHaveMember bool
 	// Silent says why its member of etcd does not answer, where that could be read; empty: it does, or nothing could be read.
 	Silent string
 }
@@ -77,7 +80,7 @@ func (in Input) Loss() Loss {
 		if found := m.surveyed(); found != nil && found.Leader && in.isCurrent(m.Report) {
 			return Loss{}
 		}
-		if m.Status.NodeRef.Name == "" {
+		if m.member() == "" && !m.MayHaveMember {
 			continue // it has not joined
 		}
 		if problem := in.lostBecause(m); problem != "" {
@@ -171,6 +174,8 @@ func (m Machine) surveyed() *recovery.Member {
 	}
 	return m.Report.Member
 }
+
+func (m Machine) member() string { return cmp.Or(m.Member, m.Status.NodeRef.Name) }
 
 func (m Machine) isDeleted() bool { return !m.DeletionTimestamp.IsZero() }
 

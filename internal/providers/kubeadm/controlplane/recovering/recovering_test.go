@@ -81,7 +81,11 @@ func accepted(change ...func(*recovery.Request)) *recovery.Request {
 func members(healthy string, names ...string) quorum.Members {
 	var out quorum.Members
 	for _, name := range names {
-		out = append(out, quorum.Member{Name: "n-" + name, Healthy: strings.Contains(healthy, name)})
+		health := quorum.Unhealthy
+		if strings.Contains(healthy, name) {
+			health = quorum.Healthy
+		}
+		out = append(out, quorum.Member{Name: "n-" + name, Health: health})
 	}
 	return out
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/machines"
-	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 )
 
 // Machine is a control plane Machine with what is known of its components.
@@ -22,6 +21,8 @@ type Machine struct {
 	EtcdHealthy, ComponentsHealthy bool
 	// Failed: it has no Node and gets none, because its bootstrap has failed.
 	Failed bool
+	// Obstacle is why etcd would lose its quorum without the member of the Machine, whichever that is; empty: it would not.
+	Obstacle string
 	// Held: it is deleted, and its member of etcd cannot be removed before others are healthy.
 	Held bool
 }
@@ -39,8 +40,6 @@ type Input struct {
 	Created []string
 	// Initialized: the cluster has been initialized.
 	Initialized bool
-	// Etcd are the members, named as their Nodes; nil: etcd is external.
-	Etcd quorum.Members
 	// Managed: etcd runs on the Machines. EtcdUnknown says why its members are not known; empty: they are.
 	Managed     bool
 	EtcdUnknown string
@@ -145,8 +144,8 @@ func (in Input) obstacle(chosen Machine) (condition.Verdict, time.Duration) {
 		return deferred("No other Machine has all components of the control plane healthy"), 0
 	case in.Managed && in.EtcdUnknown != "":
 		return deferred("The members of etcd are not known: %s", in.EtcdUnknown), 0
-	case in.Managed && !in.Etcd.AllowsRemoval(chosen.Status.NodeRef.Name):
-		return deferred("It cannot be replaced now: %s", in.Etcd.Removal(chosen.Status.NodeRef.Name)), 0
+	case in.Managed && chosen.Obstacle != "":
+		return deferred("It cannot be replaced now: %s", chosen.Obstacle), 0
 	}
 	return deleting(), 0
 }

@@ -41,9 +41,19 @@ func replaces(r Record) change {
 
 func input(all ...Machine) Input {
 	in := Input{Now: now, Initialized: true, Managed: true, Machines: all}
-	for _, m := range all {
+	var etcd quorum.Members
+	for i, m := range all {
 		if m.Status.NodeRef.Name != "" {
-			in.Etcd = append(in.Etcd, quorum.Member{Name: m.Status.NodeRef.Name, Healthy: m.EtcdHealthy})
+			member := quorum.Member{ID: uint64(i + 1), Name: m.Status.NodeRef.Name, Health: quorum.Unhealthy}
+			if m.EtcdHealthy {
+				member.Health = quorum.Healthy
+			}
+			etcd = append(etcd, member)
+		}
+	}
+	for i := range in.Machines {
+		if id := uint64(i + 1); !etcd.AllowsRemoval(id) {
+			in.Machines[i].Obstacle = etcd.Removal(id)
 		}
 	}
 	return in
@@ -70,7 +80,7 @@ func TestDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"two of three":      {"no quorum is left", input(machine("a", lost), machine("b", lost), machine("c")), "", "etcd has no quorum: 1 of 3 members healthy", 0},
 		"a good one":        {"one of two would be left", input(machine("a", asked), machine("b", func(m *Machine) { m.EtcdHealthy = false }), machine("c")), "", "etcd would have 1 of 2 members healthy", 0},
 		"the only one":      {"", input(machine("a", lost)), "", "the only Machine", 0},
-		"the first":         {"nothing is lost", with(input(machine("a", lost)), func(in *Input) { in.Initialized, in.Etcd = false, nil }), "a", "", 0},
+		"the first":         {"nothing is lost", with(input(machine("a", lost)), func(in *Input) { in.Initialized = false }), "a", "", 0},
 		"deleting":          {"one at a time", input(machine("a", lost), machine("b", deleted), machine("c"), machine("d")), "", "Machine b to be deleted", 0},
 		"held":              {"it waits for this one", input(machine("a", lost), machine("b", held), machine("c")), "a", "", 0},
 		"provisioning":      {"", input(machine("a", lost), machine("b", noNode), machine("c"), machine("d")), "", "Machine b to be provisioned", 0},
@@ -79,7 +89,7 @@ func TestDecide(t *testing.T) { // KC-18, KC-19, KC-20
 		"never joins, goes": {"one at a time", input(machine("a", lost), machine("b", noNode, failed, deleted), machine("c"), machine("d")), "", "Machine b to be deleted", 0},
 		"created":           {"", with(input(machine("a", lost), machine("b"), machine("c")), func(in *Input) { in.Created = []string{"d"} }), "", "Machine d to be seen", 0},
 		"etcd not known":    {"", with(input(machine("a", lost), machine("b"), machine("c")), func(in *Input) { in.EtcdUnknown = "no leader" }), "", "no leader", 0},
-		"external etcd":     {"", with(input(machine("a", lost), machine("b")), func(in *Input) { in.Managed, in.Etcd = false, nil }), "a", "", 0},
+		"external etcd":     {"", with(input(machine("a", lost), machine("b")), func(in *Input) { in.Managed = false }), "a", "", 0},
 		"nothing else":      {"", input(machine("a", lost), machine("b", func(m *Machine) { m.ComponentsHealthy = false }), machine("c", func(m *Machine) { m.ComponentsHealthy = false })), "", "No other Machine", 0},
 		"retry":             {"", input(machine("a", lost, replaces(before)), machine("b"), machine("c")), "a", "", 2},
 		"retry, much later": {"a new case", input(machine("a", lost, replaces(longAgo)), machine("b"), machine("c")), "a", "", 0},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -104,11 +105,6 @@ func (s *State) read(ctx context.Context, c client.Client, q Request) error {
 	if !s.Initialized {
 		return nil
 	}
-	for _, name := range slices.Concat(q.Nodes, q.Leaving, q.Others) {
-		if err := s.readNode(ctx, c, name); err != nil {
-			return err
-		}
-	}
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{"tier": "control-plane"}); err != nil {
 		return fmt.Errorf("listing the Pods of the control plane: %w", err)
@@ -116,7 +112,28 @@ func (s *State) read(ctx context.Context, c client.Client, q Request) error {
 	for i := range pods.Items {
 		s.Pods[pods.Items[i].Name] = &pods.Items[i]
 	}
+	for _, name := range slices.Concat(q.Nodes, q.Leaving, q.Others, s.unclaimed(q)) {
+		if err := s.readNode(ctx, c, name); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mostUnclaimed bounds the Nodes that are read beside those of Machines.
+const mostUnclaimed = 16
+
+// unclaimed are the Nodes with a static Pod of etcd that no Machine refers to: a Machine whose Node is not known runs a member all the same.
+func (s State) unclaimed(q Request) []string {
+	known := slices.Concat(q.Nodes, q.Leaving)
+	var out []string
+	for _, pod := range slices.Sorted(maps.Keys(s.Pods)) {
+		node, is := strings.CutPrefix(pod, EtcdPod+"-")
+		if q.Managed && is && node != "" && len(out) < mostUnclaimed && !slices.Contains(known, node) {
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 func (s *State) readNode(ctx context.Context, c client.Client, name string) error {
@@ -190,13 +207,14 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 	return out
 }
 
-// readEtcdOnce asks one of the members for the list, then each of those about itself, all at once. One that is no member any more would be
-// silent until the time of the call is over, so that it is not asked. Without a quorum there is no list that is agreed on; then it is the
-// one that a member knows which answers.
+// readEtcdOnce reads the list from one of the members, then the status of each, all at once, whether a Machine refers to its Node or not. A
+// Node without a member would not answer until the time of the call is over, and is left out. Without a quorum there is no list that is
+// agreed on; then the list of a member that answers counts.
 func (r Reader) readEtcdOnce(ctx context.Context, s State, q Request) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
-	asked := s.answering(slices.Concat(q.Nodes, q.Leaving))
-	for _, node := range slices.Concat(q.Nodes, q.Leaving) {
+	nodes := slices.Concat(q.Nodes, q.Leaving, s.unclaimed(q))
+	asked := s.answering(nodes)
+	for _, node := range nodes {
 		out.Statuses[node] = EtcdStatus{Problem: "Node " + node + " is not ready"}
 	}
 	members, err := r.Members.Etcd(ctx, q.Cluster, asked)

@@ -98,14 +98,6 @@ func (e Etcd) Member(node string) (etcd.Member, bool) {
 	return etcd.Member{}, false
 }
 
-// Silent says why the member of a Node does not answer; empty: it does, or was not asked.
-func (e Etcd) Silent(node string) string {
-	if _, is := e.Member(node); !is {
-		return "etcd has no member on Node " + node
-	}
-	return e.Statuses[node].Problem
-}
-
 // isTorn reports whether a member that answers knows other members than the list has: one joined or left while they were asked, or they
 // do not agree.
 func (e Etcd) isTorn() bool {

@@ -1,0 +1,47 @@
+package quorum
+
+import (
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+)
+
+// healthOf evaluates a member by what it reports of itself and what the others report of it. A member that was not reached for want of a
+// way to it is unknown, not unhealthy.
+func healthOf(e workload.Etcd, member etcd.Member) (Health, string) {
+	status, asked := e.Statuses[member.Name]
+	switch {
+	case len(member.Alarms) > 0:
+		return Unhealthy, alarmsText(member.Alarms)
+	case member.Learner || asked && status.Learner:
+		return Unhealthy, "Waiting for the etcd member to be promoted from learner"
+	case member.Name == "":
+		return Unhealthy, "Waiting for the etcd member to start"
+	case !asked:
+		return Unknown, "The etcd member cannot be reached: its Node, or the static Pod of etcd on it, does not exist"
+	case status.Problem != "":
+		return Unhealthy, status.Problem
+	case status.Leader == 0:
+		return Unhealthy, "The etcd member has no leader"
+	case len(status.Errors) > 0:
+		return Unhealthy, "The etcd member reports: " + strings.Join(status.Errors, ", ")
+	case status.ClusterID != e.ClusterID():
+		return Unhealthy, "The etcd member is of another etcd cluster than the others"
+	case !workload.SameMembers(status.Members, e.Members):
+		return Unhealthy, "The etcd member knows other members than the others"
+	}
+	return Healthy, ""
+}
+
+// alarmsText names the alarms of a member, and what to do about the one that is raised for a full database.
+func alarmsText(alarms []string) string {
+	text := "Etcd reports the alarms " + strings.Join(alarms, ", ")
+	if slices.Contains(alarms, pb.AlarmType_NOSPACE.String()) {
+		text += ": the database has reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"
+	}
+	return text
+}

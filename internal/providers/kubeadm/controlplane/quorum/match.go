@@ -1,0 +1,327 @@
+package quorum
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/etcd"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
+)
+
+const (
+	// joinsFor is how long after the creation of its Node a Machine may still be starting its member of etcd: kubeadm adds the member
+	// before etcd starts, and images may have to be pulled.
+	joinsFor = 10 * time.Minute
+	// deadAfter is how long the Node of a member without a Machine is not ready before the member counts as left behind: a kubelet
+	// that restarts, or a host that is slow, is not ready for a while.
+	deadAfter = time.Minute
+)
+
+// Machine is what of a control plane Machine can name its member of etcd.
+type Machine struct {
+	Name string
+	// Node is the name in status.nodeRef; empty: none is known.
+	Node string
+	// ProviderIDs of the Machine and of its infrastructure machine.
+	ProviderIDs []string
+	// Addresses of the Machine: IP addresses and host names.
+	Addresses []string
+	// Bootstrapped: bootstrap data exists, so that the Machine may have joined etcd.
+	Bootstrapped bool
+	// Leaving: it is being deleted.
+	Leaving bool
+	// Created is when the Machine was created.
+	Created time.Time
+}
+
+// NewMachine returns what is known of a Machine, with the provider ID that its infrastructure machine reports.
+func NewMachine(m *clusterv1.Machine, leaving bool, infrastructure string) Machine {
+	out := Machine{
+		Name: m.Name, Node: m.Status.NodeRef.Name, Leaving: leaving, Created: m.CreationTimestamp.Time,
+		Bootstrapped: m.Spec.Bootstrap.DataSecretName != nil || m.Status.NodeRef.IsDefined(),
+	}
+	for _, id := range []string{m.Spec.ProviderID, infrastructure} {
+		if id != "" && !slices.Contains(out.ProviderIDs, id) {
+			out.ProviderIDs = append(out.ProviderIDs, id)
+		}
+	}
+	for _, a := range m.Status.Addresses {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+	return out
+}
+
+// Input is what members are matched by.
+type Input struct {
+	Now      time.Time
+	Machines []Machine
+	// State is what was read of the workload cluster.
+	State workload.State
+}
+
+// Matching is which member of etcd runs on which Machine, as far as it is known.
+type Matching struct {
+	Members Members
+	// own is the member of a Machine by its name, candidates are those of which one may run on it.
+	own        map[string]Member
+	candidates map[string][]Member
+}
+
+// Match attributes the members of etcd to Machines.
+func Match(in Input) Matching {
+	found := in.State.Etcd.Members
+	links := in.links()
+	out := Matching{own: map[string]Member{}, candidates: map[string][]Member{}}
+	for _, m := range found {
+		health, problem := healthOf(in.State.Etcd, m)
+		out.Members = append(out.Members, Member{ID: m.ID, Name: m.Name, Learner: m.Learner, Health: health, Problem: problem})
+	}
+	in.eliminate(links)
+	joining := slices.ContainsFunc(in.Machines, func(m Machine) bool { return len(links.of(m.Name)) == 0 && in.isJoining(m) })
+	for i := range out.Members {
+		out.Members[i].Class, out.Members[i].Machine = in.classify(found[i], links, joining)
+	}
+	for _, m := range in.Machines {
+		out.attribute(in, m, links)
+	}
+	return out
+}
+
+// attribute records the member of a Machine, or those of which one may be it.
+func (out Matching) attribute(in Input, m Machine, links links) {
+	named := links.of(m.Name)
+	for _, member := range out.Members {
+		switch {
+		case member.Class == OfMachine && member.Machine == m.Name:
+			out.own[m.Name] = member
+		case member.Class == OfMachine:
+		case slices.Contains(named, member.ID), len(named) == 0 && len(links.to(member.ID)) == 0 && in.mayRun(m, member.Name):
+			out.candidates[m.Name] = append(out.candidates[m.Name], member)
+		}
+	}
+}
+
+// Of returns the member that runs on a Machine; false: none does, or it is not known which one.
+func (m Matching) Of(machine string) (Member, bool) {
+	member, is := m.own[machine]
+	return member, is
+}
+
+// Doubt describes why it is not known which member runs on a Machine; empty: it is known, or that none does.
+func (m Matching) Doubt(machine string) string {
+	may := m.candidates[machine]
+	if len(may) == 0 {
+		return ""
+	}
+	var names []string
+	for _, member := range may {
+		names = append(names, member.Text())
+	}
+	return fmt.Sprintf("one of the etcd members that belong to no other Machine may run on it (%s): correct spec.providerID of its Node, or its addresses, "+
+		"or remove the member from etcd if it is of no use", strings.Join(names, "; "))
+}
+
+// HasMember reports whether a member runs on a Machine, or may.
+func (m Matching) HasMember(machine string) bool {
+	_, is := m.own[machine]
+	return is || len(m.candidates[machine]) > 0
+}
+
+// Obstacle is why a Machine cannot be given up now together with its member, whichever it is; empty: the quorum stays.
+func (m Matching) Obstacle(machine string) string {
+	may := m.candidates[machine]
+	if member, is := m.own[machine]; is {
+		may = []Member{member}
+	}
+	for _, member := range may {
+		if !m.Members.AllowsRemoval(member.ID) {
+			return m.Members.Removal(member.ID)
+		}
+	}
+	if !m.Members.HasQuorum() {
+		return m.Members.Removal(0)
+	}
+	return ""
+}
+
+// Orphans are the members that were left behind, in the order of their IDs.
+func (m Matching) Orphans() Members {
+	return slices.DeleteFunc(slices.Clone(m.Members), func(member Member) bool { return member.Class != Orphan })
+}
+
+// Named returns the member of that name; false: there is none.
+func (m Matching) Named(name string) (Member, bool) {
+	for _, member := range m.Members {
+		if member.Name == name && name != "" {
+			return member, true
+		}
+	}
+	return Member{}, false
+}
+
+// eliminate links the one member and the one Machine that are left, if the one can run on the other.
+func (in Input) eliminate(l links) {
+	free := slices.DeleteFunc(slices.Clone(in.State.Etcd.Members), func(m etcd.Member) bool { return len(l.to(m.ID)) > 0 })
+	if len(free) != 1 {
+		return
+	}
+	member := free[0]
+	left := slices.DeleteFunc(slices.Clone(in.Machines), func(m Machine) bool { return len(l.of(m.Name)) > 0 || !in.mayRun(m, member.Name) })
+	if len(left) != 1 {
+		return
+	}
+	node := in.State.Nodes[member.Name]
+	switch m := left[0]; {
+	case member.Name != "" && m.Node != "": // its Node is another one, as far as is known
+	case node != nil && node.CreationTimestamp.Time.Before(m.Created): // the Node is older than the Machine
+	default:
+		l[link{m.Name, member.ID}] = true
+	}
+}
+
+// isJoining reports whether a Machine without a member may be about to have one.
+func (in Input) isJoining(m Machine) bool {
+	return !m.Leaving && m.Bootstrapped && (m.Node == "" || in.isYoung(m.Node))
+}
+
+// isYoung reports whether a Node was created a short time ago, or is not known.
+func (in Input) isYoung(name string) bool {
+	node := in.State.Nodes[name]
+	return node == nil || in.Now.Sub(node.CreationTimestamp.Time) < joinsFor
+}
+
+// mayRun reports whether a Machine that no evidence connects with a member may run it all the same. A member without a name is of a Machine
+// that is joining.
+func (in Input) mayRun(m Machine, member string) bool {
+	switch {
+	case !m.Bootstrapped:
+		return false
+	case member == "":
+		return in.isYoung(m.Node)
+	}
+	return !in.isOfItsNode(m)
+}
+
+// isOfItsNode reports whether the Node of a Machine is one of a control plane, so that its member has the name of that Node. A reference to
+// a worker, or to nothing, proves nothing.
+func (in Input) isOfItsNode(m Machine) bool {
+	return m.Node != "" && in.State.Nodes[m.Node] != nil && in.State.PodOf(workload.EtcdPod, m.Node) != nil
+}
+
+// classify returns the class of a member, and the Machine that runs it.
+func (in Input) classify(member etcd.Member, l links, joining bool) (Class, string) {
+	switch to := l.to(member.ID); {
+	case len(to) == 1 && len(l.of(to[0])) == 1:
+		return OfMachine, to[0]
+	case len(to) > 0:
+		return Disputed, ""
+	case joining:
+		return Joining, ""
+	case in.isAlive(member.Name):
+		return Foreign, ""
+	}
+	return Orphan, ""
+}
+
+// isAlive reports whether a member may run on the Node of its name.
+func (in Input) isAlive(name string) bool {
+	node := in.State.Nodes[name]
+	if name == "" || node == nil || in.State.PodOf(workload.EtcdPod, name) == nil {
+		return false
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return in.Now.Sub(c.LastTransitionTime.Time) < deadAfter
+		}
+	}
+	return true
+}
+
+// link connects a Machine with a member.
+type link struct {
+	machine string
+	member  uint64
+}
+
+// links are all connections that the evidence makes.
+type links map[link]bool
+
+func (l links) of(machine string) []uint64 {
+	var out []uint64
+	for k := range l {
+		if k.machine == machine {
+			out = append(out, k.member)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l links) to(member uint64) []string {
+	var out []string
+	for k := range l {
+		if k.member == member {
+			out = append(out, k.machine)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// links collects the evidence. Of each kind, only what names one Machine and one member counts.
+func (in Input) links() links {
+	out := links{}
+	for _, names := range []func(Machine, etcd.Member) bool{byNode, in.byProviderID, byPeerURL, byHostName} {
+		kind := links{}
+		for _, m := range in.Machines {
+			for _, member := range in.State.Etcd.Members {
+				if names(m, member) {
+					kind[link{m.Name, member.ID}] = true
+				}
+			}
+		}
+		for k := range kind {
+			if len(kind.of(k.machine)) == 1 && len(kind.to(k.member)) == 1 {
+				out[k] = true
+			}
+		}
+	}
+	return out
+}
+
+func byNode(m Machine, member etcd.Member) bool { return m.Node != "" && m.Node == member.Name }
+
+func (in Input) byProviderID(m Machine, member etcd.Member) bool {
+	node := in.State.Nodes[member.Name]
+	return node != nil && node.Spec.ProviderID != "" && slices.Contains(m.ProviderIDs, node.Spec.ProviderID)
+}
+
+func byPeerURL(m Machine, member etcd.Member) bool {
+	return slices.ContainsFunc(member.PeerURLs, func(text string) bool {
+		u, err := url.Parse(text)
+		return err == nil && u.Hostname() != "" && slices.ContainsFunc(m.Addresses, func(a string) bool { return sameHost(a, u.Hostname()) })
+	})
+}
+
+// sameHost compares IP addresses by their value and names by their text. Loopback addresses name no host.
+func sameHost(a, b string) bool {
+	first, second := net.ParseIP(a), net.ParseIP(b)
+	if first == nil || second == nil {
+		return strings.EqualFold(a, b)
+	}
+	return first.Equal(second) && !first.IsLoopback() && !first.IsUnspecified()
+}
+
+func byHostName(m Machine, member etcd.Member) bool {
+	return member.Name != "" && (member.Name == m.Name || slices.ContainsFunc(m.Addresses, func(a string) bool {
+		short, _, _ := strings.Cut(a, ".")
+		return net.ParseIP(a) == nil && (strings.EqualFold(a, member.Name) || strings.EqualFold(short, member.Name))
+	}))
+}
