@@ -513,16 +513,10 @@ func (w *world) repair(name string) bool {
 	return true
 }
 
-// endForeign ends hosts without a Machine where the quorum stays: a person does so.
+// endForeign does what the condition EtcdClusterHealthy asks for: a person deletes the Nodes of members without a Machine.
 func (w *world) endForeign() {
 	for _, n := range w.nodes {
-		if w.machines[n.host] == nil && !n.gone {
-			if n.gone = true; w.hasQuorum() {
-				n.since = w.now.Add(-time.Hour)
-			} else {
-				n.gone = false
-			}
-		}
+		n.hidden = n.hidden || w.machines[n.host] == nil
 	}
 }
 
