@@ -513,10 +513,22 @@ func (w *world) repair(name string) bool {
 	return true
 }
 
-// endForeign does what the condition EtcdClusterHealthy asks for: a person deletes the Nodes of members without a Machine.
+// endForeign does what the condition EtcdClusterHealthy asks for: a person deletes the Node of a member without a Machine, one at a time, when
+// the others are healthy. A Node that was deleted before that registers again.
 func (w *world) endForeign() {
-	for _, n := range w.nodes {
-		n.hidden = n.hidden || w.machines[n.host] == nil
+	members := w.snapshot().Etcd.Members
+	deleted := false
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		n := w.nodes[name]
+		id, is := w.members[name]
+		switch {
+		case w.machines[n.host] != nil || n.gone:
+		case !is:
+			n.gone = true
+		default:
+			n.hidden = !deleted && members.AllowsRemoval(id)
+			deleted = deleted || n.hidden
+		}
 	}
 }
 

@@ -151,6 +151,8 @@ func (p Plane) EtcdCluster() condition.Verdict {
 func (p Plane) withoutMachine() (lines []string, harm bool) {
 	for _, m := range p.Etcd {
 		switch {
+		case m.Class == quorum.Foreign && !p.Etcd.AllowsRemoval(m.ID):
+			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use, once the other members are healthy", m.Text(), m.Name))
 		case m.Class == quorum.Foreign:
 			lines = append(lines, fmt.Sprintf("* Etcd member %s has no Machine: delete Node %s if it is of no use", m.Text(), m.Name))
 		case m.Class == quorum.Orphan && p.Etcd.AllowsRemoval(m.ID):
