@@ -514,15 +514,21 @@ func (w *world) repair(name string) bool {
 }
 
 // endForeign does what the condition EtcdClusterHealthy asks for: a person deletes the Node of a member without a Machine, one at a time, when
-// the others are healthy. A Node that was deleted before that registers again.
+// the others are healthy. A Node that was deleted before that registers again. The host of the only Machine, which is never replaced, is started.
 func (w *world) endForeign() {
+	numbers := w.numbers
 	members := w.snapshot().Etcd.Members
+	w.numbers = numbers // names of Machines do not depend on it
 	deleted := false
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		n := w.nodes[name]
 		id, is := w.members[name]
 		switch {
-		case w.machines[n.host] != nil || n.gone:
+		case w.machines[n.host] != nil && n.down && w.staying() == 1:
+			n.down = false
+		case w.machines[n.host] != nil:
+			n.hidden = false
+		case n.gone:
 		case !is:
 			n.gone = true
 		default:

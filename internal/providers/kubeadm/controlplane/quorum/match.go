@@ -84,7 +84,7 @@ func Match(in Input) Matching {
 		out.Members = append(out.Members, Member{ID: m.ID, Name: m.Name, Learner: m.Learner, Health: health, Problem: problem})
 	}
 	in.eliminate(links)
-	joining := slices.ContainsFunc(in.Machines, func(m Machine) bool { return len(links.of(m.Name)) == 0 && in.isJoining(m) })
+	joining := slices.ContainsFunc(in.Machines, func(m Machine) bool { return !links.agree(m.Name) && in.isJoining(m) })
 	for i := range out.Members {
 		out.Members[i].Class, out.Members[i].Machine = in.classify(found[i], links, joining)
 	}
@@ -102,7 +102,7 @@ func (out Matching) attribute(in Input, m Machine, links links) {
 		case member.Class == OfMachine && member.Machine == m.Name:
 			out.own[m.Name] = member
 		case member.Class == OfMachine:
-		case slices.Contains(named, member.ID), len(named) == 0 && len(links.to(member.ID)) == 0 && in.mayRun(m, member.Name):
+		case slices.Contains(named, member.ID), !links.agree(m.Name) && len(links.to(member.ID)) == 0 && in.mayRun(m, member.Name):
 			out.candidates[m.Name] = append(out.candidates[m.Name], member)
 		}
 	}
@@ -173,8 +173,8 @@ func (in Input) eliminate(l links) {
 		return
 	}
 	member := free[0]
-	left := slices.DeleteFunc(slices.Clone(in.Machines), func(m Machine) bool { return len(l.of(m.Name)) > 0 || !in.mayRun(m, member.Name) })
-	if len(left) != 1 {
+	left := slices.DeleteFunc(slices.Clone(in.Machines), func(m Machine) bool { return l.agree(m.Name) || !in.mayRun(m, member.Name) })
+	if len(left) != 1 || len(l.of(left[0].Name)) > 0 {
 		return
 	}
 	node := in.State.Nodes[member.Name]
@@ -262,6 +262,12 @@ func (l links) of(machine string) []uint64 {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// agree reports whether all evidence names one member of a Machine, and only this Machine for it.
+func (l links) agree(machine string) bool {
+	of := l.of(machine)
+	return len(of) == 1 && len(l.to(of[0])) == 1
 }
 
 func (l links) to(member uint64) []string {

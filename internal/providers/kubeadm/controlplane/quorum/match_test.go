@@ -111,6 +111,8 @@ func TestMatch(t *testing.T) { // KC-11, KC-12, KC-13
 			machine("a", on("x"), reached("10.0.0.1")).machine("b", provides("p"), reached("10.0.0.2")), want{"1x": "OfMachine a", "2y": "OfMachine b"}},
 		"nodeRef and address contradict": {"a Node claims to be another one", begin().node("x", "p", short).node("y", "", short).member(1, "x", "10.0.0.1").member(2, "y", "10.0.0.2").
 			machine("a", reached("10.0.0.1")).machine("b", on("x"), provides("p"), reached("10.0.0.2")), want{"1x": "Disputed", "2y": "Disputed", "a": "in doubt", "b": "in doubt"}},
+		"a dispute, and one joins": {"a Node claims to be the one that joins", begin().node("x", "p", long).member(1, "x", "10.0.0.1").member(2, "", "").
+			machine("a", reached("10.0.0.1")).machine("b", young, provides("p")), want{"1x": "Disputed", "2": "Joining", "a": "in doubt", "b": "in doubt"}},
 		"nodeRef of a worker": {"it proves nothing", begin().node("x", "", long).member(1, "x", "").machine("a", on("w")), want{"1x": "Joining", "a": "in doubt"}},
 		"loopback":            {"all hosts have it", begin().member(1, "x", "127.0.0.1").member(2, "y", "127.0.0.1").machine("a", reached("127.0.0.1")).machine("b", reached("127.0.0.1")), want{"1x": "Joining", "2y": "Joining", "a": "in doubt", "b": "in doubt"}},
 		"left behind":         {"", begin().node("x", "", long).node("y", "", long).notReady("y", 2*time.Minute).member(1, "x", "").member(2, "y", "").machine("a", on("x")), want{"1x": "OfMachine a", "2y": "Orphan"}},
