@@ -44,6 +44,14 @@ func Starting(memory int64) (started func()) {
 	}
 }
 
+// Limit sets the memory, in bytes, near which garbage is collected without regard to the processor time that it takes. It is no bound: a process
+// that needs more gets it. Where GOMEMLIMIT is set, it does nothing.
+func Limit(memory int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memory)
+	}
+}
+
 // Spare keeps the heap small for as long as the process runs, which takes more processor time. It is for commands that hold much. Where
 // GOGC is set, it does nothing.
 func Spare() {

@@ -70,7 +70,13 @@ type Management struct {
 	// NodeInternet gives the node of `slipway up --node` a way out of this host, with the name servers of Networks.Internet.
 	// The node is created again when it changes. Default: false.
 	NodeInternet bool `json:"nodeInternet"`
+	// MemoryMiB is the memory that the process of etcd and the API server uses before it collects garbage without regard to the
+	// processor time that this takes. It may use more. Default: 0, two fifths of the memory of this host.
+	MemoryMiB int64 `json:"memoryMiB"`
 }
+
+// leastManagementMemory is less than what an idle management cluster needs.
+const leastManagementMemory = 384
 
 // Manager is about the process that runs the controllers of `slipway up`.
 type Manager struct {

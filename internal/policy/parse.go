@@ -112,6 +112,9 @@ func (c Configuration) problems() []error {
 	if m := c.Manager.MemoryMiB; m > 0 && m < leastManagerMemory {
 		wrong("manager.memoryMiB is %d: choose 0 (half of the memory of this host) or at least %d", m, leastManagerMemory)
 	}
+	if m := c.Management.MemoryMiB; m > 0 && m < leastManagementMemory {
+		wrong("management.memoryMiB is %d: choose 0 (two fifths of the memory of this host) or at least %d", m, leastManagementMemory)
+	}
 	for name, n := range c.numbers() {
 		if n < 0 {
 			wrong("%s is %d: choose 0 (no limit) or more", name, n)
@@ -128,6 +131,7 @@ func (c Configuration) numbers() map[string]int64 {
 		"maxima.replicas":        int64(m.Replicas),
 		"snapshots.namespaceMiB": c.Snapshots.NamespaceMiB,
 		"manager.memoryMiB":      c.Manager.MemoryMiB,
+		"management.memoryMiB":   c.Management.MemoryMiB,
 		"maxima.nodes.namespace": int64(m.Nodes.Namespace), "maxima.nodes.total": int64(m.Nodes.Total),
 		"maxima.networks.namespace": int64(m.Networks.Namespace), "maxima.networks.total": int64(m.Networks.Total),
 		"maxima.controlPlanes.namespace": int64(m.ControlPlanes.Namespace), "maxima.controlPlanes.total": int64(m.ControlPlanes.Total),

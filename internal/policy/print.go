@@ -27,7 +27,9 @@ func comments() map[string]string {
 		"management.names": "Further host names and IP addresses by which clients reach it, for its certificate; those of addresses are\n" +
 			"in it. Default: none.",
 		"management.nodeInternet": "Whether the node of slipway up --node has a way out of this host. A change creates it again. Default: false.",
-		"manager":                 "The process that runs the controllers of slipway up.",
+		"management.memoryMiB": "The memory near which its process collects garbage without regard to the processor time that this takes; it\n" +
+			"may use more. Default: 0, two fifths of the memory of this host.",
+		"manager": "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
 			"this host.",
 		"nodes": "What the containers of the Local provider may be and reach.",

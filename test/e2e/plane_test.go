@@ -39,6 +39,11 @@ type planeStatus struct {
 			Diagnostics string `json:"diagnostics"`
 		} `json:"manager"`
 	} `json:"management"`
+	Supervision struct {
+		PID      int    `json:"pid"`
+		Restarts int    `json:"restarts"`
+		LastExit string `json:"lastExit"`
+	} `json:"supervision"`
 }
 
 func (in *installation) planeStatus() planeStatus {
@@ -50,7 +55,8 @@ func (in *installation) planeStatus() planeStatus {
 	return s
 }
 
-// A management cluster killed in the middle of its work continues with nothing lost.
+// A management cluster killed in the middle of its work is restarted by its supervisor and continues with nothing lost; where the supervisor is
+// killed, too, the next start does so.
 func TestPlaneKilled(t *testing.T) {
 	in := newInstallation(t)
 	in.up()
@@ -59,9 +65,21 @@ func TestPlaneKilled(t *testing.T) {
 	if first.State != "Running" || first.Management.Memory == 0 || !strings.HasPrefix(first.Management.Server, "https://127.0.0.1:") {
 		t.Errorf("status: %+v", first)
 	}
+	if err := syscall.Kill(first.Management.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, long, "another process", func() error {
+		now := in.planeStatus()
+		if now.State != "Running" || now.Management.PID == first.Management.PID || now.Supervision.Restarts != 1 || now.Supervision.LastExit != "signal: killed" {
+			return fmt.Errorf("have %+v", now)
+		}
+		return nil
+	})
+	in.up() // it runs already
 	for range 2 {
-		m := in.planeStatus().Management
-		if err := syscall.Kill(m.PID, syscall.SIGKILL); err != nil {
+		before := in.planeStatus()
+		m := before.Management
+		if err := syscall.Kill(before.Supervision.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		until(t, short, "status after the kill", "Stopped", func() string { return in.planeStatus().State })

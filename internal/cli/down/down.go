@@ -29,8 +29,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// patience is how long the management cluster may take to end before it is killed.
-const patience = 45 * time.Second
+// patience is how long the management cluster may take to end before it is killed: on a busy host, etcd and the hosted control planes take long.
+const patience = 90 * time.Second
 
 // Delete removes everything outside the data directory that belongs to the
 // instance: containers, networks. Nothing left is no error. It tells how many
@@ -108,8 +108,15 @@ func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) 
 	if isManager(state) {
 		what = "manager"
 	}
-	if state.Held {
+	switch {
+	case state.Held:
 		_, _ = fmt.Fprintf(e.Err, "Stopping the %s (process %d) …\n", what, state.Holder.PID)
+	case state.Supervision != nil:
+		_, _ = fmt.Fprintf(e.Err, "Stopping the supervisor of the %s (process %d) …\n", what, state.Supervision.PID)
+	}
+	// Its supervisor stops it, and would otherwise start it again.
+	if _, err := process.Terminate(ctx, dir.SupervisorLock(), patience); err != nil {
+		return fmt.Errorf("stop the supervisor of the %s: %w", what, err)
 	}
 	if _, err := process.Terminate(ctx, dir.Lock(), patience); err != nil {
 		return fmt.Errorf("stop the %s: %w", what, err)

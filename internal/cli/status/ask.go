@@ -18,10 +18,16 @@ import (
 )
 
 // patience is how long the API may take: all else is known without it.
-const patience = 3 * time.Second
+const patience = 10 * time.Second
 
 // ask adds what the API says of what runs, or why it does not answer.
 func (s *Status) ask(ctx context.Context, e env.Env) {
+	asked := make(chan struct{})
+	defer func() { <-asked }()
+	go func() {
+		defer close(asked)
+		s.askManager(ctx)
+	}()
 	m := s.Management
 	if m == nil || s.State == Starting && m.ManagerOf == "" {
 		return
@@ -38,6 +44,10 @@ func (s *Status) ask(ctx context.Context, e env.Env) {
 	}
 	if _, err := api.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		m.Problem = err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			m.Problem = fmt.Sprintf("not within %s: this host is busy, or the API server hangs", patience)
+			return
+		}
 		if of := (*url.Error)(nil); errors.As(err, &of) {
 			m.Problem = of.Err.Error() // the address is shown anyway
 		}

@@ -42,6 +42,10 @@ type Status struct {
 	Encryption Encryption `json:"encryption"`
 	// Database is that of the management cluster; nil: there is none.
 	Database *Database `json:"database,omitempty"`
+	// Disk is the space of the disk that the data directory is on.
+	Disk datadir.Space `json:"disk,omitzero"`
+	// Supervision is what the supervisor of a management cluster in the background does; nil: there is none.
+	Supervision *datadir.Supervision `json:"supervision,omitempty"`
 }
 
 // Database is how full the database of the management cluster is.
@@ -74,11 +78,12 @@ type State string
 
 // The states.
 const (
-	Absent   State = "Absent"   // the data directory was never used
-	Stopped  State = "Stopped"  // there is data, and no process
-	Starting State = "Starting" // a process holds the directory and is not ready yet
-	Standby  State = "Standby"  // a manager that elects a leader, and is not it
-	Running  State = "Running"
+	Absent     State = "Absent"     // the data directory was never used
+	Stopped    State = "Stopped"    // there is data, and no process
+	Starting   State = "Starting"   // a process holds the directory and is not ready yet
+	Restarting State = "Restarting" // it ended, and its supervisor starts it again
+	Standby    State = "Standby"    // a manager that elects a leader, and is not it
+	Running    State = "Running"
 )
 
 // Management is about the process of the management cluster.
@@ -113,6 +118,8 @@ type Management struct {
 type Manager struct {
 	datadir.Manager `json:",inline"`
 	Memory          int64 `json:"memory"` // resident, in bytes
+	// Problem is why a manager that runs does not answer.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Command builds the verb.
@@ -136,7 +143,7 @@ func Command(e env.Env) *cobra.Command {
 		}
 		s.ask(cmd.Context(), e)
 		start := "slipway up -d"
-		if state, err := datadir.Inspect(dir); err == nil && s.State == Stopped && state.Holder.ManagerOf != "" && !exists(dir.Etcd()) {
+		if state, err := datadir.Inspect(dir); err == nil && s.Management == nil && state.Holder.ManagerOf != "" && !exists(dir.Etcd()) {
 			start = cmp.Or(state.Holder.Command, "slipway manager, with the flags that it had")
 		} else if usual, err := e.DataDir(""); err != nil || usual != dir {
 			start += " --data-dir " + string(dir)
@@ -165,6 +172,8 @@ func Collect(dir datadir.Dir) (Status, error) {
 		s.State = Standby
 	case state.Held:
 		s.State = Starting
+	case state.Supervision != nil:
+		s.State = Restarting
 	case state.Exists:
 		s.State, s.Killed = Stopped, killed(dir, state.Killed)
 	}
@@ -184,6 +193,10 @@ func Collect(dir datadir.Dir) (Status, error) {
 		if pid := state.Run.Manager.PID; pid != 0 {
 			s.Management.Manager.Memory = process.Memory(pid)
 		}
+	}
+	s.Supervision = state.Supervision
+	if s.Disk, err = datadir.SpaceOf(dir); err != nil {
+		s.Disk = datadir.Space{} // a file system that does not know
 	}
 	keys, err := atrest.Files{Dir: dir}.Status()
 	if err != nil {
@@ -218,6 +231,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
 	row("Data directory", s.DataDir)
+	s.diskRow(row, start)
 	switch m := s.Management; {
 	case m != nil && m.ManagerOf != "":
 		row("Manager", s.State)
@@ -244,8 +258,9 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		m.Manager.rows(row, now)
 		nodeRows(row, m.Node)
 	}
+	s.supervisionRows(row, now)
 	if k := s.Killed; k != nil {
-		row("  Last process", fmt.Sprintf("%d, begun %s, was killed, or its machine went down; the next start continues with its data", k.PID, k.Since.Local().Format(time.DateTime)))
+		row("  Last process", fmt.Sprintf("%d, begun %s, %s; the next start continues with its data", k.PID, k.Since.Local().Format(time.DateTime), s.howKilled()))
 		row("  Log", orDash(k.Log))
 	}
 	s.Database.rows(row)
@@ -277,6 +292,45 @@ func (d *Database) rows(row func(key string, value any)) {
 	row("", "\"slipway kubectl get --raw /metrics | grep apiserver_resource_objects\" counts the objects of each kind; a ResourceQuota for each namespace limits them")
 }
 
+// howKilled is why a process ended without being stopped, as far as that is known.
+func (s Status) howKilled() string {
+	if s.Disk.IsFull() {
+		return "ended, because its disk is full"
+	}
+	return "was killed, or its machine went down"
+}
+
+// diskRow warns of a disk that has little space, or none.
+func (s Status) diskRow(row func(key string, value any), start string) {
+	switch {
+	case s.Disk.IsFull() && s.Management == nil:
+		row("Disk", fmt.Sprintf("The disk of %s is full (%s): free some space, then %s", s.DataDir, s.Disk, start))
+	case s.Disk.IsFull():
+		row("Disk", fmt.Sprintf("The disk of %s is full (%s): free some space", s.DataDir, s.Disk))
+	case s.Disk.IsLow():
+		row("Disk", fmt.Sprintf("The disk of %s is nearly full (%s): free some space, without which the management cluster stops", s.DataDir, s.Disk))
+	}
+}
+
+// supervisionRows say how often the management cluster was started again, and when it will be.
+func (s Status) supervisionRows(row func(key string, value any), now time.Time) {
+	v := s.Supervision
+	if v == nil || v.Restarts == 0 {
+		return
+	}
+	row("Restarts of it", v.Restarts)
+	row("  Last exit", fmt.Sprintf("%s ago: %s", age(now, v.LastExitAt), v.LastExit))
+	switch {
+	case s.State != Restarting:
+	case v.Waiting != "":
+		row("  Next start", v.Waiting)
+	case v.NextStart.After(now):
+		row("  Next start", "in "+age(v.NextStart, now))
+	default:
+		row("  Next start", "now")
+	}
+}
+
 func (e Encryption) text() string {
 	switch {
 	case e.Key == "":
@@ -292,10 +346,13 @@ func (m *Manager) rows(row func(key string, value any), now time.Time) {
 	if m == nil {
 		return
 	}
-	if m.PID == 0 {
+	switch {
+	case m.PID == 0 && m.NextStart.After(now):
+		row("Manager", "Restarting in "+age(m.NextStart, now))
+	case m.PID == 0:
 		row("Manager", "Restarting")
-	} else {
-		row("Manager", "Running")
+	default:
+		row("Manager", m.state())
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Memory", mebibytes(m.Memory))
 	}
@@ -306,6 +363,17 @@ func (m *Manager) rows(row func(key string, value any), now time.Time) {
 	for _, a := range m.SetAside {
 		row("  Set aside", fmt.Sprintf("%s until %s, after %d crashes", a.Object, a.Until.Local().Format(time.DateTime), a.Crashes))
 	}
+}
+
+// state sums the manager up that has a process.
+func (m *Manager) state() string {
+	switch {
+	case m.Problem != "":
+		return "Not answering: " + m.Problem
+	case m.Diagnostics == "":
+		return "Starting"
+	}
+	return "Running"
 }
 
 // nodeRows says how the node of the management cluster fares, where it has one.

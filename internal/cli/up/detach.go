@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -25,6 +26,8 @@ import (
 type message struct {
 	Step  string `json:"step,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
+	// Ended is how the process ended, where it gave no reason.
+	Ended string `json:"ended,omitempty"`
 	// Of an error; Message empty: there is none.
 	Kind    fault.Kind `json:"kind,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
@@ -45,7 +48,7 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 	}
 	defer func() { _ = reader.Close() }()
 	// The descriptor of the first extra file is 3.
-	args := append([]string{"up", "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
+	args := append([]string{"up", superviseFlag, "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
 	for _, name := range remembered { // empty ones, too: the process would take those of the last start
 		text, err := textOf(set.Lookup(name))
 		if err != nil {
@@ -73,11 +76,20 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if how := endedWithout(""); errors.As(err, &how) {
+		return died(dir, how)
+	}
 	if err != nil {
 		return err
 	}
 	return died(dir, state)
 }
+
+// endedWithout is how a process ended that gave no reason.
+type endedWithout string
+
+// Error implements error.
+func (e endedWithout) Error() string { return string(e) }
 
 func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
@@ -90,6 +102,8 @@ func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 			return true, nil
 		case m.Message != "":
 			return false, fault.New(m.Kind, m.Reason, "%s", m.Message)
+		case m.Ended != "":
+			return false, endedWithout(m.Ended)
 		default:
 			_, _ = fmt.Fprintln(e.Err, m.Step)
 		}
@@ -99,9 +113,32 @@ func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 
 // died is the error of a background process that ended without a word.
 func died(dir datadir.Dir, state error) error {
+	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
+		return datadir.Full(dir, space, startOf(dir))
+	}
 	tail, _ := logfile.Tail(dir.Log(), 15)
 	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
 		state, dir.Log(), strings.Join(tail, "\n"))
+}
+
+// startOf is the command that starts the management cluster of a directory.
+func startOf(dir datadir.Dir) string {
+	if d, err := datadir.Default(os.Getenv); err == nil && d == dir {
+		return "slipway up -d"
+	}
+	return "slipway up -d --data-dir " + string(dir)
+}
+
+// checkSpace refuses to start on a full disk, where etcd would end at once, and warns of one that is nearly full.
+func checkSpace(w io.Writer, dir datadir.Dir, space datadir.Space) error {
+	switch {
+	case space.IsFull():
+		return datadir.Full(dir, space, startOf(dir))
+	case space.IsLow():
+		_, err := fmt.Fprintf(w, "Warning: the disk of %s is nearly full (%s): without space the management cluster stops\n", dir, space)
+		return err
+	}
+	return nil
 }
 
 // report is the other end: what the background process says.
@@ -117,11 +154,8 @@ func openReport(fd int) *report {
 
 func (r *report) tell(step string) { r.send(message{Step: step}) }
 
-// ready also lets the parent go.
-func (r *report) ready() {
-	r.send(message{Ready: true})
-	r.close()
-}
+// ready lets the command go that waits. The supervisor goes on reading.
+func (r *report) ready() { r.send(message{Ready: true}) }
 
 // finish reports err, which it returns.
 func (r *report) finish(err error) error {

@@ -163,6 +163,9 @@ func (k *keeper) changed(s managerproc.Status) {
 			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
 			Diagnostics: s.Diagnostics,
 		}
+		if !s.NextStart.IsZero() {
+			r.Manager.NextStart = s.NextStart.UTC()
+		}
 		for _, a := range s.Aside {
 			r.Manager.SetAside = append(r.Manager.SetAside, datadir.SetAside{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
 		}

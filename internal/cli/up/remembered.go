@@ -87,38 +87,41 @@ func refuseManagers(dir datadir.Dir) error {
 		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"), dir)
 }
 
-// startTime is how long a start may take that another command began, and startPoll how often it is looked at.
-const (
-	startTime = 2 * time.Minute
-	startPoll = 200 * time.Millisecond
-)
+// startPoll is how often a start is looked at that another command began.
+const startPoll = 200 * time.Millisecond
 
 // awaitOther waits for the start of a management cluster that another command began at the same moment. Where the holder of the directory
-// does not become one, the error is that of the command that met it.
+// does not become one, the error is that of the command that met it. A start takes as long as the host is slow.
 func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
 	told := false
 	for {
 		state, err := datadir.Inspect(dir)
 		switch {
 		case err != nil:
 			return err
-		case !state.Held || state.Holder.ManagerOf != "":
+		case !state.Held && state.Supervision == nil || state.Holder.ManagerOf != "":
 			return held
 		case state.Run != nil && state.Run.Ready:
 			_, err := runsAlready(e, dir, set)
 			return err
 		case !told:
 			told = true
-			_, _ = fmt.Fprintf(e.Err, "Another command is at work there (process %d); waiting until it runs …\n", state.Holder.PID)
+			_, _ = fmt.Fprintf(e.Err, "Another command is at work there (process %d); waiting until it runs …\n", holderOf(state))
 		}
 		select {
 		case <-ctx.Done():
-			return held
+			return ctx.Err()
 		case <-time.After(startPoll):
 		}
 	}
+}
+
+// holderOf is the process that starts a management cluster, or the supervisor that will.
+func holderOf(state datadir.State) int {
+	if !state.Held && state.Supervision != nil {
+		return state.Supervision.PID
+	}
+	return state.Holder.PID
 }
 
 // runsAlready tells of a management cluster that runs in dir. Flags that it does not run with are an error: who gives them expects

@@ -17,6 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/plane/process"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
@@ -49,7 +50,28 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 		return err
 	}
 	defer func() { _ = restore() }()
-	return s.run(ctx, e, h, s.voice(stderr))
+	if err := s.limitMemory(); err != nil {
+		return err
+	}
+	err = s.run(ctx, e, h, s.voice(stderr))
+	if err != nil && ctx.Err() == nil { // the log has the reason, whoever else is told
+		klog.ErrorS(err, "the management cluster ends")
+	}
+	return err
+}
+
+// limitMemory makes the garbage collector of this process, which is etcd and the API server, work harder before it has more memory than its share.
+func (s service) limitMemory() error {
+	limit := s.policy.Management.MemoryMiB << 20
+	if limit == 0 {
+		half, err := managerproc.DefaultLimit()
+		if err != nil {
+			return err
+		}
+		limit = half / 5 * 4
+	}
+	heap.Limit(limit)
+	return nil
 }
 
 func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
@@ -59,7 +81,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	if err != nil {
 		return err
 	}
-	m, err := s.startPlane(ctx, e, n.nodes())
+	m, err := s.startPlane(ctx, e, n.nodes(), v)
 	if err != nil {
 		return err
 	}
@@ -94,13 +116,16 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 
 // startPlane lets ctx end the start only: once the cluster runs, it is to
 // outlive the controllers.
-func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes) (*plane.Management, error) {
+func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, v voice) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	cfg := plane.ManagementConfig{
 		Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes,
 		EncryptSecrets: s.policy.Management.EncryptSecrets, Audit: s.policy.Management.Audit,
 		Authentication: s.policy.Management.Authentication, Addresses: s.policy.Management.Addresses, Names: s.policy.Management.Names,
+		Waiting: func(reason string) {
+			v.tell("Waiting for the API server to be ready (" + reason + "); on a busy host this takes minutes …")
+		},
 	}
 	for _, set := range s.policy.Sets() {
 		if len(set.Controllers) > 0 {

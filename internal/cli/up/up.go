@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,7 @@ type flags struct {
 	node          nodeFlag
 	detach        bool
 	reportFD      int
+	supervise     bool
 	configuration configuration.Flags
 }
 
@@ -54,21 +56,24 @@ func Command(e env.Env, prepare Prepare) *cobra.Command {
 		Use:   "up",
 		Short: "Start the management cluster and all controllers",
 		Long: "Start the management cluster and all controllers, and run until interrupted. With -d, run in the\n" +
-			"background and return when ready. \"slipway down\" stops both.\n\n" +
+			"background and return when ready; it is restarted there when it ends without being stopped, as for want of\n" +
+			"memory. \"slipway down\" stops both.\n\n" +
 			"The next start in the same data directory takes the flags of the last one, except those that are given\n" +
 			"once more; -d where it runs already is no error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e, cmd.Flags(), prepare) },
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
-	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server; the two ports after it are for the webhooks and diagnostics of the manager")
+	cmd.Flags().StringVar(&f.listen, "listen", plane.DefaultListen, "loopback ADDRESS:PORT of the API server; the webhooks and diagnostics of the manager have the two ports after it, or free ones where these are taken")
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "feature gates as NAME=true|false, separated by commas (default ClusterTopology=true,RuntimeSDK=true)")
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "providers that do not run, besides those that the configuration file disables: "+providerset.List(providerset.Names()))
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run in the background and return when ready")
 	f.node.bind(cmd.Flags())
 	f.configuration.Bind(cmd.Flags())
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor to report progress to")
+	cmd.Flags().BoolVar(&f.supervise, strings.TrimPrefix(superviseFlag, "--"), false, "restart the management cluster when it ends without being stopped")
 	_ = cmd.Flags().MarkHidden("report-fd")
+	_ = cmd.Flags().MarkHidden(strings.TrimPrefix(superviseFlag, "--"))
 	return cmd
 }
 
@@ -79,6 +84,9 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
 		return err
+	}
+	if f.supervise {
+		return supervise(ctx, e, dir, openReport(f.reportFD))
 	}
 	if err := refuseManagers(dir); err != nil {
 		return err
@@ -98,6 +106,11 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	}
 	if err := plane.CheckListen(f.listen); err != nil {
 		return err
+	}
+	if space, err := datadir.SpaceOf(dir); err == nil { // a file system that does not know has no limit
+		if err := checkSpace(e.Err, dir, space); err != nil {
+			return err
+		}
 	}
 	if f.detach {
 		err := f.detached(ctx, e, dir, set)

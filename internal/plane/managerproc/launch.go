@@ -57,7 +57,7 @@ func launch(cfg Config, input []byte) (*running, error) {
 	p.cmd.ExtraFiles = []*os.File{record.file, writer}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.cmd.WaitDelay = leftOpen
-	before := killedByKernel()
+	before := KilledByKernel()
 	started := make(chan error)
 	go p.live(started, before, cfg.MemoryLimit)
 	err = <-started
@@ -88,7 +88,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	_ = p.cmd.Wait() // the state says how it ended
 	close(done)
 	p.end = ending{
-		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: killedByKernel() > before, lastWords: p.log.said(),
+		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.said(),
 		reconciling: p.record.Reconciling(),
 	}
 	close(p.ended)

@@ -50,6 +50,10 @@ func play() {
 		_ = m.Ended(fault.New(fault.Invalid, "Reason", "a gate is unknown"))
 		os.Exit(2)
 	}
+	if kind, ok := map[string]fault.Kind{"late": fault.Unreachable, "fails": fault.Transient}[what]; ok {
+		_ = m.Ended(fault.New(kind, "Reason", "preparing webhooks: the request ran out of time"))
+		os.Exit(1)
+	}
 	m.Ready("https://127.0.0.1:1")
 	fmt.Fprintln(os.Stderr, "hello from", what)
 	done, aside := m.Begin(pool)
@@ -219,6 +223,19 @@ func TestErrors(t *testing.T) {
 	o.until(t, "an end", func() bool { return len(o.failures) > 0 })
 	if f := o.failures[0]; !strings.Contains(f.String(), "a gate is unknown") || len(f.Reconciling) != 0 {
 		t.Errorf("%s", f)
+	}
+}
+
+// A first start that meets an API server which does not answer in time is tried again, one that fails for no known reason a few times.
+func TestStartThatMayPass(t *testing.T) {
+	o, stop := run(t, "late")
+	o.until(t, "more starts than those of an unknown reason", func() bool { return len(o.failures) > 3 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	o, _ = run(t, "fails")
+	if f := fault.As(<-o.ended); f == nil || f.Kind != fault.Transient || len(o.failures) != 2 {
+		t.Errorf("%+v after %d starts", f, len(o.failures)+1)
 	}
 }
 

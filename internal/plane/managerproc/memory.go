@@ -49,8 +49,8 @@ func resident(pid int) (int64, error) {
 	return kilobytes << 10, err
 }
 
-// killedByKernel counts the processes that the kernel killed for want of memory since the host began.
-func killedByKernel() int64 {
+// KilledByKernel counts the processes that the kernel killed for want of memory since the host began.
+func KilledByKernel() int64 {
 	n, _ := field("/proc/vmstat", "oom_kill") // a kernel that does not count: 0 then and now
 	return n
 }

@@ -15,6 +15,9 @@ const (
 	// longestPause. One that ran for stableAfter starts over.
 	firstPause, longestPause = 250 * time.Millisecond, 30 * time.Second
 	stableAfter              = time.Minute
+	// failedStarts is how often a manager may end with an error that may pass before it has started for the first time. One whose API server did not
+	// answer in time is started again without a limit.
+	failedStarts = 3
 	// patience is how long a manager may take to stop before it is killed.
 	patience = 15 * time.Second
 )
@@ -45,6 +48,7 @@ type Status struct {
 	Restarts   int
 	LastExit   string
 	LastExitAt time.Time
+	NextStart  time.Time // of one that does not run
 	Aside      []Aside
 	// Diagnostics is the URL at which a manager that is ready serves them.
 	Diagnostics string
@@ -81,7 +85,7 @@ type supervisor struct {
 }
 
 // Run keeps the manager running until ctx ends, and stops it then. Before the controllers have started for the first time,
-// an error that the manager ends with is the error of Run: a person is waiting for it. A crash is not, because the API is
+// an error that the manager ends with is the error of Run, unless it may pass: a person is waiting for it. A crash is not, because the API is
 // needed to remove the cause.
 func Run(ctx context.Context, cfg Config) error {
 	s := &supervisor{Config: cfg, suspects: suspects{}}
@@ -121,7 +125,7 @@ func (s *supervisor) start() (*running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	s.status.PID, s.status.Since, s.status.Aside = p.pid, now, aside
+	s.status.PID, s.status.Since, s.status.NextStart, s.status.Aside = p.pid, now, time.Time{}, aside
 	s.Changed(s.status)
 	return p, nil
 }
@@ -142,7 +146,7 @@ func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 		case m.Ready && !s.ready:
 			s.ready = true
 			s.Ready()
-		case m.Message != "" && !s.ready:
+		case m.Message != "" && !s.ready && s.isFinal(m.Kind):
 			failed = fault.New(m.Kind, m.Reason, "%s", m.Message)
 		}
 		if m.Message != "" {
@@ -156,6 +160,17 @@ func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 		return end, nil
 	}
 	return end, failed
+}
+
+// isFinal reports whether another start would meet an error of this kind again: on a busy host requests run out of time.
+func (s *supervisor) isFinal(kind fault.Kind) bool {
+	switch kind {
+	case fault.Unreachable, fault.Conflict:
+		return false
+	case fault.Transient:
+		return s.inARow+1 >= failedStarts
+	}
+	return true
 }
 
 // judge finds out what the end has to do with the objects that were being reconciled.
@@ -178,7 +193,7 @@ func (s *supervisor) ended(f Failure) time.Duration {
 	f.Pause = min(firstPause<<min(s.inARow-1, 10), longestPause)
 	s.status.PID, s.status.Diagnostics = 0, ""
 	s.status.Restarts++
-	s.status.LastExit, s.status.LastExitAt = f.String(), now
+	s.status.LastExit, s.status.LastExitAt, s.status.NextStart = f.String(), now, now.Add(f.Pause)
 	s.status.Aside = s.suspects.forget(now)
 	s.Changed(s.status)
 	s.Failed(f)
