@@ -64,7 +64,7 @@ func classify(err error) (exit int, hint string) {
 		if fault.As(err) != nil {
 			return ExitUnreachable, "" // a fault says itself what to do
 		}
-		return ExitUnreachable, "see \"slipway status\" for what runs; \"slipway up -d\" starts it"
+		return ExitUnreachable, "see \"slipway status\" for what runs on this host"
 	case fault.Gone:
 		return ExitNotFound, ""
 	case fault.Bug:

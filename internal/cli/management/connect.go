@@ -149,17 +149,22 @@ func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed
+	here := presenceIn(c.DataDir)
 	switch known := fault.As(err); {
 	case known != nil && known.Kind == fault.Gone && c.overlooked:
 		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use)", known.Message, c.DataDir).From(err)
 	case err == nil, known != nil, errors.Is(err, context.Canceled):
 		return err
+	case (errors.As(err, &discovery) || errors.As(err, &noKind)) && here.starts:
+		return fault.New(fault.Unreachable, ReasonNotReady, "%s, and does not serve all of Cluster API before it is ready: try again when \"slipway status\" shows that it runs", here.text).From(err)
 	case errors.As(err, &discovery):
 		return fault.New(fault.Invalid, ReasonNotInstalled,
 			"the cluster at %s does not serve all of Cluster API (%s): run \"slipway init\" or \"slipway manager\" there first, or use --kubeconfig to name another", c.host, groupsOf(*discovery)).From(err)
 	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, ReasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && (here.text != "" || isSlow(err)):
+		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", away(here, err)).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return fault.New(fault.Unreachable, "WebhookNotRunning",
 			"a webhook of the management cluster at %s does not answer, so that what it checks cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider that it belongs to, or wait until that is ready (%v)", c.host, err).From(err)
@@ -167,6 +172,9 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Invalid, "BeingDeleted", "the management cluster at %s refuses: %v; wait until what is being deleted is gone, or see what keeps it", c.host, err).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s refuses: %v; use a kubeconfig that may do this", c.host, err).From(err)
+	case fault.KindOf(err) == fault.Unreachable && here.text != "":
+		return fault.New(fault.Unreachable, ReasonNotReady,
+			"the management cluster in %s runs and did not answer at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
 		return fault.New(fault.Unreachable, ReasonNotRunning,
 			"the management cluster in %s does not answer at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.up).From(err)

@@ -20,6 +20,8 @@ import (
 const (
 	// ReasonNotRunning says that no management cluster was found; the kind is Unreachable.
 	ReasonNotRunning = "ManagementClusterNotRunning"
+	// ReasonNotReady says that the management cluster or its manager runs, and does not answer yet, or not in time; the kind is Unreachable.
+	ReasonNotReady = "ManagementClusterNotReady"
 	// ReasonKubeconfig says that a kubeconfig cannot be used; the kind is Invalid.
 	ReasonKubeconfig = "InvalidKubeconfig"
 	// ReasonNotInstalled says that the cluster has no Cluster API; the kind is Invalid.

@@ -177,6 +177,7 @@ func TestExplain(t *testing.T) {
 		"forbidden":      {"the API's words say what is not allowed", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("no")), fault.Invalid, "refuses"},
 		"terminating":    {"no kubeconfig may do it", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("create not allowed while custom resource definition is terminating")), fault.Invalid, "wait until what is being deleted is gone"},
 		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "a webhook of the management cluster at https://127.0.0.1:1 does not answer"},
+		"slow manager":   {"what is slow is not absent", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": context deadline exceeded`)), fault.Unreachable, "did not answer in time: its host is busy, or it hangs"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
 	}
@@ -190,6 +191,44 @@ func TestExplain(t *testing.T) {
 	}
 	if remote.Explain(nil) != nil {
 		t.Error("no error needs no explanation")
+	}
+}
+
+// While a management cluster or its manager starts, what is not served yet is waited for, and what is slow is not called absent.
+func TestExplainWhileItStarts(t *testing.T) {
+	h, err := datadir.Open(datadir.Dir(t.TempDir()), datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	write(t, string(h.Dir), "kubeconfig")
+	c, err := (&management.Flags{DataDir: string(h.Dir)}).Connect(environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := &apiutil.ErrResourceDiscoveryFailed{{Group: "cluster.x-k8s.io", Version: "v1beta2"}: errors.New("no")}
+	refused := apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`))
+	late := fmt.Errorf("listing: %w", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
+	for _, step := range []struct {
+		run  *datadir.Manager
+		err  error
+		want string
+	}{
+		{nil, missing, "is starting, and does not serve all of Cluster API before it is ready"},
+		{&datadir.Manager{PID: 4711}, missing, "(process 4711) is starting, and does not serve"},
+		{&datadir.Manager{PID: 4711}, refused, "is starting, and nothing happens before it is ready"},
+		{&datadir.Manager{}, refused, "is being restarted"},
+		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, refused, "(process 4711) runs and did not answer: this host is busy"},
+		{&datadir.Manager{PID: 4711, Diagnostics: "https://127.0.0.1:1"}, late, "runs and did not answer at"},
+	} {
+		if step.run != nil {
+			if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Manager: step.run}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Explain(step.err); fault.KindOf(got) != fault.Unreachable || !strings.Contains(fault.UserMessage(got), step.want) {
+			t.Errorf("got %v: %s, want %q", fault.KindOf(got), fault.UserMessage(got), step.want)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func ObjectsOf(namespace, watchFilter string) []client.ListOption {
 	return out
 }
 
-// NoManager says that no manager answers for the clusters of the management cluster; empty: one does, or that cannot be told. The webhooks
+// NoManager says that no manager answers for the clusters of the management cluster, or not in time; empty: one does, or that cannot be told. The webhooks
 // of Clusters are in the manager: the API server is asked to create another Cluster like this one, as a dry run. They are not called
 // for a change that no rule is about. Without a name it is asked for a Cluster of the namespace.
 func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string {
@@ -37,6 +37,19 @@ func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string
 	err := c.Client.Create(ctx, another, client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		return ""
+	}
+	return away(presenceIn(c.DataDir), err)
+}
+
+// away says why a webhook of the manager did not answer. A manager that is slow is not called absent.
+func away(p presence, err error) string {
+	switch {
+	case p.starts:
+		return p.text + ", and nothing happens before it is ready; \"slipway status\" shows how far it is"
+	case p.text != "":
+		return p.text + fmt.Sprintf(" and did not answer: this host is busy, or the manager hangs; \"slipway status\" shows which: %v", err)
+	case isSlow(err):
+		return fmt.Sprintf("The manager of this management cluster did not answer in time: its host is busy, or it hangs; try again: %v", err)
 	}
 	return fmt.Sprintf("No manager answers for this management cluster, so that nothing will happen until one runs, as of \"slipway up\" or \"slipway manager\": %v", err)
 }

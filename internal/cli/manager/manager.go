@@ -200,7 +200,16 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	ctrl.SetLogger(cfg.Log)
 	klog.SetLogger(cfg.Log)
 	heap.Collect(heap.Manager())
-	return withoutRights(portTaken(manager.Run(ctx, cfg), cfg))
+	if err := checkReached(cfg.REST); err != nil {
+		return err
+	}
+	return withoutRights(untilReached(ctx, cfg.Log, func() error {
+		err := portTaken(manager.Run(ctx, cfg), cfg)
+		if started {
+			return ended{err}
+		}
+		return err
+	}))
 }
 
 // complete makes the manager's configuration of the flags.

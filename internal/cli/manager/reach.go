@@ -1,0 +1,51 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
+)
+
+// firstReach is how long a start is not tried again whose API server was lost, twice as long each further time, up to longestReach.
+const firstReach, longestReach = time.Second, 30 * time.Second
+
+// ended is how a manager ended that had started its controllers; its error may be nil.
+type ended struct{ error }
+
+// checkReached returns why the API server does not answer at all: one that never has is likely another one than was meant.
+func checkReached(access *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(access)
+	if err != nil {
+		return fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	if _, err := client.ServerVersion(); err != nil {
+		return fmt.Errorf("asking the management cluster for its version: %w", err)
+	}
+	return nil
+}
+
+// untilReached starts the manager, and starts it again while its API server, which has answered before, is lost during the start: it may be
+// restarting, or its host may be busy.
+func untilReached(ctx context.Context, log logr.Logger, start func() error) error {
+	for d := firstReach; ; d = min(2*d, longestReach) {
+		err := start()
+		if done := (ended{}); errors.As(err, &done) {
+			return done.error
+		}
+		if err == nil || ctx.Err() != nil || fault.KindOf(err) != fault.Unreachable || fault.As(err) != nil {
+			return err
+		}
+		log.Info("Waiting for the API server of the management cluster, which was lost during the start", "error", err.Error())
+		if pause.For(ctx, d) != nil {
+			return err
+		}
+	}
+}
