@@ -35,6 +35,10 @@ import (
 // stopTimeout is how long controllers get to end their passes.
 const stopTimeout = 10 * time.Second
 
+// syncTimeout is how long the caches of a controller may take to be filled before the manager ends: on a busy host, much longer than the two
+// minutes of the default.
+const syncTimeout = 15 * time.Minute
+
 // Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
 // [Install].
 func Run(ctx context.Context, cfg Config) error { return kindGone(start(ctx, cfg)) }
@@ -114,7 +118,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 		LeaseDuration: duration(cfg.LeaderElection.Lease, 15*time.Second), RenewDeadline: duration(cfg.LeaderElection.Renew, 10*time.Second),
 		RetryPeriod: duration(cfg.LeaderElection.Retry, 2*time.Second), LeaderElectionReleaseOnCancel: true, LeaderElectionConfig: election,
 		GracefulShutdownTimeout: &stop,
-		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique, UsePriorityQueue: &priorities},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &unique, UsePriorityQueue: &priorities, CacheSyncTimeout: syncTimeout},
 	})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,11 @@
 package manager
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -12,6 +16,10 @@ import (
 // writesAtOnce is how many writes are under way at most: half of what an API server admits by default before it answers
 // 429 to all clients (--max-mutating-requests-inflight), people among them.
 const writesAtOnce = 100
+
+// lateFailure is how long a write takes at least whose failure counts as one of an API server that is overloaded: etcd, a webhook or the request
+// itself ran out of time.
+const lateFailure = 5 * time.Second
 
 // limitWrites bounds the writes of all identities together.
 func (c *Config) limitWrites() {
@@ -27,15 +35,39 @@ func (c *Config) limitWrites() {
 }
 
 // limitWrites admits n writes at once, over all clients with the same wrapper; the others wait for a permit. Reads and watches
-// need none.
+// need none. While the API server is overloaded, fewer are admitted: retries of what ran out of time would keep it so.
 func limitWrites(n int) transport.WrapperFunc {
-	permits := make(chan struct{}, n)
-	return func(next http.RoundTripper) http.RoundTripper { return limitedWrites{next, permits} }
+	limit := &writeLimit{permits: make(chan struct{}, n)}
+	return func(next http.RoundTripper) http.RoundTripper { return limitedWrites{next, limit, time.Now} }
+}
+
+// writeLimit are the permits of writes that are under way. Each late failure withholds one, down to the last; each success gives one back.
+type writeLimit struct {
+	permits chan struct{}
+
+	mu       sync.Mutex
+	withheld int
+}
+
+// release gives the permit of a write back.
+func (l *writeLimit) release(late, good bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case late && l.withheld < cap(l.permits)-1:
+		l.withheld++
+		return
+	case good && l.withheld > 0:
+		l.withheld--
+		<-l.permits
+	}
+	<-l.permits
 }
 
 type limitedWrites struct {
-	next    http.RoundTripper
-	permits chan struct{}
+	next  http.RoundTripper
+	limit *writeLimit
+	now   func() time.Time
 }
 
 func (l limitedWrites) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,15 +75,18 @@ func (l limitedWrites) RoundTrip(r *http.Request) (*http.Response, error) {
 		return l.next.RoundTrip(r)
 	}
 	select {
-	case l.permits <- struct{}{}:
+	case l.limit.permits <- struct{}{}:
 	case <-r.Context().Done():
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper has to
 		}
 		return nil, r.Context().Err()
 	}
-	defer func() { <-l.permits }()
-	return l.next.RoundTrip(r)
+	began := l.now()
+	resp, err := l.next.RoundTrip(r)
+	failed := err != nil && !errors.Is(err, context.Canceled) || err == nil && resp.StatusCode >= http.StatusInternalServerError
+	l.limit.release(failed && l.now().Sub(began) >= lateFailure, err == nil && !failed)
+	return resp, err
 }
 
 // WrappedRoundTripper lets client-go find the transport below.

@@ -8,7 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // server answers writes when told to, and reads at once.
@@ -105,3 +108,52 @@ func TestAWriteThatWaitsCanBeGivenUp(t *testing.T) {
 	s.answer <- struct{}{}
 	client.Wait()
 }
+
+// An API server in which writes run out of time gets fewer of them at once, down to one, and more again as they succeed.
+func TestOverloadAdmitsFewerWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 8
+		var underWay, most atomic.Int32
+		took, status := 7*time.Second, http.StatusInternalServerError // "etcdserver: request timed out"
+		next := roundTrip(func(r *http.Request) (*http.Response, error) {
+			most.Store(max(most.Load(), underWay.Add(1)))
+			defer underWay.Add(-1)
+			time.Sleep(took)
+			return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
+		})
+		limited := limitWrites(n)(next)
+		round := func(writes int) int32 {
+			most.Store(0)
+			var all sync.WaitGroup
+			for range writes {
+				all.Go(func() {
+					r, _ := http.NewRequestWithContext(t.Context(), http.MethodPatch, "https://api", nil)
+					_, _ = limited.RoundTrip(r)
+				})
+			}
+			all.Wait()
+			return most.Load()
+		}
+		if got := round(3 * n); got != n {
+			t.Errorf("at first %d writes are under way at once, want %d", got, n)
+		}
+		if got := round(3 * n); got != 1 {
+			t.Errorf("of an API server that is overloaded %d writes are under way at once, want one", got)
+		}
+		status = http.StatusConflict
+		round(n)
+		if got := round(3 * n); got != n {
+			t.Errorf("afterwards %d writes are under way at once, want %d", got, n)
+		}
+		took, status = time.Second, http.StatusInternalServerError
+		round(n)
+		if got := round(3 * n); got != n {
+			t.Errorf("after failures that came at once %d writes are under way at once, want %d", got, n)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -21,8 +21,9 @@ const (
 	convertPath  = "/convert"
 )
 
-// callTimeoutSeconds is how long the API server waits for an answer.
-const callTimeoutSeconds = 10
+// callTimeoutSeconds is how long the API server waits for an answer: as long as it may. On a busy host, each call of a fleet that is applied at once
+// takes seconds.
+const callTimeoutSeconds = 30
 
 // Address says where the API server finds the webhooks, at a URL or through a Service, and whose they are.
 type Address struct {
