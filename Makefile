@@ -91,6 +91,10 @@ test-kubeadm: prerequisites image versions ## kubeadm clusters of real nodes: up
 	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
 	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run 'TestKubeadmUpgrade|TestKubeadmRecovery|TestKubeadmRolloutKilled|TestKubeadmFaults' ./test/e2e
 
+.PHONY: test-slow
+test-slow: prerequisites image ## the quickstart, a rollout and a fleet of 20 beside busy loops at four times the processors: nothing is restarted, nothing is called dead: an hour
+	@SLIPWAY_E2E_SLOW=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 4h -count 1 -v -run TestSlow ./test/e2e
+
 .PHONY: thirdparty
 thirdparty: prerequisites image ## a provider that is not ours, compiled from its module (half an hour), on the node of a management cluster
 	@SLIPWAY_E2E_THIRDPARTY=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run TestThirdPartyProvider ./test/e2e
