@@ -37,13 +37,20 @@ func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure
 	w := kube.NewWriter(c, "up")
 	now := time.Now()
 	var errs []error
-	for _, s := range f.Reconciling[:min(mostEvents, len(f.Reconciling))] {
+	for _, s := range f.Suspects[:min(mostEvents, len(f.Suspects))] {
 		note := fmt.Sprintf("The manager crashed while it was reconciling this object: %s. The manager is restarted", f.How)
+		if s.Work == managerproc.Decoding {
+			note = fmt.Sprintf("The manager crashed while it was reading what the API server of this cluster sent: %s. The manager is restarted", f.How)
+		}
 		errs = append(errs, w.Create(ctx, event(s, now, reasonCrashed, note)))
 	}
 	for _, a := range f.Aside[:min(mostEvents, len(f.Aside))] {
 		note := fmt.Sprintf("Not reconciled until %s, because the manager crashed %d times while it was reconciling this object. "+
 			"Change or delete the object; the events with reason %s say what happened", a.Until.UTC().Format(time.RFC3339), a.Failures, reasonCrashed)
+		if a.Subject.Work == managerproc.Decoding {
+			note = fmt.Sprintf("Not connected to the API server of this cluster until %s, because the manager crashed while it was reading what the server sent "+
+				"(crashes: %d). Correct the server that Secret %s-kubeconfig names, or the Secret", a.Until.UTC().Format(time.RFC3339), a.Failures, a.Subject.Name)
+		}
 		errs = append(errs, w.Create(ctx, event(a.Subject, now, reasonSetAside, note)))
 	}
 	return errors.Join(errs...)

@@ -24,8 +24,9 @@ func TestEventsOfACrash(t *testing.T) {
 	}
 	pool := managerproc.Subject{APIVersion: "infrastructure.slipway.dev/v1alpha1", Kind: "LocalMachinePool", Namespace: "team-a", Name: "x", UID: "u"}
 	everywhere := managerproc.Subject{APIVersion: "runtime.cluster.x-k8s.io/v1beta2", Kind: "ExtensionConfig", Name: "e", UID: "v"}
+	decoded := managerproc.Subject{Work: managerproc.Decoding, APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Namespace: "team-a", Name: "s1"}
 	f := managerproc.Failure{
-		How: strings.Repeat("it crashed ", 100), Reconciling: []managerproc.Subject{pool, everywhere},
+		How: strings.Repeat("it crashed ", 100), Suspects: []managerproc.Subject{pool, everywhere, decoded},
 		Aside: []managerproc.Aside{{Subject: pool, Until: time.Now().Add(time.Minute), Failures: 2}},
 	}
 	if err := recordFailure(t.Context(), server.Config, f); err != nil {
@@ -39,7 +40,7 @@ func TestEventsOfACrash(t *testing.T) {
 	for _, e := range list.Items {
 		found[e.Reason+" "+e.Namespace+" "+string(e.Regarding.UID)] = e
 	}
-	for _, key := range []string{"ManagerCrashed team-a u", "SetAside team-a u", "ManagerCrashed default v"} {
+	for _, key := range []string{"ManagerCrashed team-a u", "SetAside team-a u", "ManagerCrashed default v", "ManagerCrashed team-a "} {
 		if e, ok := found[key]; !ok || e.Type != corev1.EventTypeWarning {
 			t.Errorf("no Warning %q among %d events", key, len(list.Items))
 		}

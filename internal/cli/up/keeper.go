@@ -186,7 +186,7 @@ func (k *keeper) write(change func(*datadir.Run)) error {
 func (k *keeper) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
 	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))
-	if len(f.Reconciling) == 0 {
+	if len(f.Suspects) == 0 {
 		return
 	}
 	go func() {

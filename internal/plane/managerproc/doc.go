@@ -2,9 +2,10 @@
 // server.
 //
 // Does: starts the manager, restarts it with backoff when it ends, kills it when it uses more memory than it may, and
-// says how it ended and what it was reconciling at that moment. An object that was being reconciled at the end of two
-// crashes is set aside for a while, so that the manager can go on with the others. The manager's side of this is here,
-// too: the record of what it reconciles, and its report to the process that started it.
+// reports how it ended and what it was working on at that moment. An object that was being reconciled at the end of two
+// crashes is set aside for a while, so that the manager can continue with the others. A workload cluster of which an answer was
+// being decoded at the end of one crash is not connected for a while, and no object is blamed for such a crash. The manager's
+// side of this is here, too: the record of its work, and its report to the process that started it.
 //
 // Owns: the manager's process. The record is memory that both processes share and no file.
 //

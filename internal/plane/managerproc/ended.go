@@ -22,10 +22,10 @@ type ending struct {
 	// outOfMemory: the kernel killed something for want of memory meanwhile.
 	outOfMemory bool
 	lastWords   string // why it crashed, as it said itself
-	reconciling []Subject
+	suspects    []Subject
 }
 
-// describe says how the manager ended, and whether what it was reconciling may be the cause: a person who kills it is not
+// describe says how the manager ended, and whether what it was working on may be the cause: a person who kills it is not
 // the fault of an object.
 func (e ending) describe() (how string, objects bool) {
 	status, ok := e.state.Sys().(syscall.WaitStatus)

@@ -89,7 +89,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	close(done)
 	p.end = ending{
 		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.said(),
-		reconciling: p.record.Reconciling(),
+		suspects: p.record.Suspects(),
 	}
 	close(p.ended)
 }

@@ -86,7 +86,19 @@ func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	if left := m.aside[s.anyUID()].Sub(now); left > 0 {
 		return nil, left
 	}
-	return m.record.Begin(s, now), 0
+	return m.record.Begin(s, now).End, 0
+}
+
+// Decode records that an answer of the API of a workload cluster is being decoded, until the entry ends.
+func (m *Manager) Decode(s Subject) Entry {
+	s.Work = Decoding
+	return m.record.Begin(s, m.now())
+}
+
+// SuspendedUntil returns the time before which a cluster is not connected; zero: it may be.
+func (m *Manager) SuspendedUntil(s Subject) time.Time {
+	s.Work = Decoding
+	return m.aside[s.anyUID()]
 }
 
 // Ready reports that the controllers have started, and at which URL diagnostics are served.

@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 var (
 	pool    = managerproc.Subject{APIVersion: "infrastructure.slipway.dev/v1alpha1", Kind: "LocalMachinePool", Namespace: "team-a", Name: "x", UID: "u"}
 	machine = managerproc.Subject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Namespace: "team-b", Name: "m", UID: "v"}
+	cluster = managerproc.Subject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Namespace: "team-a", Name: "s1"}
+	calm    = managerproc.Subject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Namespace: "team-b", Name: "calm"}
 )
 
 // play is a manager that reconciles the pool, which makes it do what the test says, and the machine beside it.
@@ -56,6 +58,10 @@ func play() {
 	}
 	m.Ready("https://127.0.0.1:1")
 	fmt.Fprintln(os.Stderr, "hello from", what)
+	if until := m.SuspendedUntil(cluster); !until.IsZero() {
+		fmt.Fprintln(os.Stderr, "without the cluster")
+		select {}
+	}
 	done, aside := m.Begin(pool)
 	if aside > 0 {
 		fmt.Fprintln(os.Stderr, "without the pool")
@@ -76,6 +82,11 @@ func fails(what string, m *managerproc.Manager) {
 		for {
 			kept.Write(bytes.Repeat([]byte{1}, 8<<20))
 		}
+	case "answer": // beside the pool, which has nothing to do with it
+		decoding := m.Decode(cluster)
+		decoding.Weigh(200 << 20)
+		m.Decode(calm).Weigh(2 << 20)
+		fails("memory", m)
 	case "panic":
 		go func() { panic("a field is missing") }() // beyond what the driver recovers from
 		select {}
@@ -184,7 +195,7 @@ func TestObjectThatEndsTheManager(t *testing.T) {
 					strings.Contains(f.String(), machine.Name+",") {
 					t.Errorf("failure %d: %s", i, f)
 				}
-				if diff := cmp.Diff([]managerproc.Subject{pool}, f.Reconciling); diff != "" {
+				if diff := cmp.Diff([]managerproc.Subject{pool}, f.Suspects); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -198,12 +209,32 @@ func TestObjectThatEndsTheManager(t *testing.T) {
 	}
 }
 
+// A cluster whose answers make the manager use memory without end is blamed after one crash, and neither the objects that are
+// reconciled beside it nor clusters that sent little.
+func TestAnswerThatEndsTheManager(t *testing.T) {
+	o, stop := run(t, "answer")
+	o.until(t, "the manager to continue without the cluster", func() bool { return strings.Contains(o.log.String(), "without the cluster") })
+	o.until(t, "the failure", func() bool { return len(o.failures) == 1 })
+	f := o.failures[0]
+	blamed := cluster
+	blamed.Work = managerproc.Decoding
+	if diff := cmp.Diff([]managerproc.Subject{blamed}, f.Suspects); diff != "" || len(f.Aside) != 1 || f.Aside[0].Subject != blamed {
+		t.Errorf("%+v: %s", f, diff)
+	}
+	if want := "it was reading what the API of Cluster team-a/s1 sent"; !strings.Contains(f.String(), want) {
+		t.Errorf("%s, want: %s", f, want)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Who kills the manager does not blame what it was doing.
 func TestKilledByAPerson(t *testing.T) {
 	o, _ := run(t, "killed")
 	o.until(t, "three ends", func() bool { return len(o.failures) >= 3 })
 	for _, f := range o.failures {
-		if len(f.Reconciling)+len(f.Aside) != 0 || !strings.Contains(f.String(), "from outside") {
+		if len(f.Suspects)+len(f.Aside) != 0 || !strings.Contains(f.String(), "from outside") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -221,7 +252,7 @@ func TestErrors(t *testing.T) {
 	}
 	o, _ := run(t, "invalid")
 	o.until(t, "an end", func() bool { return len(o.failures) > 0 })
-	if f := o.failures[0]; !strings.Contains(f.String(), "a gate is unknown") || len(f.Reconciling) != 0 {
+	if f := o.failures[0]; !strings.Contains(f.String(), "a gate is unknown") || len(f.Suspects) != 0 {
 		t.Errorf("%s", f)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subject is an object that is being reconciled.
+// Subject is what the manager works on: an object that is being reconciled, or a cluster of which an answer is being decoded.
 type Subject struct {
+	Work       Work   `json:"work,omitempty"`
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
@@ -23,24 +24,35 @@ type Subject struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// String is how people name the object.
+// Work is what the manager does with a subject. The zero value is a reconciliation.
+type Work string
+
+// Decoding is the decoding of what the API of the workload cluster of a Cluster sends.
+const Decoding Work = "decoding"
+
+// String is how people name the subject.
 func (s Subject) String() string {
+	name := s.Kind + " " + s.Namespace + "/" + s.Name
 	if s.Namespace == "" {
-		return s.Kind + " " + s.Name
+		name = s.Kind + " " + s.Name
 	}
-	return s.Kind + " " + s.Namespace + "/" + s.Name
+	if s.Work == Decoding {
+		return "the API of " + name
+	}
+	return name
 }
 
-// The record has slots of one size: when the reconciliation began (nanoseconds since 1970, 0 for a free slot), the length
-// of the text, and the text. More at once than there are slots are not recorded.
+// The record has slots of one size: when the work began (nanoseconds since 1970, 0 for a free slot), the length of the text,
+// the memory that the work is estimated to take, and the text. More at once than there are slots are not recorded.
 const (
-	slots      = 1024
-	slotSize   = 640
-	textOffset = 16
-	recordSize = slots * slotSize
+	slots        = 1024
+	slotSize     = 640
+	weightOffset = 16
+	textOffset   = 24
+	recordSize   = slots * slotSize
 )
 
-// Record is the memory in which the manager says what it is reconciling. The process that started the manager reads it
+// Record is the memory in which the manager records what it works on. The process that started the manager reads it
 // after the manager's end, however that came.
 type Record struct {
 	memory []byte
@@ -85,39 +97,62 @@ func (r *Record) Close() error {
 	return firstOf(err, r.file.Close())
 }
 
-// Begin records that the reconciliation of s began, until done is called.
-func (r *Record) Begin(s Subject, now time.Time) (done func()) {
-	text := strings.Join([]string{s.APIVersion, s.Kind, s.Namespace, s.Name, s.UID}, "\t")
+// Entry is an entry of the record. The zero value is one for which there was no slot.
+type Entry struct {
+	record *Record
+	slot   int
+}
+
+// Weigh records the memory that the work is estimated to take, in bytes.
+func (e Entry) Weigh(bytes int64) {
+	if e.record != nil {
+		e.record.weight(e.slot).Store(bytes)
+	}
+}
+
+// End removes the entry.
+func (e Entry) End() {
+	if e.record == nil {
+		return
+	}
+	e.record.mu.Lock()
+	defer e.record.mu.Unlock()
+	e.record.began(e.slot).Store(0)
+	e.record.free = append(e.record.free, e.slot)
+}
+
+// Begin records that the work on s began, until the entry ends, which has to be once.
+func (r *Record) Begin(s Subject, now time.Time) Entry {
+	text := strings.Join([]string{string(s.Work), s.APIVersion, s.Kind, s.Namespace, s.Name, s.UID}, "\t")
 	if len(text) > slotSize-textOffset {
-		return func() {}
+		return Entry{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.free) == 0 {
-		return func() {}
+		return Entry{}
 	}
 	i := r.free[len(r.free)-1]
 	r.free = r.free[:len(r.free)-1]
 	slot := r.slot(i)
 	binary.NativeEndian.PutUint64(slot[8:], uint64(len(text)))
 	copy(slot[textOffset:], text)
+	r.weight(i).Store(0)
 	r.began(i).Store(now.UnixNano()) // last: a reader that sees it finds the text complete
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.began(i).Store(0)
-		r.free = append(r.free, i)
-	}
+	return Entry{r, i}
 }
 
-// Reconciling returns what was being reconciled, what began first before the rest. It is for the time after the manager's
-// end: nothing of what stands there is believed without a look.
-func (r *Record) Reconciling() []Subject {
+// Suspects returns what may be the cause of a crash, what began first before the rest. Where something was being decoded, that
+// is the answers which took the most memory, at least a quarter of the largest: what is reconciled beside them is there at
+// every moment. Otherwise it is every object that was being reconciled. It is for the time after the manager's end: the
+// content of the record is checked.
+func (r *Record) Suspects() []Subject {
 	type entry struct {
-		began   int64
-		subject Subject
+		began, weight int64
+		subject       Subject
 	}
 	var all []entry
+	heaviest := int64(-1)
 	for i := range slots {
 		began := r.began(i).Load()
 		length := binary.NativeEndian.Uint64(r.slot(i)[8:])
@@ -125,10 +160,17 @@ func (r *Record) Reconciling() []Subject {
 			continue
 		}
 		fields := strings.Split(string(r.slot(i)[textOffset:textOffset+length]), "\t")
-		if len(fields) != 5 {
+		if len(fields) != 6 {
 			continue
 		}
-		all = append(all, entry{began, Subject{fields[0], fields[1], fields[2], fields[3], fields[4]}})
+		e := entry{began, max(r.weight(i).Load(), 0), Subject{Work(fields[0]), fields[1], fields[2], fields[3], fields[4], fields[5]}}
+		if e.subject.Work == Decoding {
+			heaviest = max(heaviest, e.weight)
+		}
+		all = append(all, e)
+	}
+	if heaviest >= 0 {
+		all = slices.DeleteFunc(all, func(e entry) bool { return e.subject.Work != Decoding || e.weight < heaviest/4 })
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return int(min(max(a.began-b.began, -1), 1)) })
 	out := make([]Subject, 0, len(all))
@@ -144,6 +186,10 @@ func (r *Record) slot(i int) []byte { return r.memory[i*slotSize : (i+1)*slotSiz
 
 func (r *Record) began(i int) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize])) // a page begins at a multiple of 8, and so does a slot
+}
+
+func (r *Record) weight(i int) *atomic.Int64 {
+	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize+weightOffset]))
 }
 
 func firstOf(errs ...error) error {

@@ -58,9 +58,10 @@ type Status struct {
 type Failure struct {
 	// How it ended, in words that follow "the manager".
 	How string
-	// Reconciling are the objects that may be the cause, the longest reconciliation first; empty where no object is.
-	Reconciling []Subject
-	// Aside are those of them that are not reconciled for a while from now on.
+	// Suspects are what may be the cause: either the clusters of which answers were being decoded, or the objects that were
+	// being reconciled, the longest work first. Empty where none of them is.
+	Suspects []Subject
+	// Aside are those of them that are not worked on for a while from now on.
 	Aside []Aside
 	// Pause is how long it takes until the manager is started again.
 	Pause time.Duration
@@ -69,8 +70,12 @@ type Failure struct {
 // String says all of it.
 func (f Failure) String() string {
 	text := "the manager ended: " + f.How
-	if len(f.Reconciling) > 0 {
-		text += "; it was reconciling " + names(f.Reconciling)
+	switch {
+	case len(f.Suspects) == 0:
+	case f.Suspects[0].Work == Decoding:
+		text += "; it was reading what " + names(f.Suspects) + " sent"
+	default:
+		text += "; it was reconciling " + names(f.Suspects)
 	}
 	return text
 }
@@ -177,8 +182,8 @@ func (s *supervisor) isFinal(kind fault.Kind) bool {
 func (s *supervisor) judge(end ending) (f Failure) {
 	var objects bool
 	if f.How, objects = end.describe(); objects {
-		f.Reconciling = end.reconciling
-		f.Aside = s.suspects.crashed(f.Reconciling, s.Now())
+		f.Suspects = end.suspects
+		f.Aside = s.suspects.crashed(f.Suspects, s.Now())
 	}
 	return f
 }

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// asideAfter is the number of crashes during the reconciliation of an object from which on it is set aside.
-	asideAfter = 2
+	// asideAfter is the number of crashes during the reconciliation of an object from which on it is set aside: many are
+	// reconciled at any time. Of clusters of which answers are decoded there are few, and one crash is enough.
+	asideAfter, asideAfterDecoding = 2, 1
 	// The first time it is set aside for firstAside, then for twice as long each time.
 	firstAside, longestAside = time.Minute, time.Hour
 	// forgottenAfter is how long an object must be reconciled without a crash to be like any other.
@@ -28,8 +29,12 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Aside) 
 		a := s[key]
 		a.Subject, a.Failures = subject, a.Failures+1
 		a.Until = now
-		if a.Failures >= asideAfter {
-			pause := firstAside << min(a.Failures-asideAfter, 10)
+		after := asideAfter
+		if key.Work == Decoding {
+			after = asideAfterDecoding
+		}
+		if a.Failures >= after {
+			pause := firstAside << min(a.Failures-after, 10)
 			a.Until = now.Add(min(pause, longestAside))
 			aside = append(aside, a)
 		}

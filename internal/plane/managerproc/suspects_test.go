@@ -42,27 +42,40 @@ func TestRecord(t *testing.T) {
 	}
 	defer func() { _ = r.Close() }()
 	now := time.Unix(1e9, 0)
-	a, b, c := Subject{"v1", "A", "n", "a", "u"}, Subject{"v1", "B", "", "b", "u"}, Subject{"v1", "C", "n", "c", "u"}
+	a, b, c := Subject{"", "v1", "A", "n", "a", "u"}, Subject{"", "v1", "B", "", "b", "u"}, Subject{"", "v1", "C", "n", "c", "u"}
 	r.Begin(a, now.Add(2))
-	done := r.Begin(c, now)
+	other := r.Begin(c, now)
 	r.Begin(b, now.Add(1))
 	r.Begin(b, now.Add(3)) // by another controller
-	done()
-	if diff := cmp.Diff([]Subject{b, a}, r.Reconciling()); diff != "" {
+	other.End()
+	if diff := cmp.Diff([]Subject{b, a}, r.Suspects()); diff != "" {
 		t.Error(diff)
 	}
-	var all []func()
+	var all []Entry
 	for range 2 * slots {
 		all = append(all, r.Begin(c, now))
 	}
-	for _, done := range all {
-		done()
+	for _, e := range all {
+		e.End()
 	}
-	if diff := cmp.Diff([]Subject{b, a}, r.Reconciling()); diff != "" {
+	if diff := cmp.Diff([]Subject{b, a}, r.Suspects()); diff != "" {
 		t.Errorf("after more than there is room for: %s", diff)
 	}
 	long := Subject{Name: string(make([]byte, slotSize))}
-	r.Begin(long, now)()
+	r.Begin(long, now).End()
+
+	// What is being decoded is blamed before what is reconciled beside it, where it took much.
+	x, y := Subject{Work: Decoding, Kind: "Cluster", Name: "x"}, Subject{Work: Decoding, Kind: "Cluster", Name: "y"}
+	r.Begin(y, now).Weigh(20)
+	heavy := r.Begin(x, now)
+	heavy.Weigh(100)
+	if diff := cmp.Diff([]Subject{x}, r.Suspects()); diff != "" {
+		t.Error(diff)
+	}
+	heavy.End()
+	if diff := cmp.Diff([]Subject{y}, r.Suspects()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestCgroupLimit(t *testing.T) {
