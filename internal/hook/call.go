@@ -164,7 +164,7 @@ func named(err error, t target) error {
 		return fmt.Errorf("calling handler %s: %w", t, err)
 	}
 	out := *f
-	out.Message = "handler " + t.String() + ": " + f.Message
+	out.Message = "handler " + t.String() + ": " + t.withRemedy(f)
 	return &out
 }
 
@@ -253,7 +253,7 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 	}
 	started := e.cfg.Now()
 	answer, err := t.conn.Post(ctx, wire.Request{
-		Path: path, Body: r.body, Header: header, Timeout: min(t.handler.Timeout, MaxTimeout),
+		Path: path, Body: r.body, Header: header, Timeout: t.timeout(),
 	})
 	var response hooks.Response
 	var unread error

@@ -159,7 +159,7 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 	if err != nil {
 		wrong = append(wrong, clipTo(err.Error(), 2*maxWord))
 	} else if _, known := catalog.Hook(id); !known {
-		wrong = append(wrong, "there is no hook "+clip(id.Hook)+" in "+clip(id.APIVersion()))
+		wrong = append(wrong, "there is no hook "+clip(id.Hook)+" in "+clip(id.APIVersion())+similar(id, catalog))
 	}
 	h.Hook = id
 	if t := listed.TimeoutSeconds; t != nil {
@@ -177,6 +177,17 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 		wrong = append(wrong, fmt.Sprintf("failurePolicy is %q; want Fail or Ignore", clip(string(h.Policy))))
 	}
 	return h, wrong
+}
+
+// similar names the hook that was likely meant by one that does not exist: it differs in the case of letters, the group, or the
+// version.
+func similar(id hooks.ID, catalog *hooks.Catalog) string {
+	for _, h := range slices.Backward(catalog.All()) {
+		if strings.EqualFold(h.ID.Hook, id.Hook) {
+			return "; there is " + h.ID.Hook + " in " + h.ID.APIVersion()
+		}
+	}
+	return ""
 }
 
 // handlersOf reads the handlers that a status lists. Those of hooks that this program does not know are among them (another

@@ -76,8 +76,8 @@ func TestBadAnswers(t *testing.T) {
 			serve: replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-1`), reason: ReasonInvalidAnswer,
 			message: "the answer has retryAfterSeconds -1; want 0 or more",
 		},
-		"slow drip": {serve: hooktest.Drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
-		"silence":   {serve: hooktest.Silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer in time"},
+		"slow drip": {serve: hooktest.Drip, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
+		"silence":   {serve: hooktest.Silent, reason: wire.ReasonTimeout, counts: true, brief: true, message: "HOST did not answer within 1s: it is slow or hangs; make it faster, or raise timeoutSeconds of the handler (now 1, at most 30)"},
 		"connection reset in the middle": {
 			serve: hooktest.Cut(true), reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
@@ -97,6 +97,11 @@ func TestBadAnswers(t *testing.T) {
 			reason: wire.ReasonLost, counts: true, message: "HOST closed the connection before its answer was complete",
 		},
 	}
+	const another = ": correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"
+	remedies := map[string]string{
+		ReasonNotJSON: another, wire.ReasonHTTPStatus: another, wire.ReasonRedirect: another,
+		wire.ReasonTooLarge: ": correct the extension", wire.ReasonLost: ": correct the extension",
+	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +119,7 @@ func TestBadAnswers(t *testing.T) {
 			err := w.Call(t.Context(), cluster("ns"), "fail.ext", call)
 			message := strings.ReplaceAll(tt.message, "HOST", x.Listener.Addr().String())
 			if tt.reason != "" {
-				message = "handler fail.ext: " + message
+				message = "handler fail.ext: " + message + remedies[tt.reason]
 			}
 			if reasonOf(err) != tt.reason || err != nil && err.Error() != message {
 				t.Errorf("Fail: got %s: %v\nwant %s: %s", reasonOf(err), err, tt.reason, message)
@@ -380,5 +385,19 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 	if s := w.State("ext"); s.Circuit.Open || len(s.Failing) > 0 {
 		t.Error("a circuit is open")
+	}
+}
+
+// RT-15: a handler that cannot be reached is an error that names what to do.
+func TestUnreachableHandlerHasRemedy(t *testing.T) {
+	w, x := newWorld(t), hooktest.Start(t, hooktest.Options{})
+	x.Handle(hooktest.Handler("check", "BeforeClusterCreate"), nil)
+	w.mustDiscover(x.ExtensionConfig("ext"))
+	x.Close()
+	call, _ := creation()
+	err := w.Call(t.Context(), cluster("ns"), "check.ext", call)
+	want := "handler check.ext: nothing listens at " + x.Listener.Addr().String() + ": start the extension, or correct spec.clientConfig of ExtensionConfig ext"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
 	}
 }

@@ -200,7 +200,13 @@ func TestDiscoveryIsChecked(t *testing.T) {
 		},
 		"unknown version": {
 			handlers: with(func(h *hooksv1.ExtensionHandler) { h.RequestHook.APIVersion = hooks.Group + "/v9" }),
-			err:      `handler "h": there is no hook BeforeClusterCreate in hooks.runtime.cluster.x-k8s.io/v9`,
+			err:      `handler "h": there is no hook BeforeClusterCreate in hooks.runtime.cluster.x-k8s.io/v9; there is BeforeClusterCreate in hooks.runtime.cluster.x-k8s.io/v1alpha1`,
+		},
+		"spelling of the proposal": {
+			handlers: with(func(h *hooksv1.ExtensionHandler) {
+				h.RequestHook = hooksv1.GroupVersionHook{APIVersion: "hook.runtime.cluster.x-k8s.io/v1alpha1", Hook: "generatePatches"}
+			}),
+			err: `handler "h": there is no hook generatePatches in hook.runtime.cluster.x-k8s.io/v1alpha1; there is GeneratePatches in hooks.runtime.cluster.x-k8s.io/v1alpha1`,
 		},
 		"no version": {
 			handlers: with(func(h *hooksv1.ExtensionHandler) { h.RequestHook.APIVersion = "" }),
