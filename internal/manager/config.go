@@ -25,6 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/releases"
+	"github.com/slipwayhq/slipway/internal/remote"
 )
 
 // Namespace of the manager's own objects where nothing else is said.
@@ -91,6 +92,8 @@ type Config struct {
 	Working func()
 	// Work, where set, is told what is being reconciled.
 	Work loop.Work
+	// Crashes, where set, records of which workload cluster an answer is being decoded.
+	Crashes remote.Crashes
 
 	// plans are what diagnostics serve of the controllers.
 	plans *plans.Store

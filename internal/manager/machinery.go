@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
 const (
@@ -64,14 +65,14 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 
 // addRemote adds the connections to workload clusters.
 func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*remote.Clusters, error) {
-	self, err := remote.SelfFromEnvironment(os.Getenv, nil)
+	self, err := endpoint.SelfFromEnvironment(os.Getenv, nil)
 	if err != nil {
 		return nil, err
 	}
 	clusters, err := remote.New(remote.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(),
+		Watched: addons.Watched(), Memory: memoryLimit(), Crashes: cfg.Crashes, IsOurs: ownAddresses{mgr.GetAPIReader()}.include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

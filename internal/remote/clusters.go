@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote/answers"
+	"github.com/slipwayhq/slipway/internal/remote/endpoint"
+	"github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
 // ErrNotConnected says that there is no connection to the workload cluster now.
@@ -37,6 +41,8 @@ type Health struct {
 	ConsecutiveFailures int
 	// Problem is what the last of them failed with, fit for a condition's message.
 	Problem string
+	// NodesRead is when the cached Nodes were last known to be current; zero: they were not needed yet.
+	NodesRead time.Time
 }
 
 // Clusters holds the connections to all workload clusters. Create it with New, add
@@ -48,6 +54,8 @@ type Clusters struct {
 	metrics *metrics
 	// pool is for the calls to slow clusters.
 	pool *slowPool
+	// accounts are the memory that the answers of all clusters take.
+	accounts *answers.Accounts
 	// kinds are what all connections know without discovery.
 	kinds meta.RESTMapper
 	// life ends with the Runnable; every connection's watches end with it.
@@ -64,6 +72,7 @@ type Clusters struct {
 type entry struct {
 	// limiter is for all calls to the cluster, over this connection and others.
 	limiter *limiter
+	fresh   answers.Freshness
 
 	mu    sync.RWMutex
 	state state
@@ -86,7 +95,8 @@ func New(cfg Config) (*Clusters, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Clusters{
 		cfg: cfg, log: logr.Discard(), metrics: m, life: life, end: end,
-		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: everyCluster(),
+		entries: map[client.ObjectKey]*entry{}, subs: map[string][]subscriber{}, pool: newSlowPool(), kinds: endpoint.Kinds(),
+		accounts: answers.NewAccounts(cfg.Memory),
 	}, nil
 }
 
@@ -132,6 +142,7 @@ func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID s
 	if err != nil {
 		return nil, err
 	}
+	conn.fresh.Begin(c.cfg.Clock.Now())
 	if err := c.indexNodes(ctx, key, conn); err != nil {
 		return nil, err
 	}
@@ -157,6 +168,7 @@ func (c *Clusters) Health(key client.ObjectKey) Health {
 	return Health{
 		Connected: e.state.connected, Since: e.state.since, LastProbeSuccess: e.state.lastSuccess,
 		ConsecutiveFailures: e.state.failures, Problem: e.state.problem,
+		NodesRead: e.fresh.At(c.cfg.Clock.Now(), e.conn != nil && e.conn.filled.Load()),
 	}
 }
 
@@ -212,5 +224,24 @@ func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) t
 	return max(0, grace-now.Sub(since))
 }
 
+// NodesGraceLeft is how long what was known of the Nodes counts although they cannot be read, while the API server answers
+// probes.
+func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration {
+	if h.NodesRead.IsZero() {
+		return grace
+	}
+	return max(0, grace-now.Sub(h.NodesRead))
+}
+
 // Good reports whether the cluster's last probe was answered.
 func (h Health) Good() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
+
+// Forward connects to a port of a Pod of the workload cluster, through its API server. The error is ErrNotConnected where there is
+// no connection. The limits of calls do not hold for it.
+func (c *Clusters) Forward(ctx context.Context, key client.ObjectKey, to portforward.Target) (net.Conn, error) {
+	conn, err := c.connection(key)
+	if err != nil {
+		return nil, err
+	}
+	return portforward.Dial(ctx, conn.upgrades, conn.address, to)
+}

@@ -24,6 +24,9 @@ type state struct {
 	due time.Time
 	// tried is what the last attempt was made with.
 	tried fingerprint
+	// excesses counts the connections whose answers took too much memory, the last of them at excessAt.
+	excesses int
+	excessAt time.Time
 }
 
 // fingerprint is everything whose change makes a new attempt worthwhile at once.
@@ -40,7 +43,11 @@ type facts struct {
 	secretRead  bool
 	secretFound bool
 	stalled     bool // a cache of the connection did not fill in time
-	print       fingerprint
+	// excess, where set, is why answers for a cache of the connection were not read.
+	excess error
+	// suspended is the time before which there is to be no connection.
+	suspended time.Time
+	print     fingerprint
 }
 
 // step is what to do next about one cluster.
@@ -52,14 +59,21 @@ const (
 	stepReconnect
 	stepProbe
 	stepDisconnect
+	stepRefuse
+	stepSuspend
 )
 
 // next decides about one cluster. A connected cluster
 // whose Secret is gone stays connected: its credentials are still good, and a
 // new Secret or a refused probe ends it.
 func next(s state, f facts) step {
+	if f.now.Before(f.suspended) {
+		return stepSuspend
+	}
 	if s.connected {
 		switch {
+		case f.excess != nil:
+			return stepRefuse
 		case f.stalled:
 			return stepDisconnect
 		case f.secretRead && f.secretFound && f.print.kubeconfig != s.tried.kubeconfig:
@@ -89,6 +103,25 @@ func recheck(s state, f facts, t Timing) time.Duration {
 		return t.RetryMax
 	}
 	return max(s.due.Sub(f.now), time.Millisecond)
+}
+
+// suspend is the state of a cluster that is not connected before a time.
+func (s state) suspend(now, until time.Time, problem string) state {
+	if s.connected {
+		s.connected, s.since = false, now
+	}
+	s.failures, s.problem, s.due = max(s.failures, 1), problem, until
+	return s
+}
+
+// exceeded is the state after answers that took too much memory. A cluster that has not done so for long starts over.
+func (s state) exceeded(now time.Time, problem string, t Timing) state {
+	if now.Sub(s.excessAt) > 2*t.PauseMax {
+		s.excesses = 0
+	}
+	pause := min(t.PauseMin<<min(s.excesses, 16), t.PauseMax)
+	s.excesses, s.excessAt = s.excesses+1, now
+	return s.suspend(now, now.Add(pause), problem)
 }
 
 // answered is the state after a probe or attempt that was answered.

@@ -4,14 +4,15 @@
 //
 // Watches Clusters and their "<cluster>-kubeconfig" Secrets, connects as soon
 // as the infrastructure is provisioned and the Secret is there, probes each
-// connection (GET / every 10 s, those of many clusters at the same moments),
+// connection (GET /version and /api every 10 s, those of many clusters at the same moments),
 // gives it up after five failures in a row, and connects again with a backoff
 // that begins at 250 ms and ends at 30 s.
 // Controllers get a client that reads from a cache what is watched and
 // everything else live, a Node index by provider ID, events of the workload
 // cluster in their own queue, and their objects enqueued whenever a connection
 // opens, closes, or begins or ceases to fail. Calls are limited, so that slow
-// clusters do not keep the workers of a controller from the others (limiter.go).
+// clusters do not keep the workers of a controller from the others (limiter.go),
+// and what clusters send has to fit into the memory of their namespace (package answers).
 //
 // # Owns
 //

@@ -12,16 +12,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 )
 
-// api is a workload cluster's API over TLS: its root, discovery, Nodes with
+// api is a workload cluster's API over TLS: its version, discovery, Nodes with
 // watches, and one Pod.
 type api struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
 	token  string
-	status int // answer of GET /, 0: 200
+	status int // answer of GET /version, 0: 200
 	probes int
 	lists  int
 	// discovered counts calls to discovery.
@@ -40,9 +41,11 @@ func newAPI(t testing.TB) *api {
 	t.Helper()
 	a := &api{token: "one", watchers: map[chan []byte]struct{}{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", a.root)
-	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
-		a.set(func(a *api) { a.discovered++ })
+	mux.HandleFunc("/version", a.release)
+	mux.HandleFunc("/api", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "application/json" { // that is a probe
+			a.set(func(a *api) { a.discovered++ })
+		}
 		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	})
 	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
@@ -103,7 +106,7 @@ func (a *api) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-func (a *api) root(w http.ResponseWriter, _ *http.Request) {
+func (a *api) release(w http.ResponseWriter, _ *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.probes++
@@ -111,7 +114,7 @@ func (a *api) root(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(a.status)
 		return
 	}
-	answer(w, metav1.RootPaths{Paths: []string{"/api"}})
+	answer(w, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"})
 }
 
 func (a *api) serveNodes(w http.ResponseWriter, r *http.Request) {

@@ -72,7 +72,7 @@ func TestNoRedirect(t *testing.T) { // RC-01
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.probe(t.Context(), b.clusters.cfg.Timing.ProbeTimeout); err == nil || !strings.Contains(err.Error(), "redirects") {
+	if err := conn.probe(t.Context(), t0, b.clusters.cfg.Timing.ProbeTimeout); err == nil || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("the probe: %v", err)
 	}
 	var n = node("n", "")

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
 func TestKindsOfEveryCluster(t *testing.T) {
@@ -23,7 +25,7 @@ func TestKindsOfEveryCluster(t *testing.T) {
 		"VolumeAttachment": {schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"}, "volumeattachments", apimeta.RESTScopeNameRoot},
 	}
 	for name, tc := range tests {
-		m, err := everyCluster().RESTMapping(tc.kind)
+		m, err := endpoint.Kinds().RESTMapping(tc.kind)
 		if err != nil || m.Resource.Resource != tc.resource || m.Scope.Name() != tc.scope {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// LimitCalls returns what makes the calls of another client of the cluster share the limiter of Client: for a controller that
-// has to reach the cluster before it is connected.
+// LimitCalls returns what makes the calls of another client of the cluster share the limiter of Client, and its account of
+// memory: for a controller that has to reach the cluster before it is connected.
 func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http.RoundTripper {
 	l := newLimiter(c.pool)
 	if e := c.lookup(key); e != nil {
 		l = e.limiter
 	}
-	return func(next http.RoundTripper) http.RoundTripper { return limited{next: next, limiter: l} }
+	return func(next http.RoundTripper) http.RoundTripper { return limited{next: c.bound(key, next), limiter: l} }
 }
 
 // limited is a transport whose calls need a permit, until the answer was read.

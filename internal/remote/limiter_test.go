@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -33,7 +34,9 @@ func TestSlowClusterHoldsFewWorkers(t *testing.T) { // RC-04, RC-06
 	fast.add(node("n", "p://1"))
 	b := newBench(t, nil)
 	dial := func(a *api) *connection {
-		conn, err := b.clusters.dial(t.Context(), a.kubeconfig("one"), newLimiter(b.clusters.pool))
+		conn, err := b.clusters.dial(t.Context(), task{
+			key: key, cluster: &clusterv1.Cluster{}, entry: &entry{limiter: newLimiter(b.clusters.pool)}, kubeconfig: a.kubeconfig("one"),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/remote/answers"
 )
 
 // alwaysLive reports kinds that are never read from a cache, even where one exists: they are many, large or secret, and
@@ -32,6 +34,8 @@ type reader struct {
 	live    client.Reader
 	limiter *limiter
 	timeout time.Duration
+	// stale returns an error where the Nodes in the cache are too old.
+	stale func() error
 }
 
 var _ client.Reader = &reader{}
@@ -47,8 +51,16 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 func (r *reader) read(ctx context.Context, kind any, read func(context.Context, client.Reader) error) error {
+	ctx, end := answers.Begin(ctx)
+	defer end()
 	if alwaysLive(kind) {
 		return read(ctx, r.live)
+	}
+	switch kind.(type) {
+	case *corev1.Node, *corev1.NodeList:
+		if err := r.stale(); err != nil {
+			return err
+		}
 	}
 	atOnce, cancel := context.WithTimeout(ctx, 0) // waits for nothing
 	defer cancel()

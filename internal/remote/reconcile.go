@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
 // kubeconfigKey is the key of the kubeconfig in its Secret.
@@ -36,7 +37,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := c.act(ctx, task{key: key, entry: e, facts: f, kubeconfig: kubeconfig})
+	s := c.act(ctx, task{key: key, cluster: &cluster, entry: e, facts: f, kubeconfig: kubeconfig})
 	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
 }
 
@@ -52,6 +53,8 @@ func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Clu
 		now:         now,
 		provisioned: isTrue(cluster.Status.Initialization.InfrastructureProvisioned),
 		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
+		excess:      conn.excess(),
+		suspended:   c.suspendedUntil(client.ObjectKeyFromObject(cluster)),
 		print: fingerprint{
 			endpoint:    cluster.Spec.ControlPlaneEndpoint,
 			initialized: isTrue(cluster.Status.Initialization.ControlPlaneInitialized),
@@ -89,6 +92,7 @@ func (e *entry) current() (state, *connection) {
 // task is one Reconcile of one cluster.
 type task struct {
 	key        client.ObjectKey
+	cluster    *clusterv1.Cluster
 	entry      *entry
 	facts      facts
 	kubeconfig []byte
@@ -102,10 +106,29 @@ func (c *Clusters) act(ctx context.Context, p task) state {
 		return c.connect(ctx, p)
 	case stepDisconnect:
 		return c.settle(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+	case stepRefuse:
+		problem := fault.UserMessage(p.facts.excess) + "; it is connected again after a pause: correct or remove what it sends"
+		c.log.Info("closing the connection to a workload cluster", "cluster", p.key, "problem", problem)
+		return c.settle(ctx, p, nil, before.exceeded(p.facts.now, problem, c.cfg.Timing))
+	case stepSuspend:
+		return c.settle(ctx, p, nil, before.suspend(p.facts.now, p.facts.suspended, crashed(p.cluster, p.facts.suspended)))
 	case stepProbe:
 		return c.check(ctx, p)
 	}
 	return before
+}
+
+// suspendedUntil is until when a cluster is not connected because the process before this one crashed over it.
+func (c *Clusters) suspendedUntil(key client.ObjectKey) time.Time {
+	if c.cfg.Crashes == nil {
+		return time.Time{}
+	}
+	return c.cfg.Crashes.SuspendedUntil(key)
+}
+
+func crashed(cluster *clusterv1.Cluster, until time.Time) string {
+	return fmt.Sprintf("the manager crashed while it was reading what the API server of this cluster sends, and connects again at %s: "+
+		"correct the server that Secret %s-kubeconfig names, or the Secret", until.UTC().Format(time.RFC3339), cluster.Name)
 }
 
 // connect opens a connection with the kubeconfig that was read, in place of the
@@ -117,11 +140,11 @@ func (c *Clusters) connect(ctx context.Context, p task) state {
 	if s.connected {
 		s.connected, s.since = false, p.facts.now
 	}
-	conn, err := c.dial(ctx, p.kubeconfig, p.entry.limiter)
+	conn, err := c.dial(ctx, p)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err != nil {
-		return c.settle(ctx, p, nil, s.failed(now, c.problem(p.key, s, err), true, c.cfg.Timing))
+		return c.settle(ctx, p, nil, s.failed(now, c.problem(ctx, p, s, err), true, c.cfg.Timing))
 	}
 	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
 	return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
@@ -134,7 +157,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 		return s
 	}
 	began := time.Now()
-	err := conn.probe(ctx, c.cfg.Timing.ProbeTimeout)
+	err := conn.probe(ctx, c.cfg.Clock.Now(), c.cfg.Timing.ProbeTimeout)
 	conn.limiter.probed(time.Since(began), err)
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
@@ -142,7 +165,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
-	s = s.failed(now, c.problem(p.key, s, err), errors.Is(err, errUnauthorized), c.cfg.Timing)
+	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, endpoint.ErrUnauthorized), c.cfg.Timing)
 	if !s.connected {
 		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
 		conn = nil
@@ -150,11 +173,15 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 	return c.settle(ctx, p, conn, s)
 }
 
-// problem returns what conditions say of a failed call. The log says the rest, once while the same goes on.
-func (c *Clusters) problem(cluster client.ObjectKey, before state, err error) string {
+// problem returns the message of a failed call for conditions. The log has the cause, once while the same goes on.
+func (c *Clusters) problem(ctx context.Context, p task, before state, err error) string {
 	message := fault.UserMessage(err)
+	var failed *endpoint.CallError
+	if errors.As(err, &failed) && c.cfg.IsOurs != nil && c.cfg.IsOurs(ctx, p.cluster, failed.Host) {
+		message = failed.InFull(c.cfg.Timing.ProbeTimeout)
+	}
 	if message != before.problem {
-		c.log.Info("workload cluster does not answer", "cluster", cluster, "problem", err.Error())
+		c.log.Info("workload cluster does not answer", "cluster", p.key, "problem", err.Error())
 	}
 	return message
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kubeconfig"
 	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
 func typesUID(s string) types.UID { return types.UID(s) }
@@ -424,14 +425,14 @@ func TestSelfHosted(t *testing.T) { // RC-05
 		cfg, err := kubeconfig.Parse(inside.kubeconfig("one"), policy.Default())
 		return cfg, err
 	}
-	self, err := SelfFromEnvironment(func(k string) string { return env[k] }, inCluster)
+	self, err := endpoint.SelfFromEnvironment(func(k string) string { return env[k] }, inCluster)
 	if err != nil || self == nil {
 		t.Fatalf("%v, %v", self, err)
 	}
-	if _, err := SelfFromEnvironment(func(k string) string { return env[k] }, nil); !errors.Is(err, rest.ErrNotInCluster) {
+	if _, err := endpoint.SelfFromEnvironment(func(k string) string { return env[k] }, nil); !errors.Is(err, rest.ErrNotInCluster) {
 		t.Errorf("the variables are set and this is no Pod: %v", err)
 	}
-	if none, err := SelfFromEnvironment(func(string) string { return "" }, inCluster); none != nil || err != nil {
+	if none, err := endpoint.SelfFromEnvironment(func(string) string { return "" }, inCluster); none != nil || err != nil {
 		t.Errorf("outside of a Pod: %v, %v", none, err)
 	}
 	b := newBench(t, func(c *Config) { c.Self = self })

@@ -178,6 +178,8 @@ func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *c
 	conn.nodes.Store(&filling{Informer: informer, since: time.Now()})
 	go func() {
 		if toolscache.WaitForCacheSync(conn.ended, informer.HasSynced) {
+			conn.fresh.Note(c.cfg.Clock.Now())
+			conn.filled.Store(true)
 			c.notify(c.life, key)
 		}
 	}()

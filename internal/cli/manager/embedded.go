@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/featuregate"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/providerset"
+	"github.com/slipwayhq/slipway/internal/remote/answers"
 )
 
 const loopback = "127.0.0.1"
@@ -99,7 +101,7 @@ func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) 
 	}
 	level := &slog.LevelVar{}
 	return manager.Config{
-		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process},
+		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process}, Crashes: work{process},
 		Ready: func() { process.Ready("https://" + served) },
 		Log:   logger(e, false, level),
 		// The authority of the server's certificate issues those of its clients, too.
@@ -129,6 +131,20 @@ func (w work) Begin(kind schema.GroupVersionKind, o client.Object) (done func(),
 	return w.process.Begin(managerproc.Subject{
 		APIVersion: version, Kind: name, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
 	})
+}
+
+// Decoding implements remote.Crashes.
+func (w work) Decoding(cluster client.ObjectKey) answers.Decoding {
+	return w.process.Decode(subjectOf(cluster))
+}
+
+// SuspendedUntil implements remote.Crashes.
+func (w work) SuspendedUntil(cluster client.ObjectKey) time.Time {
+	return w.process.SuspendedUntil(subjectOf(cluster))
+}
+
+func subjectOf(cluster client.ObjectKey) managerproc.Subject {
+	return managerproc.Subject{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: cluster.Namespace, Name: cluster.Name}
 }
 
 // embeddedGates are the feature gates of `slipway up`: what newcomers try first, clusters of classes and extensions, works without a

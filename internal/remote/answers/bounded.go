@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -8,102 +9,227 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonTooLarge is the reason of the fault for an answer beyond the limits.
-const ReasonTooLarge = "AnswerTooLarge"
+// Reasons of the faults for answers that are not read.
+const (
+	// ReasonTooLarge is the reason for an answer beyond the limits.
+	ReasonTooLarge = "AnswerTooLarge"
+	// ReasonForm is the reason for an answer in a form that was not requested.
+	ReasonForm = "AnswerInOtherForm"
+)
 
-// Limits of what an API may answer.
+// Limits of one answer, and of one event of a watch.
 type Limits struct {
-	// Bytes of one answer, unpacked, and Objects of one list.
-	Bytes, Objects int
-	// WatchedBytes and WatchedObjects are what the watch of a kind may send after its list. Beyond them the watch ends, and
-	// the kind is listed again, which replaces what was cached.
-	WatchedBytes, WatchedObjects int
+	// Bytes of it, unpacked.
+	Bytes int64
+	// Memory is what it is estimated to take once it is decoded.
+	Memory int64
 }
 
 // DefaultLimits are those for the API of a workload cluster.
-func DefaultLimits() Limits {
-	return Limits{Bytes: 64 << 20, Objects: 20_000, WatchedBytes: 256 << 20, WatchedObjects: 100_000}
+func DefaultLimits() Limits { return Limits{Bytes: 64 << 20, Memory: 512 << 20} }
+
+const (
+	// step is the memory after which a document is charged further.
+	step = 64 << 10
+	// An answer of more than noteworthyBytes, or that takes more than noteworthyMemory, is reported while it is decoded.
+	noteworthyBytes, noteworthyMemory = 1 << 20, 8 << 20
+)
+
+// Decoding is the record of an answer that is being decoded, for the time after a crash.
+type Decoding interface {
+	// Weigh records what the answer is estimated to take in memory so far.
+	Weigh(bytes int64)
+	// End is called when the answer has been decoded.
+	End()
 }
 
-// bounded is the transport of [Bound].
-type bounded struct {
-	next   http.RoundTripper
-	limits Limits
-
-	mu sync.Mutex
-	// watched is what watches have sent since the last list, by path.
-	watched map[string]*amount
-}
-
-// amount of what was read.
-type amount struct {
-	mu             sync.Mutex
-	bytes, objects int
-}
-
-// Bound returns a transport whose answers end with a fault where they are beyond the limits. It belongs between what unpacks
-// answers and what decodes them.
-func Bound(next http.RoundTripper, l Limits) http.RoundTripper { return newBounded(next, l) }
-
-func newBounded(next http.RoundTripper, l Limits) *bounded {
-	return &bounded{next: next, limits: l, watched: map[string]*amount{}}
+// Transport bounds the answers of one cluster. It belongs between what unpacks answers and what decodes them.
+type Transport struct {
+	Next    http.RoundTripper
+	Limits  Limits
+	Account *Account
+	// Decoding, where set, is called when an answer turns out to be a large one.
+	Decoding func() Decoding
+	// Refused, where set, is called with the fault of an answer that is not read.
+	Refused func(error)
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(r)
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.Next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	query := r.URL.Query()
-	watches := query.Get("watch") == "true" || query.Get("watch") == "1"
-	if !watches || query.Get("sendInitialEvents") == "true" {
-		b.listed(r.URL.Path)
+	// Clients wait for as long as the header says, with a worker of a controller. Controllers retry by themselves.
+	resp.Header.Del("Retry-After")
+	stream := isWatch(r) && resp.StatusCode == http.StatusOK
+	m := newMeter(resp.Header.Get("Content-Type"), stream)
+	if m == nil {
+		_ = resp.Body.Close()
+		return nil, t.refuse(fault.New(fault.Unreachable, ReasonForm, "the API server of the workload cluster sends neither JSON nor protobuf"))
 	}
-	body := &boundedBody{ReadCloser: resp.Body, most: amount{bytes: b.limits.Bytes, objects: b.limits.Objects}, read: &amount{}}
-	if watches && resp.StatusCode == http.StatusOK {
-		body.most = amount{bytes: b.limits.WatchedBytes, objects: b.limits.WatchedObjects}
-		body.read = b.watching(r.URL.Path)
+	b := &body{ReadCloser: resp.Body, transport: t, meter: m, call: callOf(r.Context()), current: &document{}}
+	b.counting.tally = &b.current.tally
+	if stream {
+		b.counting.next = b.nextDocument
 	}
-	body.count = newCounter(resp.Header.Get("Content-Type"), watches)
-	resp.Body = body
+	resp.Body = b
 	return resp, nil
 }
 
-// listed forgets what watches of a kind have sent.
-func (b *bounded) listed(path string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.watched, path)
-}
-
-func (b *bounded) watching(path string) *amount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.watched[path] == nil {
-		b.watched[path] = &amount{}
+func (t *Transport) refuse(f *fault.Fault) error {
+	if t.Refused != nil {
+		t.Refused(f)
 	}
-	return b.watched[path]
+	return f
 }
 
-// boundedBody is an answer that ends with a fault beyond the limits.
-type boundedBody struct {
+// document is an answer, or an event of a watch.
+type document struct {
+	tally
+	charged  int64
+	decoding Decoding
+}
+
+// body is an answer that ends with a fault beyond the limits. Of a watch, the event before the current one may still be in the
+// hands of the decoder.
+type body struct {
 	io.ReadCloser
-	count counter
-	most  amount
-	read  *amount
+	transport *Transport
+	call      *call
+
+	mu                sync.Mutex
+	meter             meter
+	counting          counting
+	current, previous *document
+	failed            error
 }
 
 // Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
+func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.read.mu.Lock()
-	defer b.read.mu.Unlock()
-	b.read.bytes += n
-	b.read.objects += b.count.feed(p[:n])
-	if b.read.bytes > b.most.bytes || b.read.objects > b.most.objects {
-		return 0, fault.New(fault.Unreachable, ReasonTooLarge,
-			"The API server of the workload cluster answers with more than %d MiB or %d objects at once, which is not read", b.most.bytes>>20, b.most.objects)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	// In small parts: one read must not count as a whole what becomes too much in its middle.
+	for rest := p[:n]; len(rest) > 0; {
+		part := rest[:min(len(rest), 4<<10)]
+		rest = rest[len(part):]
+		b.meter.feed(part, &b.counting)
+		if b.failed = b.settle(); b.failed != nil {
+			b.finish()
+			return 0, b.failed
+		}
 	}
 	return n, err
+}
+
+// settle charges what was read of the current document.
+func (b *body) settle() error {
+	d, limits := b.current, b.transport.Limits
+	if d.bytes > limits.Bytes || d.memory > limits.Memory {
+		return b.transport.refuse(fault.New(fault.Unreachable, ReasonTooLarge,
+			"the API server of the workload cluster sends more at once than is read: %d MiB, or what takes %d MiB of memory",
+			limits.Bytes>>20, limits.Memory>>20))
+	}
+	if more := d.memory - d.charged; more >= step {
+		if err := b.transport.Account.charge(more); err != nil {
+			return b.transport.refuse(fault.As(err))
+		}
+		d.charged = d.memory
+		if d.decoding != nil {
+			d.decoding.Weigh(d.memory)
+		}
+	}
+	if d.decoding == nil && b.transport.Decoding != nil && (d.bytes > noteworthyBytes || d.memory > noteworthyMemory) {
+		d.decoding = b.transport.Decoding()
+		d.decoding.Weigh(d.memory)
+	}
+	return nil
+}
+
+// nextDocument is called when another event of a watch begins.
+func (b *body) nextDocument() {
+	b.transport.end(b.previous)
+	b.previous, b.current = b.current, &document{}
+	b.counting.tally = &b.current.tally
+}
+
+// Close implements io.Closer. Within a call that [Begin] began, what was read is decoded only afterwards.
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed == nil && b.call.hold(b.transport, b.current) {
+		b.current = nil
+	}
+	b.finish()
+	return err
+}
+
+func (b *body) finish() {
+	b.transport.end(b.previous)
+	b.transport.end(b.current)
+	b.previous, b.current = nil, &document{}
+	b.counting.tally = &b.current.tally
+}
+
+// end gives back what a document took.
+func (t *Transport) end(d *document) {
+	if d == nil {
+		return
+	}
+	if d.charged > 0 {
+		t.Account.release(d.charged)
+	}
+	if d.decoding != nil {
+		d.decoding.End()
+	}
+	d.charged, d.decoding = 0, nil
+}
+
+// call is one of a client until it has decoded its answer.
+type call struct {
+	mu    sync.Mutex
+	ended bool
+	held  []func()
+}
+
+type callKey struct{}
+
+// Begin returns a context for a call. Its answer is charged until end is called.
+func Begin(ctx context.Context) (of context.Context, end func()) {
+	c := &call{}
+	return context.WithValue(ctx, callKey{}, c), c.end
+}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// hold takes a document over until the call ends, and reports whether it did.
+func (c *call) hold(t *Transport, d *document) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || d.charged == 0 && d.decoding == nil {
+		return false
+	}
+	c.held = append(c.held, func() { t.end(d) })
+	return true
+}
+
+func (c *call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for _, release := range c.held {
+		release()
+	}
+	c.held = nil
 }

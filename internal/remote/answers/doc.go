@@ -1,10 +1,22 @@
-// Package answers bounds what the API of a workload cluster may answer.
+// Package answers bounds the memory that answers of workload clusters take.
 //
-// Does: counts the bytes and objects of an answer before it is decoded, and ends an answer beyond the [Limits] with a fault.
-// Who writes the kubeconfig Secret of a cluster chooses the API, and every byte and object of an answer is memory of this
-// process.
+// # Does
 //
-// Never: decodes an answer, or limits how many calls are made (package remote does).
+// Estimates, while an answer is read and before it is decoded, how much memory its values will take, at every depth of
+// nesting, for each event of a watch and for every other answer as a whole. An answer beyond the [Limits] ends with a fault.
+// What is being decoded, and what caches hold of it afterwards, is charged to the [Account] of the cluster, which has a limit
+// for the cluster and one for all clusters of its namespace.
 //
-// Read first: [Bound].
+//	bytes ──► transport ──► meter ──► limit of one answer, account ──► decoder ──► Retain: account, until it is garbage
+//
+// Who writes the kubeconfig Secret of a cluster chooses the API, and an empty object of two bytes becomes some hundred in
+// memory.
+//
+// # Never
+//
+// Decodes an answer, or limits how many calls are made (package remote does).
+//
+// # Read first
+//
+// [Transport], then meter.go.
 package answers

@@ -1,4 +1,4 @@
-package remote
+package endpoint
 
 import (
 	"context"
@@ -44,9 +44,9 @@ func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Con
 	return &Self{Pod: pod, UID: uid, Host: cfg.Host, CAData: cfg.CAData}, nil
 }
 
-// runsOn reports whether the Pod runs on the cluster that r reads. A cluster that
+// RunsOn reports whether the Pod runs on the cluster that r reads. A cluster that
 // cannot be read is another one.
-func (s *Self) runsOn(ctx context.Context, r client.Reader) bool {
+func (s *Self) RunsOn(ctx context.Context, r client.Reader) bool {
 	if s == nil {
 		return false
 	}
@@ -57,8 +57,8 @@ func (s *Self) runsOn(ctx context.Context, r client.Reader) bool {
 	return pod.UID == s.UID
 }
 
-// shortcut is cfg with the in-cluster address, and its own credentials kept.
-func (s *Self) shortcut(cfg *rest.Config) *rest.Config {
+// Shortcut is cfg with the in-cluster address, and its own credentials kept.
+func (s *Self) Shortcut(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.Host = s.Host
 	c.TLSClientConfig.CAData = s.CAData

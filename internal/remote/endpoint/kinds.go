@@ -1,8 +1,6 @@
-package remote
+package endpoint
 
 import (
-	"net/http"
-
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,13 +8,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// everyCluster maps the kinds that every workload cluster has and that controllers read. To discover them would take
+// Kinds maps the kinds that the API server of every cluster has and that controllers read. To discover them would take
 // each connection some calls, and memory for all the kinds beside them.
-func everyCluster() meta.RESTMapper {
+func Kinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, storagev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
 	})
@@ -38,13 +34,4 @@ func everyCluster() meta.RESTMapper {
 		m.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	return m
-}
-
-// newMapper maps the kinds of a workload cluster: those that every one has, and others by discovery.
-func (c *Clusters) newMapper(cfg *rest.Config, calls *http.Client) (meta.RESTMapper, error) {
-	others, err := apiutil.NewDynamicRESTMapper(cfg, calls)
-	if err != nil {
-		return nil, err
-	}
-	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds, others}}, nil
 }

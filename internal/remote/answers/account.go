@@ -1,0 +1,140 @@
+package answers
+
+import (
+	"reflect"
+	"runtime"
+	"sync"
+	"time"
+	"weak"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+// ReasonMemory is the reason of the fault for an answer for which the cluster or its namespace has no memory left.
+const ReasonMemory = "AnswersTakeTooMuchMemory"
+
+const (
+	// defaultMemory is shared where the memory of the process is not known.
+	defaultMemory = 1 << 30
+	// leastShare is what a cluster has of any memory: the answers of ordinary clusters fit.
+	leastShare = 64 << 20
+	// collectEvery is how often an account that is nearly full lets garbage be collected, at most.
+	collectEvery = 10 * time.Second
+)
+
+// Accounts has an account for each workload cluster, in bytes of memory that its answers take. A cluster may take an eighth of
+// the memory of the process, and all clusters of a namespace a quarter of it. Beyond half of the memory for all clusters, a
+// namespace has no more than an equal share of that half.
+type Accounts struct {
+	cluster, namespace, all int64
+
+	mu         sync.Mutex
+	clusters   map[client.ObjectKey]int64
+	namespaces map[string]int64
+	total      int64
+	// retained are the objects that are charged until they are garbage.
+	retained  map[weak.Pointer[byte]]struct{}
+	collected time.Time
+}
+
+// NewAccounts returns the accounts of a process that may use this much memory. Zero: 1 GiB.
+func NewAccounts(memory int64) *Accounts {
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	share := max(memory/8, leastShare)
+	return &Accounts{
+		cluster: share, namespace: 2 * share, all: 4 * share,
+		clusters: map[client.ObjectKey]int64{}, namespaces: map[string]int64{}, retained: map[weak.Pointer[byte]]struct{}{},
+	}
+}
+
+// Of returns the account of a cluster.
+func (a *Accounts) Of(cluster client.ObjectKey) *Account { return &Account{all: a, key: cluster} }
+
+// Account is that of one cluster, over all of its connections.
+type Account struct {
+	all *Accounts
+	key client.ObjectKey
+}
+
+// used is how much the answers of the cluster take.
+func (a *Account) used() int64 {
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	return a.all.clusters[a.key]
+}
+
+// charge takes memory, or returns a fault that names the limit.
+func (a *Account) charge(bytes int64) error {
+	all := a.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	namespace := all.namespaces[a.key.Namespace] + bytes
+	switch {
+	case all.clusters[a.key]+bytes > all.cluster:
+		return fault.New(fault.Unreachable, ReasonMemory,
+			"the API server of the workload cluster sends more than the %d MiB of memory that the manager has for one cluster", all.cluster>>20)
+	case namespace > all.namespace:
+		return fault.New(fault.Unreachable, ReasonMemory,
+			"the API servers of the workload clusters of namespace %s send more than the %d MiB of memory that the manager has for the clusters of one namespace",
+			a.key.Namespace, all.namespace>>20)
+	case all.total+bytes > all.all && namespace > all.all/int64(max(len(all.namespaces), 1)):
+		return fault.New(fault.Unreachable, ReasonMemory,
+			"the API servers of all workload clusters send more than the %d MiB of memory that the manager has for them, and those of namespace %s more than an equal share of it",
+			all.all>>20, a.key.Namespace)
+	}
+	all.change(a.key, bytes)
+	return nil
+}
+
+func (a *Account) release(bytes int64) {
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	a.all.change(a.key, -bytes)
+}
+
+// change is called with the lock held.
+func (a *Accounts) change(key client.ObjectKey, bytes int64) {
+	a.total += bytes
+	if a.clusters[key] += bytes; a.clusters[key] == 0 {
+		delete(a.clusters, key)
+	}
+	if a.namespaces[key.Namespace] += bytes; a.namespaces[key.Namespace] == 0 {
+		delete(a.namespaces, key.Namespace)
+	}
+}
+
+// Retain charges an object that a cache holds, until it is garbage. That is never refused: the next answer is.
+func (a *Account) Retain(o client.Object) {
+	v := reflect.ValueOf(o)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return
+	}
+	size := sizeOf(v)
+	p := (*byte)(v.UnsafePointer())
+	id := weak.Make(p)
+	all := a.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, known := all.retained[id]; known {
+		return
+	}
+	all.retained[id] = struct{}{}
+	all.change(a.key, size)
+	runtime.AddCleanup(p, func(size int64) { all.forget(a.key, id, size) }, size)
+	now := time.Now()
+	if all.clusters[a.key] > all.cluster/4*3 && now.Sub(all.collected) >= collectEvery {
+		all.collected = now
+		go runtime.GC() // much of it may be garbage: objects that were updated since
+	}
+}
+
+func (a *Accounts) forget(key client.ObjectKey, id weak.Pointer[byte], size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.retained, id)
+	a.change(key, -size)
+}
