@@ -368,7 +368,7 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{Asked: true, Rivals: []string{"n", "twin"}}},
 		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{Asked: true, Stranger: "x://2"}},
 		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{Asked: true, Item: nameless}},
-		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Down: true}},
+		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Down: true, Problem: "the workload cluster is not connected"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -96,8 +96,10 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	switch {
 	case n.Waiting != "":
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, n.Waiting)
-	case n.Down && before != nil && (j.Connection.Good() || j.connectionGraceLeft() > 0):
+	case n.Down && before != nil && (j.nodesGraceLeft() > 0 || j.connectionGraceLeft() > 0):
 		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	case n.Down && j.Connection.Good() && n.Problem != "":
+		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, "The Nodes of the workload cluster cannot be read: "+n.Problem)
 	case n.Down:
 		return condition.Unknown(clusterv1.MachineNodeConnectionDownReason, "The workload cluster does not answer")
 	case len(n.Rivals) > 0:
@@ -119,6 +121,14 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 		return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for a Node with spec.providerID "+providerID(j.Snapshot)+" to exist")
 	}
 	return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for "+j.Machine.Spec.InfrastructureRef.Kind+" to report spec.providerID")
+}
+
+// nodesGraceLeft is how long the Nodes of a workload cluster that answers may be unreadable before nothing is known of them.
+func (s Snapshot) nodesGraceLeft() time.Duration {
+	if !s.Connection.Good() {
+		return 0
+	}
+	return s.Connection.NodesGraceLeft(s.Now, s.Settings.ConditionsGrace)
 }
 
 // connectionGraceLeft is how long a connection that fails still counts as good.

@@ -99,6 +99,7 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 	}
 	if s.Node.Down {
 		p.RecheckIn(s.connectionGraceLeft())
+		p.RecheckIn(s.nodesGraceLeft())
 		if s.Connection.Good() { // its cache is still filling
 			p.RecheckIn(fillingRecheck)
 		}

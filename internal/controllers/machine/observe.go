@@ -55,8 +55,9 @@ type Snapshot struct {
 type Node struct {
 	// Asked: the workload cluster was asked, and answered.
 	Asked bool
-	// Down: it could not be asked, since it is not connected.
-	Down bool
+	// Down: it could not be asked, since it is not connected; Problem is why, where the workload cluster answers otherwise.
+	Down    bool
+	Problem string
 	// Busy is when there is a turn at the workload cluster again, where all have more to ask than it is to answer at once.
 	Busy time.Duration
 	// Waiting is why it was not asked yet.
@@ -192,7 +193,7 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	}
 	switch {
 	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
-		s.Node = Node{Down: true, Busy: turn(err)}
+		s.Node = Node{Down: true, Busy: turn(err), Problem: fault.UserMessage(err)}
 	case fault.KindOf(err) == fault.Unreachable:
 		s.Node = Node{Waiting: waitsForInitialization}
 	default:

@@ -125,7 +125,13 @@ func TestConditions(t *testing.T) {
 		"down within grace":   {"MA-20: the last value stays", settled(down(299*time.Second), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "False", "NodeNotHealthy", "full"))), nil, "NodeHealthy", condition.False("NodeNotHealthy", "full")},
 		"down for long":       {"MA-20", settled(down(5*time.Minute), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "True", "NodeHealthy", ""))), nil, "NodeHealthy", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
 		"down from the start": {"MA-20: there is no last value", fresh(down(time.Hour)), nil, "NodeReady", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
-		"cache fills":         {"MA-20: the cluster answers, its Nodes are just being read", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) { s.Node = Node{Down: true} }), nil, "NodeReady", condition.True("NodeReady")},
+		"Nodes not served": {"MA-20: the API server answers probes and no reads of Nodes: a verdict is not repeated for longer than the grace", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) {
+			s.Node, s.Connection.NodesRead = Node{Down: true, Problem: "the API server at https://x/ does not serve Nodes"}, ago(5*time.Minute)
+		}), nil, "NodeReady", condition.Unknown("InspectionFailed", "The Nodes of the workload cluster cannot be read: the API server at https://x/ does not serve Nodes")},
+		"Nodes not served within grace": {"MA-20", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) {
+			s.Node, s.Connection.NodesRead = Node{Down: true}, ago(299*time.Second)
+		}), nil, "NodeReady", condition.True("NodeReady")},
+		"cache fills": {"MA-20: the cluster answers, its Nodes are just being read", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) { s.Node = Node{Down: true} }), nil, "NodeReady", condition.True("NodeReady")},
 
 		"ready":             {"MA-21", settled(), nil, "Ready", condition.True("Ready")},
 		"not ready":         {"MA-21", settled(nodeSays("Ready", "False", "no network")), nil, "Ready", condition.False("NotReady", "* NodeHealthy:\n  * Node.Ready: no network")},
