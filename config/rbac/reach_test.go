@@ -9,7 +9,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
@@ -25,9 +27,9 @@ var reviewed = map[string]string{
 	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that",
 	"controlPlaneEndpoint.host":                    "as above",
 	"controlPlaneEndpoint.port":                    "as above",
-	"spec.clusterNetwork":                          "of the workload cluster",
+	"spec.clusterNetwork":                          "ranges of the workload cluster, each as below",
 	"clusterNetwork.apiServerPort":                 "of the endpoint above",
-	"pods.cidrBlocks":                              "in the nodes of the workload cluster, which are in a network of their own",
+	"pods.cidrBlocks":                              "the network of a local cluster is chosen around it, within networks.ranges, beside all that the host and the operator's file name, and within maxima.networkAddresses: TestRangesOfAHostileCluster",
 	"services.cidrBlocks":                          "as above",
 	"clusterNetwork.serviceDomain":                 "a name within the workload cluster",
 	"deletion.nodeVolumeDetachTimeoutSeconds":      "a time",
@@ -81,6 +83,56 @@ func TestEditReachesNoHost(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("fields with telling names that edit may write (-reviewed +found):\n%s", diff)
+	}
+}
+
+// reachedByVariables are the variables of the classes that come with Slipway, which who writes Clusters sets, and why each reaches nothing that
+// the operator does not allow.
+var reachedByVariables = map[string]string{
+	"subnet":                          "within networks.ranges and beside all that the host and the operator's file name: TestRangesOfAHostileCluster",
+	"internet":                        "where networks.internet allows it",
+	"nodeImage":                       "one of nodes.images",
+	"nodeResources.cpus":              "at most nodes.cpus",
+	"nodeResources.memoryMiB":         "at most nodes.memoryMiB",
+	"nodeResources.processes":         "at most nodes.processes",
+	"controlPlaneResources.cpus":      "at most nodes.cpus",
+	"controlPlaneResources.memoryMiB": "at most nodes.memoryMiB",
+	"controlPlaneResources.processes": "at most nodes.processes",
+	"podSecurity":                     "a choice of three, in the workload cluster",
+	"audit":                           "a switch, of a log that is bounded",
+	"encryption":                      "a switch",
+	"hardening":                       "a switch",
+	"startupDelay":                    "a time, of machines that exist in memory alone",
+	"jitter":                          "as above",
+}
+
+// Variables of a class become fields of objects that edit may not write: each is looked at, and a new one has to be. Security S3.
+func TestVariablesOfClassesReachNoHost(t *testing.T) {
+	found := map[string]bool{}
+	for _, name := range classes.Names() {
+		objects, _, err := classes.Objects(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		class := &clusterv1.ClusterClass{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, class); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range class.Spec.Variables {
+			if v.Schema.OpenAPIV3Schema.Type != "object" {
+				found[v.Name] = true
+			}
+			for field := range v.Schema.OpenAPIV3Schema.Properties {
+				found[v.Name+"."+field] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	for name := range reachedByVariables {
+		want[name] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("variables of the classes (-reviewed +found):\n%s", diff)
 	}
 }
 

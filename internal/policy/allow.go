@@ -129,6 +129,30 @@ func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 	return ""
 }
 
+// ExceededRange returns why the networks of a namespace may not have the addresses of one more range, empty if they may; own and all
+// count the addresses that they have.
+func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) string {
+	const remedy = "choose a smaller one, delete clusters that are not needed, or ask the operator to raise maxima.networkAddresses"
+	more, most := Addresses(p), m.NetworkAddresses
+	switch {
+	case most.Namespace > 0 && own+more > int64(most.Namespace):
+		return fmt.Sprintf("The networks of namespace %s may have %d addresses together, which is too few for range %s besides the others: %s.namespace %s",
+			namespace, most.Namespace, p, remedy, where)
+	case most.Total > 0 && all+more > int64(most.Total):
+		return fmt.Sprintf("The networks of this management cluster may have %d addresses together, which is too few for range %s besides the others: %s.total %s",
+			most.Total, p, remedy, where)
+	}
+	return ""
+}
+
+// Addresses returns how many addresses an IPv4 range has.
+func Addresses(p netip.Prefix) int64 {
+	if !p.IsValid() || !p.Addr().Is4() {
+		return 0
+	}
+	return 1 << (32 - p.Bits())
+}
+
 func within(ranges []netip.Prefix, p netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
 }

@@ -116,9 +116,11 @@ type Mount struct {
 
 // Networks is where clusters of the Local provider may take their addresses.
 type Networks struct {
-	// Ranges that a network has to lie in. Default: the private ranges of RFC 1918.
+	// Ranges that a network has to lie in. A network of Docker takes precedence over the default route of this host: what
+	// lies behind that route in these ranges can be cut off. Default: 172.16.0.0/12, which the networks of companies use least.
 	Ranges []netip.Prefix `json:"ranges"`
-	// WidestPrefix is the length of the widest prefix that one network may have. Default: 12.
+	// WidestPrefix is the length of the widest prefix that one network may have. Default: 15, which has room for the most
+	// nodes that one network can have.
 	WidestPrefix int `json:"widestPrefix"`
 	// Internet is which networks may have a way out of this host.
 	Internet Internet `json:"internet"`
@@ -183,6 +185,9 @@ type Maxima struct {
 	Nodes Maximum `json:"nodes"`
 	// Networks are Docker networks of clusters. Default: 30 in a namespace, 100 in all.
 	Networks Maximum `json:"networks"`
+	// NetworkAddresses are the addresses of all of these networks together. Default: 524288 in a namespace, half of
+	// 172.16.0.0/12.
+	NetworkAddresses Maximum `json:"networkAddresses"`
 	// ControlPlanes are processes of hosted control planes. Default: 30 in a namespace, 100 in all.
 	ControlPlanes Maximum `json:"controlPlanes"`
 	// SimulatedNodes and SimulatedControlPlanes live in the manager's memory. Default: 5000 and 2000 in all.
@@ -205,17 +210,16 @@ func Default() Configuration {
 		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true, Addresses: []string{}, Names: []string{}},
 		Nodes: Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
-			Ranges: []netip.Prefix{
-				netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
-			},
-			WidestPrefix: 12, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
+			Ranges:       []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},
+			WidestPrefix: 15, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{
 			Replicas: 1000, Nodes: Maximum{Namespace: 100, Total: 250}, Networks: Maximum{Namespace: 30, Total: 100},
-			ControlPlanes: Maximum{Namespace: 30, Total: 100}, SimulatedNodes: Maximum{Total: 5000},
+			NetworkAddresses: Maximum{Namespace: 1 << 19},
+			ControlPlanes:    Maximum{Namespace: 30, Total: 100}, SimulatedNodes: Maximum{Total: 5000},
 			SimulatedControlPlanes: Maximum{Total: 2000}, SimulatedObjects: 50000,
 		},
 	}

@@ -134,6 +134,7 @@ func (c Configuration) numbers() map[string]int64 {
 		"management.memoryMiB":   c.Management.MemoryMiB,
 		"maxima.nodes.namespace": int64(m.Nodes.Namespace), "maxima.nodes.total": int64(m.Nodes.Total),
 		"maxima.networks.namespace": int64(m.Networks.Namespace), "maxima.networks.total": int64(m.Networks.Total),
+		"maxima.networkAddresses.namespace": int64(m.NetworkAddresses.Namespace), "maxima.networkAddresses.total": int64(m.NetworkAddresses.Total),
 		"maxima.controlPlanes.namespace": int64(m.ControlPlanes.Namespace), "maxima.controlPlanes.total": int64(m.ControlPlanes.Total),
 		"maxima.simulatedNodes.namespace": int64(m.SimulatedNodes.Namespace), "maxima.simulatedNodes.total": int64(m.SimulatedNodes.Total),
 		"maxima.simulatedControlPlanes.namespace": int64(m.SimulatedControlPlanes.Namespace),

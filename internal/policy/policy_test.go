@@ -164,13 +164,55 @@ func TestReplicas(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	for name, test := range map[string]struct{ p, denied string }{
-		"private":           {"172.31.0.0/16", ""},
-		"public":            {"8.8.0.0/16", "networks.ranges"},
-		"link-local":        {"169.254.0.0/16", "networks.ranges"},
-		"everything":        {"10.0.0.0/8", "networks.widestPrefix"},
-		"partly in a range": {"172.0.0.0/12", "networks.ranges"},
+		"private":          {"172.31.0.0/16", ""},
+		"company":          {"10.40.0.0/16", "networks.ranges"},
+		"home":             {"192.168.0.0/20", "networks.ranges"},
+		"all of it":        {"172.16.0.0/12", "networks.widestPrefix"},
+		"public":           {"8.8.0.0/16", "networks.ranges"},
+		"link-local":       {"169.254.0.0/16", "networks.ranges"},
+		"everything":       {"10.0.0.0/8", "networks.widestPrefix"},
+		"beside the range": {"172.32.0.0/15", "networks.ranges"},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, policy.Default().DeniedRange(netip.MustParsePrefix(test.p)), test.denied) })
+	}
+}
+
+// The operator opens ranges that this host does not need.
+func TestRangesOfTheOperator(t *testing.T) {
+	c := configuration(t, "networks: {ranges: [172.16.0.0/12, 10.0.0.0/8], widestPrefix: 12}")
+	check(t, c.DeniedRange(netip.MustParsePrefix("10.16.0.0/12")), "")
+	check(t, c.DeniedRange(netip.MustParsePrefix("192.168.0.0/16")), "networks.ranges")
+}
+
+func TestExceededRange(t *testing.T) {
+	m := policy.Maxima{NetworkAddresses: policy.Maximum{Namespace: 1 << 17, Total: 1 << 18}}
+	p := netip.MustParsePrefix("172.16.0.0/16")
+	check(t, m.ExceededRange("a", p, 1<<16, 1<<17), "")
+	check(t, m.ExceededRange("a", p, 1<<16+1, 1<<17), "maxima.networkAddresses.namespace")
+	check(t, m.ExceededRange("a", p, 0, 1<<18), "maxima.networkAddresses.total")
+	check(t, policy.Maxima{}.ExceededRange("a", p, 1<<40, 1<<40), "")
+}
+
+// Everything that the file names as an address of somebody else is known, so that no cluster takes it.
+func TestNamed(t *testing.T) {
+	c := configuration(t, `snapshots: {endpoints: ["172.20.0.9:9000", store.example.com]}
+controlPlanes: {issuers: ["https://172.21.0.9:8443/realm"], addresses: [172.22.0.9/32]}
+workloads: {proxies: ["http://172.23.0.9:3128"], ranges: [172.16.0.0/12, 172.24.0.9/32]}
+networks: {internet: {nameServers: [172.25.0.9]}}
+management: {addresses: [172.26.0.9], authentication: {jwt: [{issuer: {url: "https://login.example.com", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: "x:"}}}]}}`)
+	var got []string
+	for _, n := range c.Named() {
+		got = append(got, n.Host)
+	}
+	want := []string{"172.20.0.9", "store.example.com", "172.21.0.9", "172.22.0.9/32", "172.23.0.9", "172.24.0.9/32", "172.25.0.9", "172.26.0.9", "login.example.com"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{"http://proxy.example.com:3128": "proxy.example.com", "proxy.example.com:3128": "proxy.example.com",
+		"https://[2001:db8::1]:6443": "2001:db8::1", "unix:///var/run/docker.sock": "", "": ""} {
+		if got := policy.NamedURL(text, "x").Host; got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package hostnetwork says what is known of this host's networks when a verb chooses one for a cluster.
+// Package hostnetwork reads what is known of this host's networks when a verb chooses one for a cluster.
 //
-// Does: reads the routes, and what the operator of the management cluster that runs here allows ([Of]).
+// Does: reads the ranges that no network may take, and what the operator of the management cluster that runs here allows ([Of]).
 //
 // Never: chooses; package creation does.
 //
@@ -8,6 +8,7 @@
 package hostnetwork
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,36 +18,45 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
+	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
 )
 
-// routeTable is where the kernel shows its IPv4 routes.
-const routeTable = "/proc/net/route"
-
-// Of is what is known of this host. What its operator allows is known of the management cluster of "slipway up" that runs here; c may be nil.
-func Of(c *management.Connection) (creation.Host, error) {
-	routes, err := routes()
-	if err != nil || c == nil || c.DataDir == "" {
+// Of returns what is known of this host. What its operator allows is known of the management cluster of "slipway up" that runs here; c may be nil.
+func Of(ctx context.Context, c *management.Connection) (creation.Host, error) {
+	if c == nil || c.DataDir == "" {
+		routes, err := taken(ctx, nil)
 		return creation.Host{Routes: routes}, err
 	}
 	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
-	if err != nil || state.Run == nil || state.Run.Networks == nil {
+	if err != nil {
+		return creation.Host{}, err
+	}
+	if state.Run == nil || state.Run.Networks == nil {
+		routes, err := taken(ctx, nil)
 		return creation.Host{Routes: routes}, err
 	}
 	allowed := state.Run.Networks
-	return creation.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, nil
+	routes, err := taken(ctx, allowed.Named)
+	return creation.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, err
 }
 
-// routes returns what the host reaches, Docker's networks included. A host without the table has no say.
-func routes() ([]netip.Prefix, error) {
-	table, err := os.Open(routeTable)
+// taken returns what no network of a cluster may take: what the host reaches, Docker's networks included, and what its operator names.
+// A host without a table of routes is not one that Docker runs on.
+func taken(ctx context.Context, named []string) ([]netip.Prefix, error) {
+	var hosts []policy.Named
+	for _, n := range named {
+		hosts = append(hosts, policy.Named{Host: n})
+	}
+	ranges, err := kernel.ThisHost().Ranges(ctx, hosts)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the routes of this host: %w", err)
+		return nil, fmt.Errorf("reading what this host reaches: %w", err)
 	}
-	defer table.Close()
-	routes, err := subnet.ParseRoutes(table)
-	return subnet.Destinations(routes), err
+	var out []netip.Prefix
+	for _, r := range ranges {
+		out = append(out, r.Range)
+	}
+	return out, nil
 }

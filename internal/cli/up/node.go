@@ -74,7 +74,7 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	if n.given && !n.wanted && !kept || !n.given && !kept {
 		return nil, nil
 	}
-	engine, err := container.New(container.Config{Instance: h.Instance, Custody: custody.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}})
+	engine, err := container.New(container.Config{Instance: h.Instance, Custody: custody.Open(s.dir, h.Instance), Reserved: []string{string(s.dir)}, Named: s.policy.Named()})
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	run := datadir.Run{
 		PID: os.Getpid(), Since: e.Now().UTC(), Version: buildinfo.Version(), KubernetesVersion: buildinfo.Kubernetes(),
 		Server: m.Server, Instance: h.Instance,
-		Networks: &datadir.Networks{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix},
+		Networks: s.networks(), Nodes: s.nodes(),
 	}
 	if err := h.WriteRun(run); err != nil {
 		return errors.Join(err, m.Stop())
@@ -112,6 +112,21 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	})
 	v.tell("Stopping …")
 	return errors.Join(err, s.stop(m))
+}
+
+// networks is what other commands have to know of where networks of clusters may be.
+func (s service) networks() *datadir.Networks {
+	out := &datadir.Networks{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix}
+	for _, n := range s.policy.Named() {
+		out.Named = append(out.Named, n.Host)
+	}
+	return out
+}
+
+// nodes is what other commands have to know of what nodes of clusters may be.
+func (s service) nodes() *datadir.Nodes {
+	n := s.policy.Nodes
+	return &datadir.Nodes{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
 }
 
 // startPlane lets ctx end the start only: once the cluster runs, it is to

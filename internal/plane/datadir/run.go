@@ -21,6 +21,15 @@ type Run struct {
 	Manager           *Manager  `json:"manager,omitempty"`
 	Node              *Node     `json:"node,omitempty"` // nil: the management cluster has none
 	Networks          *Networks `json:"networks,omitempty"`
+	Nodes             *Nodes    `json:"nodes,omitempty"`
+}
+
+// Nodes is what nodes of workload clusters may be, as the operator's file has it. 0: no limit.
+type Nodes struct {
+	Images    []string `json:"images"`
+	CPUs      int32    `json:"cpus,omitempty"`
+	MemoryMiB int64    `json:"memoryMiB,omitempty"`
+	Processes int64    `json:"processes,omitempty"`
 }
 
 // Networks says where networks of workload clusters may be.
@@ -29,6 +38,8 @@ type Networks struct {
 	Ranges []netip.Prefix `json:"ranges"`
 	// WidestPrefix is the length of the widest prefix of one.
 	WidestPrefix int `json:"widestPrefix"`
+	// Named are hosts and ranges that none may take, because this host has to reach them.
+	Named []string `json:"named,omitempty"`
 }
 
 // Node is what is said of the node of the management cluster.

@@ -95,7 +95,7 @@ func startAttack(t *testing.T) attack {
 	a.host.AddMachine(testhost.Machine{Machine: backend.Machine{Name: "ci-postgres", ID: "ci-id", State: backend.Running}})
 	a.host.AddNetwork(testhost.Instance, backend.Owner{Cluster: "c", Object: victimCluster},
 		backend.Network{Name: victimNet, ID: "victim-net", Subnet: netip.MustParsePrefix("172.20.0.0/18"), Gateway: netip.MustParseAddr("172.20.0.1")})
-	a.host.AddTaken(backend.Taken{Range: netip.MustParsePrefix("10.8.0.0/16"), By: "a route of this host through wg0"})
+	a.host.AddTaken(backend.Taken{Range: netip.MustParsePrefix("172.28.0.0/16"), By: "a route of this host through wg0"})
 	a.host.Link("/srv/shared/link", "/etc")
 	a.host.Refuse("/srv/shared/docker.sock", "a socket")
 	a.startControllers(srv.Config, scheme)
@@ -317,7 +317,9 @@ func (a attack) networks() {
 		"8.8.0.0/16":     {"DeniedByPolicy", "networks.ranges"},
 		"169.254.0.0/16": {"DeniedByPolicy", "networks.ranges"},
 		"10.0.0.0/8":     {"DeniedByPolicy", "networks.widestPrefix"},
-		"10.0.0.0/12":    {"SubnetTaken", "wg0"},
+		"10.40.0.0/16":   {"DeniedByPolicy", "networks.ranges"},
+		"172.16.0.0/12":  {"DeniedByPolicy", "networks.widestPrefix"},
+		"172.28.0.0/15":  {"SubnetTaken", "wg0"},
 		"172.20.0.0/16":  {"SubnetTaken", victimNet},
 	} {
 		name := "range-" + strings.NewReplacer(".", "-", "/", "-").Replace(subnet)

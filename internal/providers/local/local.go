@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"os"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,7 +63,8 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.DataDir != "" {
 		reserved = append(reserved, cfg.DataDir)
 	}
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved})
+	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved,
+		Named: cfg.named(setup(cluster.Name).Manager.GetConfig().Host)})
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
@@ -107,6 +109,16 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// named are the hosts that clusters must not cut this host off from: what the operator's file names, the API server of the management
+// cluster, and the proxies of this process.
+func (c Config) named(server string) []policy.Named {
+	out := append(c.Policy.Named(), policy.NamedURL(server, "the API server of the management cluster"))
+	for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		out = append(out, policy.NamedURL(os.Getenv(variable), "a proxy in the environment of Slipway"))
+	}
+	return out
 }
 
 // custody says what on the host is this instance's.

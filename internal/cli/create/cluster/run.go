@@ -116,6 +116,11 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
+	if chosen.Containers() {
+		if err := f.checkNodes(ctx, c, want.Variables); err != nil {
+			return nil, nil, err
+		}
+	}
 	if f.controlPlanes, err = chosen.ControlPlanes(f.controlPlanes); err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +130,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	}
 	switch {
 	case chosen.Containers():
-		host, err := hostnetwork.Of(c)
+		host, err := hostnetwork.Of(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -165,7 +165,7 @@ func (g *generation) choose(ctx context.Context) {
 	if !g.builtin {
 		return
 	}
-	if host, err := hostnetwork.Of(g.cluster); err == nil {
+	if host, err := hostnetwork.Of(ctx, g.cluster); err == nil {
 		g.network, _ = creation.Half(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
 	}
 }

@@ -120,14 +120,18 @@ func TestDecide(t *testing.T) {
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "8.8.0.0/16" })}, nil, []string{"DeniedByPolicy"}},
 		"lost, range taken": {"another has it by now", Snapshot{Cluster: coreCluster(nil), Taken: taken("172.16.0.0/12", "x"),
 			Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = "172.20.0.0/18" })}, nil, []string{"SubnetTaken"}},
-		"public":            {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
-		"link-local":        {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
-		"too wide":          {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
-		"taken":             {"by the host", explicit("192.168.0.0/16", taken("192.168.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
-		"free":              {"beside what the host uses", explicit("192.168.0.0/20", taken("192.168.64.0/24", "x")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
-		"too many":          {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
-		"a way out":         {"where the operator allows it", wayOut(true, nil), []string{"create network n with a way out of this host: the cluster has none yet"}, []string{"CreatingNetwork"}},
-		"a way out, denied": {"not by default", wayOut(false, nil), nil, []string{"DeniedByPolicy"}},
+		"public":             {"the host's own traffic would go there", explicit("8.8.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"link-local":         {"metadata of clouds", explicit("169.254.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"too wide":           {"all of a company's network", explicit("10.0.0.0/8", nil), nil, []string{"DeniedByPolicy"}},
+		"taken":              {"by the host", explicit("172.20.0.0/16", taken("172.20.7.0/24", "a route of this host through eth0")), nil, []string{"SubnetTaken"}},
+		"free":               {"beside what the host uses", explicit("172.20.0.0/20", taken("172.20.64.0/24", "x")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"company":            {"what lies behind the host's default route is not a network of a cluster's", explicit("10.40.0.0/16", nil), nil, []string{"DeniedByPolicy"}},
+		"home":               {"as above", explicit("192.168.0.0/20", nil), nil, []string{"DeniedByPolicy"}},
+		"too many addresses": {"one namespace does not take the networks of all others", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15", "172.24.0.0/15")), nil, []string{"DeniedByPolicy"}},
+		"many addresses":     {"up to the maximum", explicit("172.16.0.0/15", wide("172.18.0.0/15", "172.20.0.0/15", "172.22.0.0/15")), []string{"create network n: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"too many":           {"as many networks as the namespace may have", Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil), Taken: many(30)}, nil, []string{"DeniedByPolicy"}},
+		"a way out":          {"where the operator allows it", wayOut(true, nil), []string{"create network n with a way out of this host: the cluster has none yet"}, []string{"CreatingNetwork"}},
+		"a way out, denied":  {"not by default", wayOut(false, nil), nil, []string{"DeniedByPolicy"}},
 		"a way out, denied later": {"what is there goes on when the policy becomes stricter", wayOut(false, &backend.Network{Name: "n", ID: "1", Subnet: netip.MustParsePrefix("172.16.0.0/18"), Gateway: netip.MustParseAddr("172.16.0.1"), Internet: true}),
 			[]string{"set the control plane endpoint to 172.16.0.1:6443: nothing else provides one"}, []string{"SettingControlPlaneEndpoint"}},
 		"a way out, but internal": {"an earlier object's network", wayOut(true, network("172.16.0.0/18")), nil, []string{"NetworkDiffers"}},
@@ -196,6 +200,15 @@ func many(n int) *[]backend.Taken {
 	return &out
 }
 
+// wide are networks of the namespace.
+func wide(ranges ...string) *[]backend.Taken {
+	var out []backend.Taken
+	for _, r := range ranges {
+		out = append(out, backend.Taken{Range: netip.MustParsePrefix(r), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: r}}})
+	}
+	return &out
+}
+
 // The message of a range that is not free names what uses it, and gives no advice that the API refuses: the range cannot
 // be changed.
 func TestTakenNamesItsOwner(t *testing.T) {
@@ -235,8 +248,8 @@ func TestConditions(t *testing.T) { // IC-05
 			metav1.Condition{Status: "False", Reason: "SubnetTaken", Message: "choose another"}, "False"},
 		"API error": {"texts of API conflicts are not for users", Snapshot{Object: localCluster(nil), Cluster: endpointSet(nil), Network: network("172.16.0.0/18")}, errors.New("conflict"),
 			metav1.Condition{Status: "True", Reason: "Ready"}, "True"},
-		"outside": {"it works with some add-ons only", Snapshot{Object: localCluster(nil), Cluster: endpointSet(ranges("10.244.0.0/16", "172.16.16.0/20")), Network: network("172.16.0.0/18")}, nil,
-			metav1.Condition{Status: "True", Reason: "Ready", Message: "The ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: only a network add-on that wraps packets can use them"}, "True"},
+		"outside": {"Pods do not reach each other with the add-on that comes with Slipway", Snapshot{Object: localCluster(nil), Cluster: endpointSet(ranges("10.244.0.0/16", "172.16.16.0/20")), Network: network("172.16.0.0/18")}, nil,
+			metav1.Condition{Status: "True", Reason: "RangesOutside", Message: "The ranges 10.244.0.0/16 in spec.clusterNetwork of the Cluster are outside of the network 172.16.0.0/18: Pods on different nodes reach each other only with a network add-on that wraps packets, which Flannel as it comes with Slipway does not. Install such an add-on, or create the cluster with ranges in the network, for example 172.16.32.0/19 for Pods and 172.16.16.0/20 for Services"}, "True"},
 		"deleting": {"over the whole life", Snapshot{Object: localCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} }), Machines: []string{"m"}, Network: network("172.16.0.0/18")}, nil,
 			metav1.Condition{Status: "True", Reason: "Ready"}, "False"},
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -21,6 +22,8 @@ const (
 	reasonDenied   = "DeniedByPolicy"
 	reasonTaken    = "SubnetTaken"
 	reasonDiffers  = "NetworkDiffers"
+	// reasonOutside is of a network that is ready and does not carry packets of Pods or Services by itself.
+	reasonOutside = "RangesOutside"
 	// reasonControlPlane and reasonEndpoint are about the endpoint: the network is there.
 	reasonControlPlane = "WaitingForControlPlane"
 	reasonEndpoint     = "SettingControlPlaneEndpoint"
@@ -166,6 +169,11 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if want.IsValid() {
+		if message := backend.ExceededAddresses(s.Policy.Maxima, s.Object.Namespace, want, *s.Taken); message != "" {
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
+			p.RecheckIn(roomAgain)
+			return
+		}
 		if message := backend.Conflict(want, *s.Taken); message != "" {
 			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).ForPerson()
 			p.RecheckIn(roomAgain)
@@ -241,11 +249,22 @@ func decideEndpoint(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// outside returns the Cluster's ranges that are not in its network.
-func outside(s Snapshot) []netip.Prefix {
+// outside describes the Cluster's ranges that are not in its network, empty if all are. An internal network of Docker drops their packets
+// between nodes, and Flannel as Slipway ships it sends them as they are.
+func (s Snapshot) outside() string {
+	if s.Cluster == nil || s.Network == nil {
+		return ""
+	}
 	layout, err := subnet.Plan(s.Network.Subnet)
 	if err != nil {
-		return nil
+		return ""
 	}
-	return layout.Outside(s.ranges())
+	out := layout.Outside(s.ranges())
+	if len(out) == 0 {
+		return ""
+	}
+	free := layout.Ranges()
+	return fmt.Sprintf("The ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: Pods on different nodes reach each other only "+
+		"with a network add-on that wraps packets, which Flannel as it comes with Slipway does not. Install such an add-on, or create the cluster "+
+		"with ranges in the network, for example %s for Pods and %s for Services", strings.Trim(fmt.Sprint(out), "[]"), s.Network.Subnet, free.Pods, free.Services)
 }

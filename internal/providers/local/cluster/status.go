@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -45,10 +44,8 @@ func (j judged) networkReady() condition.Verdict {
 	case j.Network == nil:
 		return condition.False("NetworkAbsent", "The network is gone")
 	}
-	if r := outside(j.Snapshot); j.Cluster != nil && len(r) > 0 {
-		return condition.TrueBecause(clusterv1.ReadyReason, fmt.Sprintf(
-			"The ranges %s in spec.clusterNetwork of the Cluster are outside of the network %s: only a network add-on that wraps packets can use them",
-			strings.Trim(fmt.Sprint(r), "[]"), j.Network.Subnet))
+	if message := j.outside(); message != "" {
+		return condition.TrueBecause(reasonOutside, message)
 	}
 	return condition.True(clusterv1.ReadyReason)
 }
@@ -122,7 +119,7 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	}
 	now := condition.Set(status.Conditions).Get(infrav1.NetworkReadyCondition)
 	before := condition.Set(s.Object.Status.Conditions).Get(infrav1.NetworkReadyCondition)
-	trouble := fault.As(out.Err) != nil || s.Fault != nil || slices.Contains([]string{reasonOverlap, reasonDenied, reasonTaken}, now.Reason)
+	trouble := fault.As(out.Err) != nil || s.Fault != nil || slices.Contains([]string{reasonOverlap, reasonDenied, reasonTaken, reasonOutside}, now.Reason)
 	if trouble && (before == nil || before.Reason != now.Reason) {
 		list = append(list, loop.Warning(now.Reason, "%s", now.Message))
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -121,19 +122,32 @@ type Route struct {
 	Interface   string
 }
 
-// Destinations returns where routes lead to.
-func Destinations(routes []Route) []netip.Prefix {
-	var out []netip.Prefix
-	for _, r := range routes {
-		out = append(out, r.Destination)
-	}
-	return out
-}
-
 // ParseRoutes reads the kernel's IPv4 routing table in the format of /proc/net/route and returns its destinations,
 // without the default route.
 func ParseRoutes(r io.Reader) ([]Route, error) {
 	var out []Route
+	err := eachRoute(r, func(through string, destination, _, mask [4]byte) {
+		if mask != [4]byte{} {
+			ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(mask[:]))
+			out = append(out, Route{netip.PrefixFrom(netip.AddrFrom4(destination), ones).Masked(), through})
+		}
+	})
+	return out, err
+}
+
+// ParseGateways reads the same table and returns the addresses that its routes lead through, the default route included.
+func ParseGateways(r io.Reader) ([]netip.Addr, error) {
+	var out []netip.Addr
+	err := eachRoute(r, func(_ string, _, gateway, _ [4]byte) {
+		if gateway != [4]byte{} {
+			out = append(out, netip.AddrFrom4(gateway))
+		}
+	})
+	return out, err
+}
+
+// eachRoute calls visit for each row of the table.
+func eachRoute(r io.Reader, visit func(through string, destination, gateway, mask [4]byte)) error {
 	lines := bufio.NewScanner(r)
 	lines.Scan() // the heading
 	for lines.Scan() {
@@ -142,20 +156,14 @@ func ParseRoutes(r io.Reader) ([]Route, error) {
 			continue
 		}
 		destination, err := word(f[1])
-		if err != nil {
-			return nil, err
+		gateway, badGateway := word(f[2])
+		mask, badMask := word(f[7])
+		if err = errors.Join(err, badGateway, badMask); err != nil {
+			return err
 		}
-		mask, err := word(f[7])
-		if err != nil {
-			return nil, err
-		}
-		if mask == [4]byte{} {
-			continue
-		}
-		ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(mask[:]))
-		out = append(out, Route{netip.PrefixFrom(netip.AddrFrom4(destination), ones).Masked(), f[0]})
+		visit(f[0], destination, gateway, mask)
 	}
-	return out, lines.Err()
+	return lines.Err()
 }
 
 // word decodes an address that the kernel prints as a little-endian number.

@@ -237,9 +237,9 @@ func (h *Host) EnsureNetwork(_ context.Context, spec backend.NetworkSpec) (n bac
 		if _, ok := h.networks[spec.Name]; ok {
 			return fault.New(fault.Invalid, "NotOwned", "network %s is another's", spec.Name)
 		}
-		subnet := spec.Subnet
-		if !subnet.IsValid() {
-			subnet = netip.MustParsePrefix("172.16.0.0/18")
+		subnet, why := backend.ChooseRange(spec, h.takenRanges(), nil)
+		if why != "" {
+			return fault.New(fault.Invalid, "SubnetTaken", "%s", why)
 		}
 		n = backend.Network{Name: spec.Name, ID: "id-" + spec.Name, Subnet: subnet, Gateway: subnet.Addr().Next(), Internet: spec.Internet}
 		h.networks[spec.Name] = network{n, spec.Owner, Instance}
@@ -271,17 +271,22 @@ func (h *Host) DeleteNetwork(_ context.Context, ref backend.Ref) error {
 // TakenRanges implements backend.Networks.
 func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
 	err = h.do("TakenRanges", "", false, func() error {
-		out = append(out, h.taken...)
-		for _, n := range h.networks {
-			t := backend.Taken{Range: n.Subnet, By: "Docker network " + n.Name}
-			if n.instance == Instance {
-				t.Owner = n.owner
-			}
-			out = append(out, t)
-		}
+		out = h.takenRanges()
 		return nil
 	})
 	return out, err
+}
+
+func (h *Host) takenRanges() []backend.Taken {
+	out := slices.Clone(h.taken)
+	for _, n := range h.networks {
+		t := backend.Taken{Range: n.Subnet, By: "Docker network " + n.Name}
+		if n.instance == Instance {
+			t.Owner = n.owner
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // Offer implements backend.Balancers.

@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/plane/custody"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/execs"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
@@ -28,6 +29,7 @@ type Engine struct {
 	custody  *custody.Book
 	host     kernel.Host
 	paths    hostpath.Guard
+	named    []policy.Named
 	// pod: this program runs in a Pod.
 	pod bool
 
@@ -54,6 +56,8 @@ type Config struct {
 	Custody *custody.Book
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
+	// Named are hosts that this host has to reach: no network takes their addresses.
+	Named []policy.Named
 	// Reserved are folders that no node may mount whoever allows it, such as the data directory.
 	Reserved []string
 }
@@ -75,7 +79,7 @@ func New(cfg Config) (*Engine, error) {
 	if book == nil {
 		book = custody.Labels(cfg.Instance)
 	}
-	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.ThisHost(), paths: hostpath.Guard{Reserved: cfg.Reserved}, pod: os.Getenv(inPod) != ""}, nil
+	return &Engine{api: api, instance: cfg.Instance, custody: book, host: kernel.ThisHost(), paths: hostpath.Guard{Reserved: cfg.Reserved}, named: cfg.Named, pod: os.Getenv(inPod) != ""}, nil
 }
 
 // inPod is a variable that the kubelet sets in each container.

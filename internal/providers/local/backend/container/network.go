@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -10,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
@@ -36,29 +38,18 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 	if err := requireRoom(taken, spec); err != nil {
 		return backend.Network{}, err
 	}
-	if spec.Subnet.IsValid() {
-		if message := backend.Conflict(spec.Subnet, taken); message != "" {
-			return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet, "%s", message)
-		}
-		return e.createNetwork(ctx, spec, spec.Subnet)
-	}
-	want := subnet.Request{Wanted: spec.Ranges, Allowed: spec.Policy.Networks.Ranges, Widest: spec.Policy.Networks.WidestPrefix}
-	for _, t := range taken {
-		want.Taken = append(want.Taken, t.Range)
-	}
-	for range attempts {
-		chosen, ok := subnet.Choose(want)
-		if !ok {
-			break
+	var refused []netip.Prefix
+	for {
+		chosen, why := backend.ChooseRange(spec, taken, refused)
+		if why != "" {
+			return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet, "%s", why)
 		}
 		n, err := e.createNetwork(ctx, spec, chosen)
-		if f := fault.As(err); f == nil || f.Reason != ReasonNoSubnet {
+		if f := fault.As(err); f == nil || f.Reason != ReasonNoSubnet || spec.Subnet.IsValid() || len(refused) == attempts {
 			return n, err
 		}
-		want.Taken = append(want.Taken, chosen)
+		refused = append(refused, chosen)
 	}
-	return backend.Network{}, fault.New(fault.Invalid, ReasonNoSubnet,
-		"No range for a network is free on this host: remove networks that are not needed (docker network prune), or ask the operator to extend networks.ranges")
 }
 
 // requireName fails if another network has the name: Docker does not mind, and would not know which one a node is to join.
@@ -144,7 +135,7 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	return e.removeNetwork(ctx, n)
 }
 
-// TakenRanges implements backend.Networks: Docker's networks, the host's routes and the addresses of its interfaces.
+// TakenRanges implements backend.Networks: Docker's networks, and what the host and its operator need to reach beyond them.
 func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -164,7 +155,7 @@ func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 			}
 		}
 	}
-	used, err := e.host.Ranges()
+	used, err := e.host.Ranges(ctx, append(slices.Clone(e.named), policy.NamedURL(e.api.DaemonHost(), "the address of Docker")))
 	if err != nil {
 		return nil, e.fault("reading the routes and addresses of the host", err)
 	}

@@ -1,18 +1,15 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/slipwayhq/slipway/internal/providers/local/backend"
-	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
 // Host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
@@ -23,11 +20,19 @@ type Host struct {
 	// Resolvers are files that may name the host's name servers, in the format of resolv.conf; the first that names one that
 	// others than the host reach is taken.
 	Resolvers []string
+	// Hosts names hosts, in the format of /etc/hosts; Times are files of programs that set the clock, which name time servers.
+	Hosts string
+	Times []string
+	// Lookup returns the addresses of a name; nil: the resolver of this host does.
+	Lookup func(ctx context.Context, network, name string) ([]netip.Addr, error)
 }
 
 // ThisHost is the one that the process runs on. Where systemd-resolved answers on loopback, its own file names the others.
 func ThisHost() Host {
-	return Host{Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}}
+	return Host{
+		Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}, Hosts: "/etc/hosts",
+		Times: []string{"/etc/systemd/timesyncd.conf", "/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/ntp.conf", "/etc/ntpsec/ntp.conf"},
+	}
 }
 
 // NameServers returns those that Pods use for names outside of the cluster: none where nothing outside is reached, else those
@@ -64,6 +69,21 @@ func nameServers(text string) []netip.Addr {
 		}
 	}
 	return out
+}
+
+// Processors returns how many processors the host has; 0: it does not say.
+func (h Host) Processors() int {
+	text, err := os.ReadFile(filepath.Join(h.Proc, "cpuinfo"))
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, fields := range lines(string(text)) {
+		if fields[0] == "processor" {
+			n++
+		}
+	}
+	return n
 }
 
 // capabilities are the names of the capabilities in the order of their bits.
@@ -147,39 +167,6 @@ func nodesFor(now int, l limit) int {
 		return now / 16
 	}
 	return now / 24000
-}
-
-// Ranges returns what the host's routes, without the default route, and its interfaces' addresses use. IPv4 only.
-func (h Host) Ranges() ([]backend.Taken, error) {
-	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
-	if err != nil {
-		return nil, err
-	}
-	defer table.Close()
-	routes, err := subnet.ParseRoutes(table)
-	if err != nil {
-		return nil, err
-	}
-	var out []backend.Taken
-	for _, r := range routes {
-		out = append(out, backend.Taken{Range: r.Destination, By: "a route of this host through " + r.Interface})
-	}
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range interfaces {
-		addresses, err := i.Addrs()
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range addresses {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-				out = append(out, backend.Taken{Range: p.Masked(), By: fmt.Sprintf("address %s of this host's interface %s", p.Addr(), i.Name)})
-			}
-		}
-	}
-	return out, nil
 }
 
 func (h Host) number(path string) (int, error) {
