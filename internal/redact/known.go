@@ -18,6 +18,11 @@ const (
 // Named returns the secrets that a text names, or that have the form of one. References to variables are none.
 func Named(text string) []string {
 	var out []string
+	for _, key := range certificateKey.FindAllString(text, -1) {
+		if !strings.HasPrefix(key, publicHash) {
+			out = append(out, key)
+		}
+	}
 	for _, f := range forms {
 		for _, at := range f.FindAllStringSubmatchIndex(text, -1) {
 			from, to := at[0], at[1]
@@ -49,6 +54,12 @@ func isPath(word string) bool {
 // Opaque returns the words of a text that no one would choose: keys, tokens, identifiers.
 func Opaque(text string) []string {
 	var out []string
+	text = certificateKey.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, publicHash) {
+			return " "
+		}
+		return found
+	})
 	for _, word := range strings.FieldsFunc(text, isSeparator) {
 		if isOpaque(word) {
 			out = append(out, word)

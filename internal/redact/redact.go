@@ -25,6 +25,7 @@ func Tail(log string, most int) string {
 		}
 		return r
 	}, colors.ReplaceAllString(strings.ToValidUTF8(log, "?"), ""))
+	log = hideKeys(log)
 	for _, f := range forms {
 		log = f.ReplaceAllString(log, "${1}"+mask+"${2}")
 	}

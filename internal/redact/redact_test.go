@@ -26,6 +26,7 @@ func TestTail(t *testing.T) {
 		"colors":             {"\x1b[0;37mCGROUPS_CPU\x1b[0m: \x1b[0;32menabled\x1b[0m", "CGROUPS_CPU: enabled"},
 		"colors of 8 bits":   {"\u009b31ma\u009b0m \u0085b", "a b"},
 		"8 bits in a secret": {"--token abcdef\u009b0m.0123456789abcdef", "--token ***"},
+		"public hash":        {"sha256:" + strings.Repeat("0a", 32) + " " + strings.Repeat("0b", 32), "sha256:" + strings.Repeat("0a", 32) + " ***"},
 		"colors in a secret": {"--token abcdef\x1b[0m.0123456789abcdef", "--token ***"},
 	} {
 		if got := redact.Tail(tc.log, 4096); got != tc.want {
@@ -69,6 +70,18 @@ func TestTailNamed(t *testing.T) {
 		"URL, token alone":        {"https://hunter2@host/x", "https://***@host/x"},
 		"URL with a query":        {"https://host/x?a=1&access_token=hunter2", "https://host/x?a=1&access_token=***"},
 		"after a path":            {"/etc/app/password=hunter2", "/etc/app/password=***"},
+		"short names":             {"export DB_PASS=hunter2 PSK=hunter2 psk=hunter2 HTTP_AUTH=hunter2", "export DB_PASS=*** PSK=*** psk=*** HTTP_AUTH=***"},
+		"other words":             {"pgpass: hunter2", "pgpass: ***"},
+		"passcode":                {"passcode=hunter2", "passcode=***"},
+		"mysql":                   {"mysql -uroot -phunter2xyz db", "mysql -uroot -p*** db"},
+		"sshpass":                 {"sshpass -p hunter2xyz ssh x", "sshpass -p *** ssh x"},
+		"docker login":            {"docker login -u me -p hunter2xyz r", "docker login -u me -p *** r"},
+		"curl":                    {"curl -u admin:hunter2xyz https://x", "curl -u admin:*** https://x"},
+		"docker configuration":    {`{"auths":{"r":{"auth":"dXNlcjpodW50ZXIy"}}}`, `{"auths":{"r":{"auth":***}}}`},
+		"GitHub":                  {"clone ghp_0123456789abcdefghij", "clone ***"},
+		"Slack":                   {"xoxb-0123456789-abcdef", "***"},
+		"signature of Amazon":     {"https://h/x?X-Amz-Signature=0123abcd", "https://h/x?X-Amz-Signature=***"},
+		"signature of Azure":      {"https://h/x?sv=1&sig=hunter2%3D", "https://h/x?sv=1&sig=***"},
 		"in the middle of a word": {"--set=db.password=hunter2", "--set=db.password=***"},
 	} {
 		if got := redact.Tail(tc.log, 4096); got != tc.want {
@@ -198,5 +211,57 @@ func BenchmarkTail(b *testing.B) {
 				redact.Tail(log, 4096)
 			}
 		})
+	}
+}
+
+// What people read who may not read the Secret: security S8. No form of a secret is known here, but what is ordinary text.
+func TestPublic(t *testing.T) {
+	for name, tc := range map[string]struct{ log, want string }{
+		"variable":           {"export WHATEVER=hunter2xyz", "export WHATEVER=***"},
+		"mysql":              {"mysql -uroot -phunter2xyz", "mysql *** ***"},
+		"curl":               {"curl -u admin:hunter2xyz https://host/x", "curl -u *** https://host/x"},
+		"docker":             {"docker login -p hunter2xyz", "docker login -p ***"},
+		"flag":               {"run --whatever hunter --other", "run --whatever *** --other"},
+		"flag with a sign":   {"run --whatever=hunter", "run --whatever=***"},
+		"field":              {"pgpass: hunter", "pgpass: ***"},
+		"field in JSON":      {`{"auths":{"r":{"auth":"dXNlcjpodW50ZXIy"}}}`, "***"},
+		"a word alone":       {"hunter2xyz", "***"},
+		"a token":            {"got xoxb-1-a and ghp_abc1", "got *** and ***"},
+		"query":              {"GET https://h.example.com/x?X-Amz-Signature=0123abcd", "GET ***"},
+		"shown by the shell": {"+ mysql -uroot -phunter db", "+ mysql …"},
+		"shown, a variable":  {"+ DB=hunter mysql db", "+ mysql …"},
+		"shown, only that":   {"++ DB=hunter", "++ ***"},
+		"path with a token":  {"cat /run/0123456789abcdef0123/x: No such file", "cat *** No such file"},
+		"long word":          {strings.Repeat("abcde", 6), "***"},
+	} {
+		if got := redact.Public(tc.log, 4096); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	// What people need to find out what is wrong.
+	for _, line := range []string{
+		"proxy configuration missing",
+		"all done",
+		"slipway: running runcmd",
+		"slipway: runcmd ended with code 7",
+		"error: no route to host",
+		"cat: /run/secrets/token: No such file or directory",
+		"/run/slipway/step-1.sh: line 3: kubeadm: command not found",
+		"curl: (7) Failed to connect to proxy.example.com port 3128: Connection refused",
+		"dial tcp 172.16.64.1:6443: connect: connection refused",
+		"error execution phase wait-control-plane: failed while waiting for the control plane to start: [kube-scheduler check failed at https://127.0.0.1:10259/livez: Get \"https://127.0.0.1:10259/livez\": dial tcp 127.0.0.1:10259: connect: connection refused]",
+		"error execution phase preflight: couldn't validate the identity of the API Server: cluster CA found in cluster-info ConfigMap is invalid: none of the public keys \"sha256:" + strings.Repeat("0a", 32) + "\" are pinned",
+		"[preflight] Some fatal errors occurred:",
+		"\t[ERROR CRI]: could not connect to the container runtime: failed to create new CRI runtime service: validate service connection: validate CRI v1 runtime API for endpoint \"unix:///var/run/containerd/containerd.sock\": rpc error: code = DeadlineExceeded",
+		"E1128 21:00:00.000000     123 server.go:1] \"command failed\" err=\"failed to parse kubelet flag: unknown flag: --eviction-hardd\"",
+		"tar: Exiting with failure status due to previous errors",
+		"no space left on device",
+		"timed out after 30s",
+		"Kubernetes v1.36.3",
+	} {
+		want := strings.TrimSpace(line)
+		if got := redact.Public(line, 4096); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
