@@ -1,6 +1,8 @@
 package cloudconfig
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,6 +17,7 @@ func readCommands(s section, prologue string) ([]Step, error) {
 		return nil, err
 	}
 	var b strings.Builder
+	var commands []string
 	for i, item := range items {
 		line, err := commandLine(item)
 		if err != nil {
@@ -23,12 +26,45 @@ func readCommands(s section, prologue string) ([]Step, error) {
 		if line != "" {
 			b.WriteString(line + "\n")
 		}
+		commands = append(commands, line)
 	}
 	if b.Len() == 0 {
 		return nil, nil
 	}
-	return []Step{{Section: s.name, Script: &Script{Text: prologue + b.String()}}}, nil
+	script := &Script{Text: prologue + b.String()}
+	if !slices.ContainsFunc(commands, isFragment) {
+		script.Commands, script.Prologue = commands, prologue
+	}
+	return []Step{{Section: s.name, Script: script}}, nil
 }
+
+// shellWords are what decides whether a command is complete: quotes, and words that open and close a compound command.
+var shellWords = regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\;&|]+|['"]|\\$|[;&|\n]`)
+
+// isFragment reports whether a command may be complete only with those beside it, or may change how the shell goes on after a command
+// that fails. What it is not sure of is a fragment.
+func isFragment(command string) bool {
+	if last := strings.TrimSpace(command); strings.HasSuffix(last, "&") || strings.HasSuffix(last, "|") {
+		return true
+	}
+	open := 0
+	for _, word := range shellWords.FindAllString(command, -1) {
+		switch {
+		case word == "'", word == `"`, word == `\`, strings.Contains(word, "<<") && !isQuoted(word), word == "set":
+			return true
+		case isQuoted(word):
+		case slices.Contains([]string{"if", "case", "for", "while", "until", "{"}, word):
+			open++
+		case slices.Contains([]string{"fi", "esac", "done", "}"}, word):
+			open--
+		default:
+			open += strings.Count(word, "(") - strings.Count(word, ")")
+		}
+	}
+	return open != 0
+}
+
+func isQuoted(word string) bool { return len(word) > 1 && strings.ContainsAny(word[:1], `'"\`) }
 
 func commandLine(item *yaml.Node) (string, error) {
 	if item.Kind == yaml.AliasNode {

@@ -3,7 +3,10 @@ package cloudconfig
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -42,6 +45,10 @@ type Step struct {
 // Script is a text for /bin/sh, run as root in one process from the directory /.
 type Script struct {
 	Text string
+	// Commands are the items of bootcmd or runcmd that Text has after Prologue; an item that is null is empty. There are none where one of
+	// them may not be complete without the others.
+	Commands []string
+	Prologue string
 }
 
 // Parse reads the document. meta is what placeholders of a jinja document stand for.
@@ -51,11 +58,11 @@ func Parse(data []byte, meta Metadata) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	text, err = renderTemplate(text, meta)
+	rendered, err := renderTemplate(text, meta)
 	if err != nil {
 		return Document{}, err
 	}
-	sections, err := readSections(text)
+	sections, err := readSections(rendered, isTemplate(text))
 	if err != nil {
 		return Document{}, err
 	}
@@ -96,7 +103,7 @@ func gunzip(data []byte) ([]byte, error) {
 // renderTemplate checks the first line and, where it announces a template, fills the placeholders in.
 func renderTemplate(text string, meta Metadata) (string, error) {
 	first, rest, _ := strings.Cut(text, "\n")
-	if strings.EqualFold(strings.TrimSpace(first), jinjaHeader) {
+	if isTemplate(text) {
 		rendered, err := expandJinja(rest, meta)
 		if err != nil {
 			return "", err
@@ -109,6 +116,12 @@ func renderTemplate(text string, meta Metadata) (string, error) {
 			header, jinjaHeader, shorten(first))
 	}
 	return text, nil
+}
+
+// isTemplate reports whether the first line announces a template; the template is what follows it.
+func isTemplate(text string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	return strings.EqualFold(strings.TrimSpace(first), jinjaHeader)
 }
 
 func shorten(s string) string {
@@ -127,10 +140,10 @@ type section struct {
 
 // readSections returns the top-level keys in document order; of a key that occurs twice, the last value
 // at the place of the first.
-func readSections(text string) ([]section, error) {
+func readSections(text string, afterTemplateLine bool) ([]section, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, invalid("the cloud-config is not valid YAML").From(err)
+		return nil, invalid("the cloud-config is not valid YAML%s", problemOf(err, afterTemplateLine)).From(err)
 	}
 	if doc.Kind == 0 || isNull(doc.Content[0]) {
 		return nil, nil
@@ -151,6 +164,29 @@ func readSections(text string) ([]section, error) {
 		out = append(out, section{name: name, value: value})
 	}
 	return out, nil
+}
+
+var (
+	yamlProblem = regexp.MustCompile(`^yaml: (?:line (\d+): )?([^\n]+)`)
+	// quotedParts of a problem repeat the document, which may hold secrets there.
+	quotedParts = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
+)
+
+// problemOf describes what is wrong with the document, and in which of its lines, without repeating any of it.
+func problemOf(err error, afterTemplateLine bool) string {
+	found := yamlProblem.FindStringSubmatch(err.Error())
+	if found == nil {
+		return ""
+	}
+	problem := quotedParts.ReplaceAllString(found[2], "…")
+	line, notANumber := strconv.Atoi(found[1])
+	if notANumber != nil {
+		return ": " + problem
+	}
+	if afterTemplateLine {
+		line++
+	}
+	return fmt.Sprintf(": line %d: %s", line, problem)
 }
 
 func isNull(n *yaml.Node) bool {

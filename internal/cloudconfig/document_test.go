@@ -48,11 +48,11 @@ write_files:
 bootcmd: [first]
 `,
 			steps: []Step{
-				{Section: "bootcmd", Script: &Script{Text: "export INSTANCE_ID='i-1'\nfirst\n"}},
+				{Section: "bootcmd", Script: &Script{Text: "export INSTANCE_ID='i-1'\nfirst\n", Prologue: "export INSTANCE_ID='i-1'\n", Commands: []string{"first"}}},
 				{Section: "write_files", File: file("/early", "early")},
 				{Section: "ntp", File: file(timesyncdConfig, "[Time]\nNTP=a.example b.example\n")},
 				{Section: "write_files", File: func() *File { f := file("/late", "late"); f.deferred = true; return f }()},
-				{Section: "runcmd", Script: &Script{Text: "last\n"}},
+				{Section: "runcmd", Script: &Script{Text: "last\n", Commands: []string{"last"}}},
 			},
 		},
 		"commands": {
@@ -67,7 +67,10 @@ runcmd:
     echo "$A"
   fi
 `,
-			steps: []Step{{Section: "runcmd", Script: &Script{Text: "export A=1\n'echo' 'it'\\''s $A' '2'\nif true; then\n  echo \"$A\"\nfi\n\n"}}},
+			steps: []Step{{Section: "runcmd", Script: &Script{
+				Text:     "export A=1\n'echo' 'it'\\''s $A' '2'\nif true; then\n  echo \"$A\"\nfi\n\n",
+				Commands: []string{"export A=1", "'echo' 'it'\\''s $A' '2'", "", "if true; then\n  echo \"$A\"\nfi\n"},
+			}}},
 		},
 		"jinja": {
 			reason: "placeholders stand for instance data, under each of their names",
@@ -109,7 +112,7 @@ users: [default]
 		"repeated section": {
 			reason: "the last one counts",
 			in:     "#cloud-config\nruncmd: [a]\nruncmd: [b]\n",
-			steps:  []Step{{Section: "runcmd", Script: &Script{Text: "b\n"}}},
+			steps:  []Step{{Section: "runcmd", Script: &Script{Text: "b\n", Commands: []string{"b"}}}},
 		},
 		"ntp off": {
 			reason: "disabled means that no server is configured",
@@ -242,6 +245,55 @@ func TestParseRefuses(t *testing.T) {
 				t.Errorf("want an Invalid fault that says %q, got %v", tc.says, err)
 			}
 		})
+	}
+}
+
+// What is wrong with YAML is said with its line, without repeating what is there: it may be a secret.
+func TestInvalidYAML(t *testing.T) {
+	for text, want := range map[string]string{
+		"#cloud-config\nwrite_files:\n- path: /a\n content: hunter2\n": "the cloud-config is not valid YAML: line ",
+		"## template: jinja\n#cloud-config\nruncmd: [hunter2\n":        "the cloud-config is not valid YAML: line ",
+		"#cloud-config\nruncmd: *hunter2\n":                            "not valid YAML: unknown anchor … referenced",
+		"#cloud-config\nruncmd: \"hunter2\n":                           "not valid YAML: line ",
+		"#cloud-config\nruncmd:\n- a\n\tb: hunter2\n":                  "not valid YAML: line ",
+	} {
+		_, err := Parse([]byte(text), Metadata{})
+		got := fault.UserMessage(err)
+		if !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	first := func(text string) string { _, err := Parse([]byte(text), Metadata{}); return fault.UserMessage(err) }
+	broken := "#cloud-config\nruncmd:\n- a: [\n- b\n"
+	plain, template := first(broken), first("## template: jinja\n"+broken)
+	if plain == template || !strings.Contains(plain, ": line ") || !strings.Contains(template, ": line ") {
+		t.Errorf("the line of a template counts: got %q and %q", plain, template)
+	}
+}
+
+// Commands are told apart only where each is complete: what is added between them would become a part of one otherwise.
+func TestCommandsAreComplete(t *testing.T) {
+	for reason, list := range map[string]string{
+		"a quote that is closed later":     `["echo 'a", "b'"]`,
+		"a document that follows":          `["cat <<EOF", "x", "EOF"]`,
+		"a statement of several items":     `["if true; then", "a", "fi"]`,
+		"a loop":                           `["for x in a b", "do echo $x; done"]`,
+		"a line that goes on":              `["echo a \\", "b"]`,
+		"a list that goes on":              `["true &&", "b"]`,
+		"a pipe":                           `["true |", "b"]`,
+		"a function":                       `["f() {", "a; }"]`,
+		"a subshell":                       `["(a", "b)"]`,
+		"what the shell does with failing": `["set -e", "b"]`,
+	} {
+		doc, err := Parse([]byte("#cloud-config\nruncmd: "+list+"\n"), Metadata{})
+		if err != nil || len(doc.Steps) != 1 || doc.Steps[0].Script.Commands != nil {
+			t.Errorf("%s: got %+v, %v", reason, doc.Steps, err)
+		}
+	}
+	doc, err := Parse([]byte("#cloud-config\nruncmd:\n- kubeadm join --config /run/x.yaml && echo success > /run/y\n- [echo, \"it's\"]\n- f=$(cat \"/a b\") || exit 1\n"+
+		"- \"if [ -e /a ]; then\\n echo; fi\"\n- echo \"a && (b\"\n- null\n"), Metadata{})
+	if err != nil || len(doc.Steps) != 1 || len(doc.Steps[0].Script.Commands) != 6 {
+		t.Errorf("got %+v, %v", doc.Steps[0].Script, err)
 	}
 }
 

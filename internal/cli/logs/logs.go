@@ -37,6 +37,7 @@ type flags struct {
 	lines              int
 	follow             bool
 	units              []string
+	bootstrap          bool
 }
 
 // Command builds the verb.
@@ -52,7 +53,8 @@ func Command(e env.Env) *cobra.Command {
   node NAME            the journal of a node in a container: kubelet, containerd; NAME is that of the Node or its LocalMachine`,
 		Example: `  slipway logs manager -f
   slipway logs control-plane demo --tail 500
-  slipway logs node demo-workers-x7k2p --unit kubelet`,
+  slipway logs node demo-workers-x7k2p --unit kubelet
+  slipway logs node demo-workers-x7k2p --bootstrap`,
 	}
 	cmd.PersistentFlags().StringVar(&f.dataDir, "data-dir", "", "data directory (default $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
 	cmd.PersistentFlags().IntVar(&f.lines, "tail", defaultLines, "how many of the last `LINES` are shown; -1: all that there are")
@@ -70,6 +72,8 @@ func Command(e env.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return f.node(cmd.Context(), e, args[0]) },
 	}
 	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units whose entries are shown, for example kubelet (default: all)")
+	node.Flags().BoolVar(&f.bootstrap, "bootstrap", false, "show the output of the node's bootstrap data instead of its journal; it may hold secrets")
+	node.MarkFlagsMutuallyExclusive("bootstrap", "unit")
 	for _, c := range []*cobra.Command{plane, node} {
 		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or the LocalMachine (default: any)")
 	}
@@ -143,7 +147,7 @@ func (f flags) node(ctx context.Context, e env.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	err = engine.Journal(ctx, backend.Ref{Object: m.Owner.Object, Name: m.Name}, container.Journal{Lines: f.lines, Units: f.units, Follow: f.follow}, e.Out)
+	err = engine.Journal(ctx, backend.Ref{Object: m.Owner.Object, Name: m.Name}, container.Journal{Bootstrap: f.bootstrap, Lines: f.lines, Units: f.units, Follow: f.follow}, e.Out)
 	if f.follow && ctx.Err() != nil {
 		return nil
 	}

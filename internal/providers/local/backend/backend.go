@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -247,9 +248,57 @@ const (
 	Interrupted Phase = "Interrupted"
 )
 
+// Traces that the script of a bootstrap leaves in the machine: StageFile has what it waits for or runs now, FailedFile the commands
+// that failed, one a line.
+const (
+	StageFile  = "/run/slipway/bootstrap.stage"
+	FailedFile = "/run/slipway/bootstrap.failed"
+)
+
+// What a script waits for before it carries out bootstrap data.
+const (
+	StageBoot       = "boot"
+	StageContainerd = "containerd"
+)
+
+// Command of bootstrap data.
+type Command struct {
+	// Section of the cloud-config, and place in its list; below 0: not known.
+	Section string
+	Index   int
+	// Program is the name of what it runs, without arguments; empty: not known.
+	Program string
+	// Code with which it ended.
+	Code int
+}
+
+// String names the command as its author finds it.
+func (c Command) String() string {
+	text := c.Section
+	if c.Index >= 0 {
+		text += fmt.Sprintf("[%d]", c.Index)
+	}
+	if c.Program != "" {
+		text += " (" + c.Program + ")"
+	}
+	return text
+}
+
 // Progress of a bootstrap.
 type Progress struct {
 	Phase Phase
+	// Waiting is what the script waits for, or waited for when it was ended: StageBoot, StageContainerd, or nothing.
+	Waiting string
+	// Running is the command that it runs, or ran when it was ended; nil: not known.
+	Running *Command
+	// Ran tells that all commands of the last section have run.
+	Ran bool
+	// TimedOut tells that the script was ended because its time was over.
+	TimedOut bool
+	// Failed are the first commands that ended with another code than 0. They need not be why the script failed.
+	Failed []Command
+	// Skipped is what the bootstrap data asks for and the machine cannot carry out.
+	Skipped []string
 	// Log holds the last lines of a failed script's output, secrets masked.
 	Log string
 	// Kubelet is why the kubelet of a node ended last, while it becomes one or where it did not; empty: it has not, as far as is known.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/cloudconfig"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // Sentinel is the file that bootstrap data leaves when it has succeeded, by the bootstrap contract.
@@ -49,7 +51,7 @@ func Render(data Data, node Node, timeout time.Duration) (backend.Script, error)
 		return backend.Script{}, err
 	}
 	var b bytes.Buffer
-	b.WriteString(prologue)
+	fmt.Fprintf(&b, prologue, int(timeout.Seconds())/2, backend.StageFile, backend.FailedFile, path.Dir(backend.StageFile), backend.StageBoot, backend.StageContainerd)
 	for _, what := range doc.Skipped {
 		fmt.Fprintf(&b, "say %s\n", quote("left out: "+what))
 	}
@@ -79,6 +81,12 @@ func parse(data Data, node Node) (cloudconfig.Document, error) {
 	})
 }
 
+// Skipped returns what bootstrap data asks for and a machine of this provider does not carry out.
+func Skipped(data Data, node Node) ([]string, error) {
+	doc, err := parse(data, node)
+	return doc.Skipped, err
+}
+
 // Files returns the files that bootstrap data writes, by their paths. What is appended to a file is left out.
 func Files(data Data, node Node) (map[string][]byte, error) {
 	doc, err := parse(data, node)
@@ -94,17 +102,29 @@ func Files(data Data, node Node) (map[string][]byte, error) {
 	return files, nil
 }
 
-// prologue waits, for a minute at most, until the services of a node image answer; images without them (no init)
-// have nothing to wait for. Cloud-init, too, runs the commands at the end of the boot. containerd's socket accepts
-// connections before the part that the kubelet talks to has read its state; that part's last words before it answers
-// are what serving looks for.
+// prologue waits until the services of a node image respond; images without them (no init) have nothing to wait for. How long that may
+// take is bounded by the timeout of the script alone, because a host that is busy needs minutes for it. What is waited for is in the stage
+// file. systemd is waited for half of the time: one unit that never ends to start does not have to keep the machine from becoming a node.
+//
+// Cloud-init, too, runs the commands at the end of the boot. containerd's socket accepts connections before the part that the kubelet talks
+// to has read its state; that part's last words before it responds are what serving looks for, if there is a journal to look in.
 const prologue = `#!/bin/sh
 cd /
 say() { echo "slipway: $*"; }
-await() { tries=0; until "$@" || [ $tries -ge 600 ]; do tries=$((tries+1)); sleep 0.1; done; }
+stage() { { echo "$*" >%[2]s; } 2>/dev/null; }
+failed() { { echo "$*" >>%[3]s; } 2>/dev/null; }
 booted() { case "$(systemctl is-system-running 2>/dev/null)" in running|degraded) true;; *) false;; esac; }
-serving() { journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'; }
-if [ -x /sbin/init ]; then await booted; await test -S /run/containerd/containerd.sock; await serving; fi
+logged() { [ -n "$(journalctl -q -u containerd -o cat -n 1 2>/dev/null)" ]; }
+serving() { ! logged || journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'; }
+mkdir -p %[4]s
+if [ -x /sbin/init ]; then
+stage %[5]s
+until=$(($(date +%%s) + %[1]d))
+until booted || [ "$(date +%%s)" -ge $until ]; do sleep 0.1; done
+booted || say "systemd did not finish to boot within %[1]d seconds, and is not waited for any longer"
+stage %[6]s
+if systemctl cat containerd.service >/dev/null 2>&1; then until [ -S /run/containerd/containerd.sock ] && serving; do sleep 0.1; done; fi
+fi
 `
 
 // kubeletSettings adds the provider ID and the address to the arguments that the kubelet's unit reads from
@@ -121,11 +141,61 @@ func renderStep(b *bytes.Buffer, i int, s cloudconfig.Step) {
 		renderFile(b, s.File)
 		return
 	}
-	file := fmt.Sprintf("/run/slipway/step-%d.sh", i)
-	fmt.Fprintf(b, "say %s\n", quote("running "+s.Section))
-	fmt.Fprintf(b, "mkdir -p /run/slipway\n")
-	renderContent(b, ">"+file, []byte(s.Script.Text))
-	fmt.Fprintf(b, "/bin/sh %[1]s </dev/null || say %[2]s \"$?\"\nrm -f %[1]s\n", file, quote(s.Section+" ended with code"))
+	file := fmt.Sprintf("%s/step-%d.sh", path.Dir(backend.StageFile), i)
+	fmt.Fprintf(b, "say %[1]s\nstage step %[2]s - -\n", quote("running "+s.Section), s.Section)
+	renderContent(b, ">"+file, []byte(traced(s)))
+	// A command that ends the script is the one that the stage file names; the code of the last one is recorded by the script itself.
+	fmt.Fprintf(b, `/bin/sh %[1]s </dev/null || { code=$?; say %[2]s "$code"; { read -r _ at <%[3]s; } 2>/dev/null; [ "$at" = %[4]s ] || failed "$at $code"; }
+rm -f %[1]s
+`, file, quote(s.Section+" ended with code"), backend.StageFile, quote(s.Section+" "+end))
+}
+
+// end stands for index and program once all commands of a section have run.
+const end = "- end"
+
+// traced is a script that records which command it runs and which failed. The code of a command is the same for the next one as without
+// that.
+func traced(s cloudconfig.Step) string {
+	if len(s.Script.Commands) == 0 {
+		return s.Script.Text
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `slipway_at() {
+slipway_code=$?
+[ -z "$slipway_in" ] || [ "$slipway_code" = 0 ] || { echo "$slipway_in $slipway_code" >>%[2]s; } 2>/dev/null
+slipway_in="%[3]s $1 $2"
+{ echo "step $slipway_in" >%[1]s; } 2>/dev/null
+return "$slipway_code"
+}
+slipway_in=
+`, backend.StageFile, backend.FailedFile, s.Section)
+	b.WriteString(s.Script.Prologue)
+	for i, command := range s.Script.Commands {
+		if command == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "slipway_at %d %s\n%s\n", i, programOf(command), command)
+	}
+	b.WriteString("slipway_at " + end + "\n")
+	return b.String()
+}
+
+// program is what the name of a program looks like; a word that could be a secret is none.
+var program = regexp.MustCompile(`^[A-Za-z0-9_.+-]{1,32}$`)
+
+// programOf returns the name of what a command runs, without its folder and without variables that are set for it; "-" where it has none.
+func programOf(command string) string {
+	for _, word := range strings.Fields(command) {
+		word = strings.Trim(word, `'"`)
+		if strings.Contains(word, "=") || word == "sudo" || word == "env" {
+			continue
+		}
+		if name := path.Base(word); program.MatchString(name) && len(redact.Opaque(name)) == 0 {
+			return name
+		}
+		break
+	}
+	return "-"
 }
 
 func renderFile(b *bytes.Buffer, f *cloudconfig.File) {

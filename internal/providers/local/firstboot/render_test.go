@@ -2,12 +2,15 @@ package firstboot_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +112,104 @@ runcmd:
 	if string(out) != want {
 		t.Errorf("log: got %q, want %q; a failing command does not prevent the next", out, want)
 	}
+}
+
+// A node on a busy host needs minutes until containerd responds: it is waited for as long as the bootstrap may take, and what is waited for is
+// recorded. Clients 4.
+func TestScriptWaitsForContainerd(t *testing.T) {
+	root := t.TempDir()
+	bin := filepath.Join(root, "bin")
+	for name, text := range map[string]string{
+		"bin/systemctl":  "case $1 in is-system-running) echo starting; exit 1;; *) exit 0;; esac\n",
+		"bin/journalctl": "cat " + root + "/journal 2>/dev/null\n",
+		"sbin/init":      "exit 0\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755), os.WriteFile(filepath.Join(root, name), []byte("#!/bin/sh\n"+text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := firstboot.Render(firstboot.Data{Value: []byte("#cloud-config\nruncmd: [\"echo ran\"]\n")}, node, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := decodeSteps(t, s.Body)
+	for _, at := range []string{"/etc", "/run", "/sbin"} {
+		script = bytes.ReplaceAll(script, []byte(at+"/"), []byte(root+at+"/"))
+	}
+	for _, step := range []struct{ journal, stage, log string }{
+		{"starting", "containerd\n", "slipway: systemd did not finish to boot within 0 seconds, and is not waited for any longer\n"},
+		{"Start streaming server", "step runcmd - end\n", "slipway: systemd did not finish to boot within 0 seconds, and is not waited for any longer\nslipway: running runcmd\nran\n"},
+	} {
+		if err := os.WriteFile(filepath.Join(root, "journal"), []byte(step.journal+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		socket, err := net.Listen("unix", socketIn(t, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("timeout", "2", "/bin/sh", "-s")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		cmd.Stdin = bytes.NewReader(script)
+		out, _ := cmd.CombinedOutput()
+		_ = socket.Close()
+		if got := read(t, root, "run/slipway/bootstrap.stage"); got != step.stage || string(out) != step.log {
+			t.Errorf("%s: got stage %q, log %q", step.journal, got, out)
+		}
+	}
+}
+
+func socketIn(t *testing.T, root string) string {
+	t.Helper()
+	dir := filepath.Join(root, "run/containerd")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "containerd.sock")
+}
+
+// Commands that fail are recorded with their place, program and code, and change nothing for those that follow. Faults B1.
+func TestFailedCommandsAreRecorded(t *testing.T) {
+	for name, tc := range map[string]struct{ data, failed, stage string }{
+		"ends the script": {"- echo hello\n- A=1 /opt/install-proxy --password x || exit 7\n- echo never\n", "runcmd 1 install-proxy 7\n", "step runcmd 1 install-proxy\n"},
+		"goes on":         {"- exit_with() ( exit $1 )\n- exit_with 3\n- echo $? >/run/code\n", "runcmd 1 exit_with 3\n", "step runcmd - end\n"},
+		"the last":        {"- echo hello\n- 'false'\n", "runcmd 1 false 1\n", "step runcmd - end\n"},
+		"not told apart":  {"- 'if true; then'\n- exit 5\n- fi\n", "runcmd - - 5\n", "step runcmd - -\n"},
+		"a token":         {"- /opt/0123456789abcdef0123 x || exit 2\n", "runcmd 0 - 2\n", "step runcmd 0 -\n"},
+		"none":            {"- echo hello\n", "", "step runcmd - end\n"},
+	} {
+		root := t.TempDir()
+		s, err := firstboot.Render(firstboot.Data{Value: []byte("#cloud-config\nruncmd:\n" + tc.data)}, node, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := runDecoded(t, root, s.Body)
+		failed, _ := os.ReadFile(filepath.Join(root, "run/slipway/bootstrap.failed"))
+		if got := read(t, root, "run/slipway/bootstrap.stage"); got != tc.stage || string(failed) != tc.failed {
+			t.Errorf("%s: got stage %q, failed %q, output %q", name, got, failed, out)
+		}
+		if name == "goes on" && read(t, root, "run/code") != "3\n" {
+			t.Errorf("the code of a command is the next one's to see: got %q", read(t, root, "run/code"))
+		}
+	}
+}
+
+// runDecoded is run where the steps of the script name folders, too.
+func runDecoded(t *testing.T, root string, script []byte) string {
+	t.Helper()
+	return run(t, root, decodeSteps(t, script))
+}
+
+func decodeSteps(t *testing.T, script []byte) []byte {
+	t.Helper()
+	steps := regexp.MustCompile(`(?s)\(umask 077; base64 -d (>>?)([^)]*)\) <<'\.'\n(.*?)\.\n`)
+	return steps.ReplaceAllFunc(script, func(found []byte) []byte {
+		part := steps.FindSubmatch(found)
+		text, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(string(part[3]), "\n", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, "cat %s%s <<'..'\n%s..\n", part[1], part[2], text)
+	})
 }
 
 func TestKubeletSettingsWithoutCommands(t *testing.T) { // IM-02

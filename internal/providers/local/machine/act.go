@@ -164,7 +164,7 @@ func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s S
 	}
 	script, err := firstboot.Render(data, node, s.Terms.Timeout)
 	if err != nil {
-		return err
+		return inSecret(a.Secret, err)
 	}
 	return scripts.Bootstrap(ctx, s.ref(), script)
 }
@@ -184,7 +184,16 @@ func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return firstboot.Files(data, firstboot.Node{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+	files, err := firstboot.Files(data, firstboot.Node{Name: s.Name, Hostname: backend.Hostname(s.Object.Name), ProviderID: backend.ProviderID(s.Name)})
+	return files, inSecret(s.secret(), err)
+}
+
+// inSecret names the Secret whose bootstrap data cannot be read.
+func inSecret(name string, err error) error {
+	if f := fault.As(err); f != nil {
+		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", name, f.Message).From(err)
+	}
+	return err
 }
 
 // bootstrapData reads the Secret with the bootstrap data.

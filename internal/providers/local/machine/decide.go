@@ -253,7 +253,7 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 		p.Do(Bootstrap{Name: s.Name, Secret: s.secret()})
 		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
 	case backend.InProgress:
-		waitForBackend(s, p, reasonBootstrapping, "The bootstrap data runs in machine "+s.Name)
+		waitForBackend(s, p, reasonBootstrapping, s.bootstrapping())
 	case backend.Interrupted:
 		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
 		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")

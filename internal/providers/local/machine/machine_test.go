@@ -287,7 +287,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		"the kubelet fails": {"known long before the script gives up", func(s *Snapshot) { progress(backend.InProgress)(s); s.Progress.Kubelet = "unknown flag: --x" }, loop.Outcome{},
 			want{"True/MachineRunning", "False/KubeletFails", "False/NotReady", `The kubelet ends with "unknown flag: --x" ("slipway logs node`, false, []string{"KubeletFails"}}},
 		"failed, by the kubelet": {"the cause is in the first line", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.Kubelet = "unknown flag: --x" }, loop.Outcome{},
-			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `has what the kubelet says): the kubelet ends with "unknown flag: --x"; its last lines:`, false, []string{"BootstrapFailed"}}},
+			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; the kubelet ends with "unknown flag: --x". Correct the bootstrap data, then delete the Machine`, false, []string{"BootstrapFailed"}}},
 		"down": {"Docker is absent: a condition and an event", func(s *Snapshot) { s.Fault = down }, loop.Outcome{},
 			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not answer", false, []string{"DockerUnreachable"}}},
 		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, loop.Outcome{},

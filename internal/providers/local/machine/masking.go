@@ -33,14 +33,32 @@ func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.P
 
 // bootstrapSecrets returns what is secret in the machine's bootstrap data. They are never kept.
 func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
-	if s.secret() == "" {
-		return nil, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
-	}
-	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	data, node, err := c.ownData(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return firstboot.Secrets(data, firstboot.Node{
-		Name: s.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.Host.Address,
-	})
+	return firstboot.Secrets(data, node)
+}
+
+// skipped returns what of the bootstrap data the machine does not carry out. Data that is gone, or cannot be read any more, names nothing.
+func (c *Controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
+	data, node, err := c.ownData(ctx, s)
+	var out []string
+	if err == nil {
+		out, err = firstboot.Skipped(data, node)
+	}
+	if fault.As(err) != nil {
+		return nil, nil
+	}
+	return out, err
+}
+
+// ownData reads the machine's bootstrap data.
+func (c *Controller) ownData(ctx context.Context, s Snapshot) (firstboot.Data, firstboot.Node, error) {
+	node := firstboot.Node{Name: s.Name, Hostname: s.Host.Hostname, ProviderID: backend.ProviderID(s.Name), Address: s.Host.Address}
+	if s.secret() == "" {
+		return firstboot.Data{}, node, fault.New(fault.Transient, reasonBootstrapData, "there is no Secret with the bootstrap data any more")
+	}
+	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
+	return data, node, err
 }

@@ -166,6 +166,9 @@ func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts
 	if err == nil {
 		p, err = c.withoutSecrets(ctx, s, p)
 	}
+	if err == nil && (p.Phase == backend.Succeeded || p.Phase == backend.Failed) {
+		p.Skipped, err = c.skipped(ctx, s)
+	}
 	s.Progress = &p
 	f := fault.As(err)
 	switch {

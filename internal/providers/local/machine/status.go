@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -25,6 +26,9 @@ const (
 const (
 	reasonAbsent          = "MachineAbsent"
 	reasonNotBootstrapped = "NotBootstrapped"
+	reasonSucceeded       = "BootstrapSucceeded"
+	// reasonLeftOut is of the event for what bootstrap data asks for and the machine does not carry out.
+	reasonLeftOut = "BootstrapDataLeftOut"
 	// reasonKubeletFails: the script runs and waits for a kubelet that does not.
 	reasonKubeletFails = "KubeletFails"
 )
@@ -111,8 +115,8 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 	switch {
 	case j.Name != "" && !j.Terms.Scripted:
 		return condition.Absent()
-	case j.provisioned():
-		return condition.True("BootstrapSucceeded")
+	case j.provisioned(): // what was left out is known only when the data has run
+		return condition.TrueBecause(reasonSucceeded, succeededBefore(j.Object))
 	case why != nil:
 		return condition.False(why.Reason, why.Message)
 	case j.Progress == nil && !j.Object.DeletionTimestamp.IsZero():
@@ -120,11 +124,9 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 	case j.Progress == nil:
 		return condition.Unknown(reasonRestarting, "Waiting for the machine to run")
 	case j.Progress.Phase == backend.Succeeded:
-		return condition.True("BootstrapSucceeded")
+		return condition.TrueBecause(reasonSucceeded, j.leftOut())
 	case j.Progress.Phase == backend.Failed:
-		return condition.False(reasonFailed, fmt.Sprintf(
-			"The bootstrap data ended without %s in machine %s (\"slipway logs node %s --unit kubelet\" has what the kubelet says)%s"+lastLines+"%s",
-			sentinel, j.Name, j.Object.Name, j.kubeletText(), indent(j.Progress.Log)))
+		return condition.False(reasonFailed, j.failedText())
 	case j.Progress.Phase == backend.InProgress && j.Progress.Kubelet != "":
 		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet ends with %q (\"slipway logs node %s --unit kubelet\" has more); "+
 			"the bootstrap data, which runs in machine %s, waits for it", j.Progress.Kubelet, j.Object.Name, j.Name))
@@ -132,6 +134,96 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
+}
+
+// succeededBefore is the message of the condition as it is, once it is true.
+func succeededBefore(o *infrav1.LocalMachine) string {
+	if c := condition.Set(o.Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Message
+	}
+	return ""
+}
+
+// mostLeftOut bounds how many sections are named, and how long a name may be: who writes the data chooses both.
+const mostLeftOut, longestName = 10, 40
+
+// leftOut says what the bootstrap data asks for and the machine did not carry out; empty: nothing.
+func (j judged) leftOut() string {
+	var names []string
+	for n, name := range j.Progress.Skipped {
+		if n == mostLeftOut {
+			names = append(names, fmt.Sprintf("%d more", len(j.Progress.Skipped)-n))
+			break
+		}
+		if len(name) > longestName {
+			name = strings.ToValidUTF8(name[:longestName], "") + "…"
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The machine does not carry out %s of the bootstrap data: a node in a container has no disks, packages and init system of its own for that. "+
+		"Put what is needed into files and runcmd, or into the node image", strings.Join(names, ", "))
+}
+
+// failedText says why the bootstrap failed, as far as that is known, what to do, and the end of what it printed.
+func (j judged) failedText() string {
+	var b strings.Builder
+	p, seconds := j.Progress, int(j.Terms.Timeout.Seconds())
+	switch {
+	case p.TimedOut && p.Waiting == backend.StageContainerd:
+		fmt.Fprintf(&b, "containerd did not respond within %d seconds in machine %s, so that the bootstrap data did not run: "+
+			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
+	case p.TimedOut && p.Waiting != "":
+		fmt.Fprintf(&b, "systemd did not finish to boot within %d seconds in machine %s, so that the bootstrap data did not run: "+
+			"raise spec.backend.container.bootstrapTimeoutSeconds where the host is slow", seconds, j.Name)
+	case p.TimedOut:
+		fmt.Fprintf(&b, "The bootstrap data did not end within %d seconds in machine %s%s: raise spec.backend.container.bootstrapTimeoutSeconds where it needs longer",
+			seconds, j.Name, whileRunning(p.Running))
+	default:
+		fmt.Fprintf(&b, "The bootstrap data ended without %s in machine %s", sentinel, j.Name)
+		if len(p.Failed) == 0 && p.Ran {
+			b.WriteString(": no command failed; let the last one create that file")
+		}
+	}
+	var failed []string
+	for _, c := range p.Failed {
+		failed = append(failed, fmt.Sprintf("%s ended with code %d", c, c.Code))
+	}
+	if len(failed) > 0 {
+		b.WriteString("; " + strings.Join(failed, ", "))
+	}
+	b.WriteString(j.kubeletText())
+	if left := j.leftOut(); left != "" {
+		b.WriteString(". " + left)
+	}
+	fmt.Fprintf(&b, ". Correct the bootstrap data, then delete the Machine to have it replaced (\"slipway logs node %[1]s --bootstrap\" has the whole output, "+
+		"\"slipway logs node %[1]s --unit kubelet\" the log of the kubelet)", j.Object.Name)
+	if p.Log != "" {
+		b.WriteString(lastLines + indent(p.Log))
+	}
+	return b.String()
+}
+
+func whileRunning(c *backend.Command) string {
+	if c == nil {
+		return ""
+	}
+	return ", while it ran " + c.String()
+}
+
+// bootstrapping says what the bootstrap does now.
+func (s Snapshot) bootstrapping() string {
+	switch p := s.Progress; {
+	case p.Waiting == backend.StageContainerd:
+		return "Waiting for containerd in machine " + s.Name + " to respond; the bootstrap data runs after that"
+	case p.Waiting != "":
+		return "Waiting for systemd in machine " + s.Name + " to finish to boot; the bootstrap data runs after that"
+	case p.Running != nil:
+		return "The bootstrap data runs in machine " + s.Name + ", now " + p.Running.String()
+	}
+	return "The bootstrap data runs in machine " + s.Name
 }
 
 // versionMatches says that a node is made from an image of another version than its Machine has. It is found out when the machine is made:
@@ -153,9 +245,9 @@ func (j judged) versionMatches() condition.Verdict {
 func (j judged) kubeletText() string {
 	switch {
 	case j.Progress.Kubelet != "":
-		return fmt.Sprintf(": the kubelet ends with %q", j.Progress.Kubelet)
+		return fmt.Sprintf("; the kubelet ends with %q", j.Progress.Kubelet)
 	case j.Progress.APIServer != "":
-		return fmt.Sprintf(": kube-apiserver ends with %q", j.Progress.APIServer)
+		return fmt.Sprintf("; kube-apiserver ends with %q", j.Progress.APIServer)
 	}
 	return ""
 }
@@ -269,6 +361,9 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 	}
 	if s.provisioned() != isTrue(status.Initialization.Provisioned) {
 		list = append(list, loop.Normal("Provisioned", "The node runs and its bootstrap data has succeeded"))
+		if c := condition.Set(status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c != nil && c.Message != "" {
+			list = append(list, loop.Warning(reasonLeftOut, "%s", c.Message))
+		}
 	}
 	return list
 }

@@ -54,12 +54,12 @@ func runProgram(s backend.Script) string {
 [ -e %[2]s ] && [ ! -e %[3]s ] && mkdir -p %[4]s && mkdir %[3]s || exit 0
 timeout -k 10 %[8]d /bin/sh %[2]s </dev/null >>%[5]s 2>&1
 code=$?
-[ "$code" != 124 ] || echo "slipway: ended after %[8]d seconds" >>%[5]s
-if [ -e %[9]s ]; then echo succeeded >%[6]s.new; else echo "failed $code" >%[6]s.new; fi
+[ "$code" != 124 ] || echo "slipway: ended after %[8]d seconds (bootstrapTimeoutSeconds)" >>%[5]s
+if [ -e %[9]s ]; then echo succeeded >%[6]s.new; else { echo "failed $code"; %[10]s; } >%[6]s.new; fi
 rm -f %[2]s
 mv %[6]s.new %[6]s`,
 		stateFolder, scriptFile, startedMark, runningMark, logFile, resultFile,
-		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel)
+		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel, bootstrapped.Copy())
 }
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }

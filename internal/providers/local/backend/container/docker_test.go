@@ -193,7 +193,7 @@ func TestBootstrap(t *testing.T) {
 	}{
 		"success": {"the sentinel decides", "echo success > /run/cluster-api/bootstrap-success.complete\nfalse\n", patience, backend.Succeeded, ""},
 		"failure": {"no sentinel; the log is shown", "echo it broke\nexit 3\n", patience, backend.Failed, "it broke"},
-		"timeout": {"it is ended", "echo waiting\nsleep 3600\n", time.Second, backend.Failed, "waiting\nslipway: ended after 1 seconds"},
+		"timeout": {"it is ended", "echo waiting\nsleep 3600\n", time.Second, backend.Failed, "waiting\nslipway: ended after 1 seconds (bootstrapTimeoutSeconds)"},
 		"secrets": {"they are masked", "echo token abcdef.0123456789abcdef\n", patience, backend.Failed, "token ***"},
 	}
 	for name, tc := range cases {

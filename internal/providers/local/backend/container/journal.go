@@ -12,12 +12,24 @@ import (
 
 // Journal is which part of a machine's journal is read.
 type Journal struct {
-	Lines  int      // the last so many; below 0: all
-	Units  []string // of systemd; none: all
-	Follow bool     // and what comes, until the context ends
+	Bootstrap bool     // the output of bootstrap data instead of the journal
+	Lines     int      // the last so many; below 0: all
+	Units     []string // of systemd; none: all
+	Follow    bool     // and what comes, until the context ends
 }
 
 func (j Journal) command() []string {
+	if j.Bootstrap {
+		lines := "+1"
+		if j.Lines >= 0 {
+			lines = strconv.Itoa(j.Lines)
+		}
+		command := []string{"tail", "-n", lines}
+		if j.Follow {
+			command = append(command, "-f")
+		}
+		return append(command, logFile)
+	}
 	lines := "all"
 	if j.Lines >= 0 {
 		lines = strconv.Itoa(j.Lines)
@@ -42,6 +54,8 @@ func (e *Engine) Journal(ctx context.Context, ref backend.Ref, j Journal, out io
 	switch {
 	case err != nil:
 		return err
+	case code != 0 && j.Bootstrap:
+		return fault.New(fault.Invalid, ReasonError, "container %s has no output of bootstrap data yet", c.name)
 	case code != 0:
 		return fault.New(fault.Invalid, ReasonError, "journalctl in container %s ended with code %d", c.name, code)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/container"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
@@ -76,5 +77,29 @@ func TestTail(t *testing.T) {
 	}
 	if string(w.buf) != "cdef" {
 		t.Errorf("got %q, want the last four bytes", w.buf)
+	}
+}
+
+// Docker starts no container that asks for more processors than there are: the node says so instead of failing again and again. Newcomer,
+// mistake 6.
+func TestWithinHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked, most, processors, want int32
+		denied                        bool
+	}{
+		"less":       {1, 0, 2, 1, false},
+		"more":       {64, 0, 2, 2, true},
+		"operator's": {0, 4, 2, 2, false},
+		"no limit":   {0, 0, 2, 0, false},
+		"not known":  {64, 0, 0, 64, false},
+		"as many":    {2, 4, 2, 2, false},
+	} {
+		asked := &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: tc.asked}}
+		r := backend.Request{Object: &infrav1.LocalMachine{Spec: infrav1.LocalMachineSpec{Backend: infrav1.LocalMachineBackend{Container: asked}}}, Version: "v1.36.3"}
+		r.Policy.Nodes.CPUs = tc.most
+		got := withinHost(Terms(r), asked, int(tc.processors))
+		if got.Resources.CPUs != tc.want || (got.Denied != "") != tc.denied {
+			t.Errorf("%s: got %d, %q", name, got.Resources.CPUs, got.Denied)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package container
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -20,7 +21,21 @@ func (e *Engine) Backend(b backend.Balancers) backend.Backend {
 }
 
 // Terms implements backend.Machines.
-func (e *Engine) Terms(r backend.Request) backend.Terms { return Terms(r) }
+func (e *Engine) Terms(r backend.Request) backend.Terms {
+	return withinHost(Terms(r), r.Object.Spec.Backend.Container, e.host.Processors())
+}
+
+// withinHost denies more processors than the host has, which Docker does not start a container with; 0: it is not known how many.
+func withinHost(t backend.Terms, asked *infrav1.ContainerMachine, processors int) backend.Terms {
+	if processors == 0 {
+		return t
+	}
+	if asked != nil && int(asked.Resources.CPUs) > processors && t.Denied == "" {
+		t.Denied = fmt.Sprintf("This host has %d processors, and a node cannot have %d: ask for less in spec.backend.container.resources", processors, asked.Resources.CPUs)
+	}
+	t.Resources.CPUs = min(t.Resources.CPUs, int32(processors))
+	return t
+}
 
 // NetworkTerms implements backend.Networks.
 func (e *Engine) NetworkTerms(policy.Configuration) backend.NetworkTerms {

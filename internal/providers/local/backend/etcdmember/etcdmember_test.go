@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/etcdmember"
@@ -94,7 +96,7 @@ func TestRebuilt(t *testing.T) {
 	}
 	for prints, want := range tests {
 		got, err := etcdmember.Members{Shell: &shell{prints: prints}}.Rebuilt(t.Context(), backend.Ref{Name: "m"}, rebuild)
-		if err != nil || got != want {
+		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %+v, %v; want %+v", prints, got, err, want)
 		}
 	}

@@ -48,31 +48,80 @@ func (t Traces) Program() string {
 	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
 server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/*.log 2>/dev/null | head -n 2); do tail -n %[6]d "$log"; done 2>/dev/null | tail -c %[10]d || true; }
 if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[11]s'; server; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
-elif [ -e %[2]s ]; then echo running; kubelet
+elif [ -e %[2]s ]; then echo running; %[12]s; kubelet
 elif [ -e %[3]s ]; then echo interrupted
 else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark, printedBytes,
-		cmp.Or(t.Pods, podLogs), serverBytes, serverMark)
+		cmp.Or(t.Pods, podLogs), serverBytes, serverMark, Copy())
+}
+
+// mostFailed bounds how many commands that failed are named.
+const mostFailed = 3
+
+// Copy prints the traces of a script as Parse reads them.
+func Copy() string {
+	return fmt.Sprintf(`{ sed 's/^/stage /' %[1]s; head -n %[3]d %[2]s | sed 's/^/command /'; } 2>/dev/null || true`, backend.StageFile, backend.FailedFile, mostFailed)
 }
 
 // Parse reads what the program printed.
 func Parse(out string) (backend.Progress, error) {
 	first, rest, _ := strings.Cut(out, "\n")
+	word, code, _ := strings.Cut(first, " ")
+	var p backend.Progress
+	rest = readTraces(rest, &p)
 	kubelet, log, _ := strings.Cut(rest, logMark+"\n")
 	kubelet, server, _ := strings.Cut(kubelet, serverMark+"\n")
-	word, _, _ := strings.Cut(first, " ")
 	switch word {
 	case "succeeded":
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	case "failed":
-		return backend.Progress{Phase: backend.Failed, Log: redact.Tail(log, logBytes), Kubelet: lastError(kubelet), APIServer: lastError(server)}, nil
+		p.Phase, p.TimedOut, p.Log, p.Kubelet, p.APIServer = backend.Failed, code == timedOut, redact.Public(log, logBytes), lastError(kubelet), lastError(server)
+		return p, nil
 	case "running":
-		return backend.Progress{Phase: backend.InProgress, Kubelet: lastError(kubelet)}, nil
+		return backend.Progress{Phase: backend.InProgress, Waiting: p.Waiting, Running: p.Running, Kubelet: lastError(kubelet)}, nil
 	case "interrupted":
 		return backend.Progress{Phase: backend.Interrupted}, nil
 	case "none":
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
 	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
+}
+
+// timedOut is the code of a script that was ended because its time was over.
+const timedOut = "124"
+
+// trace is a line of what [Copy] prints: what a script waits for, what it runs, or a command that failed with its code.
+var trace = regexp.MustCompile(`^(?:stage (boot|containerd)|(stage step|command) (bootcmd|runcmd|users) (-|\d{1,6}) (-|[\w.+-]{1,32})(?: (\d{1,3}))?)$`)
+
+// readTraces reads the traces at the beginning of a text, and returns what follows them. Lines that are none end it: the machine may
+// write anything.
+func readTraces(text string, p *backend.Progress) string {
+	for {
+		line, rest, _ := strings.Cut(text, "\n")
+		found := trace.FindStringSubmatch(line)
+		switch {
+		case found == nil:
+			return text
+		case found[1] != "":
+			p.Waiting = found[1]
+		default:
+			c := backend.Command{Section: found[3], Index: -1, Program: strings.Trim(found[5], "-")}
+			if n, err := strconv.Atoi(found[4]); err == nil {
+				c.Index = n
+			}
+			if found[2] != "command" {
+				p.Waiting, p.Running, p.Ran = "", &c, c.Index < 0 && c.Program == "end"
+				if p.Ran {
+					p.Running = nil
+				}
+				break
+			}
+			c.Code, _ = strconv.Atoi(found[6])
+			if len(p.Failed) < mostFailed {
+				p.Failed = append(p.Failed, c)
+			}
+		}
+		text = rest
+	}
 }
 
 // ended is the line with which a kubelet, or a kube-apiserver in its container's log, ends: klog's header, which changes each time, and the

@@ -41,7 +41,16 @@ func TestParse(t *testing.T) {
 			backend.Progress{Phase: backend.Failed, Log: "start\nkubeadm join --token ***", Kubelet: said}, false},
 		"kube-apiserver": {"its reason is in the log of its container alone", "failed 1\n\n" + serverMark + "\n2026-11-26T13:41:25.2Z stderr F " + wrongPlugin + "\n" + logMark + "\nconnection refused\n",
 			backend.Progress{Phase: backend.Failed, Log: "connection refused", APIServer: `enable-admission-plugins plugin "PodSecurityPolicy" is unknown`}, false},
-		"other": {"a broken node", "sh: not found\n", backend.Progress{}, true},
+		"waits": {"for containerd", "running\nstage containerd\n" + works, backend.Progress{Phase: backend.InProgress, Waiting: backend.StageContainerd}, false},
+		"runs":  {"a command", "running\nstage step runcmd 3 kubeadm\n", backend.Progress{Phase: backend.InProgress, Running: &backend.Command{Section: "runcmd", Index: 3, Program: "kubeadm"}}, false},
+		"failed command": {"named, with its code", "failed 7\nstage step runcmd 0 install-proxy\ncommand runcmd 0 install-proxy 7\n\n" + logMark + "\nx\n",
+			backend.Progress{Phase: backend.Failed, Log: "x", Running: &backend.Command{Section: "runcmd", Index: 0, Program: "install-proxy"},
+				Failed: []backend.Command{{Section: "runcmd", Index: 0, Program: "install-proxy", Code: 7}}}, false},
+		"all ran":        {"and one is not told apart", "failed 0\nstage step runcmd - end\ncommand bootcmd - - 2\n", backend.Progress{Phase: backend.Failed, Ran: true, Failed: []backend.Command{{Section: "bootcmd", Index: -1, Code: 2}}}, false},
+		"timed out":      {"while it waited", "failed 124\nstage boot\n", backend.Progress{Phase: backend.Failed, TimedOut: true, Waiting: backend.StageBoot}, false},
+		"hostile traces": {"a node writes what it likes", "failed 1\nstage step runcmd 1 \x1b[31m\n" + strings.Repeat("command runcmd 1 a 1\n", 100), backend.Progress{Phase: backend.Failed}, false},
+		"values":         {"are not shown", "failed 1\n" + logMark + "\n+ mysql -phunter db\nexport A=hunter\n", backend.Progress{Phase: backend.Failed, Log: "+ mysql …\nexport A=***"}, false},
+		"other":          {"a broken node", "sh: not found\n", backend.Progress{}, true},
 	} {
 		got, err := Parse(tc.out)
 		if (err != nil) != tc.wantErr {

@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
@@ -24,7 +26,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, out string) {
 		got, err := Parse(out)
 		if err != nil {
-			if got != (backend.Progress{}) || len(err.Error()) > 4*kubeletBytes {
+			if !cmp.Equal(got, backend.Progress{}) || len(err.Error()) > 4*kubeletBytes {
 				t.Errorf("refused with %+v and an error of %d bytes", got, len(err.Error()))
 			}
 			return
