@@ -2,6 +2,7 @@ package slipway
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -240,4 +241,51 @@ func TestVersionsAgree(t *testing.T) {
 			t.Errorf("sdk: %s %s is not what go.mod requires", m[1], m[2])
 		}
 	}
+}
+
+// Go reads the go.mod of the folder that it runs in, and of those above: its commands run in folders of our own, which package gobuild makes.
+// Security S9.
+func TestCommandsOfGoRunInOwnFolders(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.isTest() || layerOf(s.dir) == len(layers)-1 || strings.HasPrefix(s.dir, "hack/") { // test tools run where the source is
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				key, isField := n.Key.(*ast.Ident)
+				call, isCall := n.Value.(*ast.CallExpr)
+				if isField && isCall && key.Name == "Dir" && called(call) == "os.TempDir" {
+					t.Errorf("%s: a command runs in the folder for temporary files, where others write", s.fset.Position(n.Pos()))
+				}
+			case *ast.CallExpr:
+				if strings.HasPrefix(called(n), "exec.Command") && slices.ContainsFunc(n.Args, isGo) {
+					t.Errorf("%s: run Go by package gobuild", s.fset.Position(n.Pos()))
+				}
+			case *ast.CompositeLit:
+				if list, ok := n.Type.(*ast.ArrayType); ok && s.dir != "internal/gobuild" && fmt.Sprint(list.Elt) == "string" && len(n.Elts) > 1 && isGo(n.Elts[0]) {
+					t.Errorf("%s: run Go by a Toolchain of package gobuild", s.fset.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func isGo(e ast.Expr) bool {
+	literal, ok := e.(*ast.BasicLit)
+	return ok && literal.Value == `"go"`
+}
+
+// called is the function that a call names, with its package.
+func called(call *ast.CallExpr) string {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	pkg, ok := selector.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return pkg.Name + "." + selector.Sel.Name
 }

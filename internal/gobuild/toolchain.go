@@ -36,15 +36,54 @@ func goEnvironment() []string {
 	return []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
 }
 
+const (
+	// modulesOn makes Go work with modules whatever the caller's environment says.
+	modulesOn = "GO111MODULE=on"
+	// ownToolchain makes Go use the toolchain that is installed.
+	ownToolchain = "GOTOOLCHAIN=local"
+	// noModule is the go.mod of the folder in which commands run that are about no module of the caller's.
+	noModule = "module slipway.dev/nothing\n\ngo 1.21\n"
+)
+
+// goCommand runs a command of Go that is about no module in a folder, such as finding a version. Go reads the go.mod of the folder that it
+// runs in, or of one above, and does what is in it, up to running another toolchain. So it runs in a folder that only the user can write to,
+// with a go.mod of its own, never in the folder for temporary files or the one where Slipway was started.
+func (s Store) goCommand(ctx context.Context, args ...string) ([]byte, error) {
+	dir := filepath.Join(s.Dir, "go-commands")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // fails if it is another user's
+		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(noModule), 0o600); err != nil {
+		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
+	}
+	env := append(goEnvironment(), modulesOn)
+	if args[0] != "mod" { // a module that needs a newer Go than the installed one is downloaded with that, if the user lets Go do so
+		env = append(env, ownToolchain)
+	}
+	return Command{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
+}
+
+// CacheFolder returns the folder of the user's build cache; empty: not known.
+func (t Toolchain) CacheFolder(ctx context.Context) string {
+	out, err := t.Store.goCommand(ctx, "env", "GOCACHE")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // NewToolchain finds the Go toolchain.
 func NewToolchain(ctx context.Context, s Store) (Toolchain, error) {
-	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "env", "GOVERSION"}}.Run(ctx)
+	out, err := s.goCommand(ctx, "env", "GOVERSION")
 	return Toolchain{Version: strings.TrimSpace(string(out)), Store: s}, err
 }
 
 // Download returns the folder of a module's source.
 func (t Toolchain) Download(ctx context.Context, r Requirement) (string, error) {
-	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "mod", "download", "-json", r.Path + "@" + r.Version}}.Run(ctx)
+	out, err := t.Store.goCommand(ctx, "mod", "download", "-json", r.Path+"@"+r.Version)
 	if err != nil {
 		return "", fault.New(fault.Invalid, "ModuleNotFound", "the module %s has no version %s that can be had; check the version and the network (go env GOPROXY)", r.Path, r.Version).From(err)
 	}
@@ -77,7 +116,7 @@ func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
 		if err != nil {
 			return err
 		}
-		_, err = Command{Dir: dir, Env: goEnvironment(), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
+		_, err = Command{Dir: dir, Env: append(goEnvironment(), modulesOn), Args: append(p.arguments(), "-v", "-o", file, p.Package), Lines: t.heartbeat()}.Run(ctx)
 		if err != nil {
 			return err
 		}
@@ -105,7 +144,7 @@ func (t Toolchain) heartbeat() func(packages int) {
 
 // Versions returns the versions of a module that the module proxy has. A proxy that does not answer is an error.
 func (t Toolchain) Versions(ctx context.Context, path string) ([]string, error) {
-	out, err := Command{Dir: os.TempDir(), Env: goEnvironment(), Args: []string{"go", "list", "-m", "-versions", "-f", "{{join .Versions \"\\n\"}}", path}}.Run(ctx)
+	out, err := t.Store.goCommand(ctx, "list", "-m", "-versions", "-f", "{{join .Versions \"\\n\"}}", path)
 	return strings.Fields(string(out)), err
 }
 

@@ -66,30 +66,22 @@ func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, e
 		return "", "", err
 	}
 	if file, err = t.Build(ctx, p); err != nil {
-		return "", "", c.afterFailure(ctx, v, err)
+		return "", "", c.afterFailure(ctx, t, v, err)
 	}
 	return file, t.Version, nil
 }
 
 // afterFailure says why a program could not be compiled, where that can be found out.
-func (c Compiler) afterFailure(ctx context.Context, v string, err error) error {
+func (c Compiler) afterFailure(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, dir := range []string{c.CacheDir, goCache(ctx), os.TempDir()} {
+	for _, dir := range []string{c.CacheDir, t.CacheFolder(ctx), os.TempDir()} {
 		if free, known := space(dir); known && free < empty {
 			return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s, compiling Kubernetes takes up to %d GiB; free some, and run the command again: it continues", dir, needs>>30).From(err)
 		}
 	}
 	return fmt.Errorf("compiling Kubernetes %s: %w", v, err)
-}
-
-func goCache(ctx context.Context) string {
-	out, err := gobuild.Command{Args: []string{"go", "env", "GOCACHE"}}.Run(ctx)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // space is how much of a disk is free, in bytes.
