@@ -83,7 +83,7 @@ type LocalMachinePoolStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
 
-	// capacity is what a node of this pool offers, in Kubernetes quantities. The cluster autoscaler reads it to scale
+	// capacity is what a node of this pool offers to Pods, in Kubernetes quantities. The cluster autoscaler reads it to scale
 	// the pool up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`

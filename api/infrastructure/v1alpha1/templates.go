@@ -76,7 +76,7 @@ type LocalMachineTemplateResource struct {
 // LocalMachineTemplateStatus is the observed state of a LocalMachineTemplate.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineTemplateStatus struct {
-	// capacity is what a node made from this template offers, in Kubernetes quantities. The cluster autoscaler
+	// capacity is what a node made from this template offers to Pods, in Kubernetes quantities. The cluster autoscaler
 	// reads it to scale a group up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`

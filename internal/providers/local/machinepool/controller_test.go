@@ -359,8 +359,8 @@ func TestOffersFromZero(t *testing.T) { // IM-10, AS-01
 			backend     infrav1.LocalMachineBackend
 			cpu, memory string
 		}{
-			{infrav1.LocalMachineBackend{}, "4", "24Gi"},
-			{infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: 2, MemoryMiB: 4096}}}, "2", "4Gi"},
+			{infrav1.LocalMachineBackend{}, "4", "24476Mi"},
+			{infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: 2, MemoryMiB: 4096}}}, "2", "3996Mi"},
 			{infrav1.LocalMachineBackend{Simulated: &infrav1.SimulatedMachine{}}, "8", "16Gi"},
 		} {
 			o := w.pool()

@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) { // IM-10
 		}
 		version = o.ResourceVersion
 	}
-	if got := o.Status; got.Capacity.Cpu().String() != "2" || got.Capacity.Memory().String() != "24Gi" || got.Capacity.Pods().String() != "110" ||
+	if got := o.Status; got.Capacity.Cpu().String() != "2" || got.Capacity.Memory().String() != "24476Mi" || got.Capacity.Pods().String() != "110" ||
 		got.NodeInfo != (infrav1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}) {
 		t.Errorf("got %+v", got)
 	}

@@ -9,12 +9,20 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
+)
+
+// The kubelet keeps these back from Pods: it evicts some where less memory, or less of the disk, is free. What an autoscaler takes for the
+// capacity of a node that does not exist yet has to be what Pods get there.
+const (
+	evictionMemory     = 100 << 20
+	evictionDiskTenths = 1
 )
 
 // podsPerNode is what the kubelet allows unless its configuration sets another number.
@@ -31,8 +39,8 @@ type Offer struct {
 // Host is a host that nodes run on.
 type Host struct {
 	Processors int
-	// Memory in bytes.
-	Memory int64
+	// Memory and Disk, that of nodes, in bytes. A Disk of 0 is not known.
+	Memory, Disk int64
 	// Architecture as Go and Kubernetes name it.
 	Architecture string
 }
@@ -45,7 +53,18 @@ func ThisHost() (Host, error) {
 	}
 	defer meminfo.Close()
 	memory, err := totalMemory(meminfo)
-	return Host{Processors: runtime.NumCPU(), Memory: memory, Architecture: runtime.GOARCH}, err
+	return Host{Processors: runtime.NumCPU(), Memory: memory, Disk: diskSize("/var/lib/docker", "/var/lib", "/"), Architecture: runtime.GOARCH}, err
+}
+
+// diskSize returns the size of the disk of the first folder that there is: nodes have their data in volumes of Docker.
+func diskSize(folders ...string) int64 {
+	for _, folder := range folders {
+		var disk unix.Statfs_t
+		if unix.Statfs(folder, &disk) == nil {
+			return int64(disk.Blocks) * disk.Bsize
+		}
+	}
+	return 0
 }
 
 // Nodes are those of a host.
@@ -73,16 +92,31 @@ func (n Nodes) Offered(spec infrav1.LocalMachineSpec) (Offer, error) {
 		out.Capacity = n.Host.capacity()
 		limit(out.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
 		limit(out.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
+		keepBack(out.Capacity)
 	}
 	return out, nil
 }
 
 // capacity of a node that may use all of the host.
 func (h Host) capacity() corev1.ResourceList {
-	return corev1.ResourceList{
+	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(h.Processors), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(h.Memory, resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
+	}
+	if h.Disk > 0 {
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(h.Disk, resource.BinarySI)
+	}
+	return list
+}
+
+// keepBack leaves what Pods can be given of a node's resources, which Kubernetes calls allocatable.
+func keepBack(list corev1.ResourceList) {
+	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
+		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)
+	}
+	if disk, known := list[corev1.ResourceEphemeralStorage]; known {
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(disk.Value()-disk.Value()/10*evictionDiskTenths, disk.Format)
 	}
 }
 
