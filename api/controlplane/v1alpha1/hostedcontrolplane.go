@@ -62,7 +62,7 @@ type HostedControlPlaneSpec struct {
 // HostedControlPlaneStatus is the observed state of a HostedControlPlane.
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
-	// conditions tell about the state of the control plane. Known types: Available, CertificatesAvailable,
+	// conditions tell about the state of the control plane. Known types: Ready, Available, CertificatesAvailable,
 	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionSupported, AddonsApplied, AddonsAvailable,
 	// Restored, RollingOut, Deleting, Paused.
 	// +optional
@@ -70,6 +70,15 @@ type HostedControlPlaneStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the object that the status was made from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// controlPlaneEndpoint is where the API server is reached, whichever object says so.
+	// +optional
+	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
 	// initialization tells how far the first start has come.
 	// +optional
@@ -166,8 +175,8 @@ type ProcessStatus struct {
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels.cluster\.x-k8s\.io/cluster-name`,description="Cluster this control plane belongs to"
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Whether the API server answers"
 // +kubebuilder:printcolumn:name="Initialized",type=boolean,JSONPath=`.status.initialization.controlPlaneInitialized`,description="Whether nodes can join",priority=10
-// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.controlPlaneEndpoint.host`,description="Host of the API server",priority=10
-// +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.spec.controlPlaneEndpoint.port`,description="Port of the API server",priority=10
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.status.controlPlaneEndpoint.host`,description="Host of the API server",priority=10
+// +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.status.controlPlaneEndpoint.port`,description="Port of the API server",priority=10
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.process.restarts`,description="How often the process was started again after it died",priority=10
 // +kubebuilder:printcolumn:name="Paused",type=string,JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"

@@ -643,6 +643,7 @@ func (in *HostedControlPlaneStatus) DeepCopyInto(out *HostedControlPlaneStatus) 
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	out.ControlPlaneEndpoint = in.ControlPlaneEndpoint
 	in.Initialization.DeepCopyInto(&out.Initialization)
 	if in.ExternalManagedControlPlane != nil {
 		in, out := &in.ExternalManagedControlPlane, &out.ExternalManagedControlPlane

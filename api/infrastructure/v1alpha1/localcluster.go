@@ -53,6 +53,11 @@ type LocalClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// observedGeneration is the generation of the object that the status was made from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// initialization tells how far the first provisioning has come.
 	// +optional
 	Initialization LocalClusterInitializationStatus `json:"initialization,omitempty,omitzero"`

@@ -55,6 +55,11 @@ type LocalMachinePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// observedGeneration is the generation of the object that the status was made from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// initialization tells how far the first provisioning has come.
 	// +optional
 	Initialization LocalMachinePoolInitializationStatus `json:"initialization,omitempty,omitzero"`

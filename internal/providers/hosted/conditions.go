@@ -37,6 +37,16 @@ var conditions = condition.Table[judged]{
 	{Type: hostedv1.RestoredCondition, Of: judged.restored},
 	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
 	{Type: hostedv1.AvailableCondition, Over: judged.available},
+	{Type: clusterv1.ReadyCondition, Over: judged.ready},
+}
+
+// ready is true when the control plane is what its spec asks for. Tools that wait for objects in general read it.
+func (j judged) ready(set condition.Set) condition.Verdict {
+	return condition.Summarize(set, condition.Reasons{
+		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+	}, condition.Part{Type: hostedv1.AvailableCondition}, condition.Part{Type: hostedv1.VersionSupportedCondition},
+		condition.Part{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative},
+		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
 func (j judged) deleting() condition.Verdict {

@@ -28,11 +28,16 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	yes := true
 	status := hostedv1.HostedControlPlaneStatus{
+		ObservedGeneration:          s.Plane.Generation,
+		ControlPlaneEndpoint:        s.Plane.Status.ControlPlaneEndpoint,
 		Initialization:              s.Plane.Status.Initialization, // never taken back
 		ExternalManagedControlPlane: &yes,
 		AddonsHash:                  s.Plane.Status.AddonsHash,
 		Process:                     processStatus(s),
 		Quiesced:                    quiescedStatus(s, p),
+	}
+	if s.Cluster != nil && endpointOf(s).IsValid() {
+		status.ControlPlaneEndpoint = endpointOf(s)
 	}
 	if s.Process.Running && s.Process.Version != "" {
 		status.Version = s.Process.Version

@@ -72,10 +72,11 @@ func (j judged) deleting() condition.Verdict {
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	at := loop.MomentOf(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
-		Conditions:     conditions.Evaluate(judged{s, p, out}, at),
-		FailureDomains: s.Object.Spec.FailureDomains,
-		Initialization: s.Object.Status.Initialization,
-		Network:        s.Object.Status.Network,
+		ObservedGeneration: s.Object.Generation,
+		Conditions:         conditions.Evaluate(judged{s, p, out}, at),
+		FailureDomains:     s.Object.Spec.FailureDomains,
+		Initialization:     s.Object.Status.Initialization,
+		Network:            s.Object.Status.Network,
 	}
 	if s.Network != nil {
 		status.Network = infrav1.LocalClusterNetworkStatus{

@@ -277,12 +277,13 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	old := s.Object.Status
 	s.Host = s.hostAfter(out)
 	status := infrav1.LocalMachineStatus{
-		Conditions:     conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
-		Initialization: old.Initialization,
-		Addresses:      old.Addresses,
-		FailureDomain:  s.failureDomain(),
-		InstanceID:     old.InstanceID,
-		NodeVersion:    old.NodeVersion,
+		ObservedGeneration: s.Object.Generation,
+		Conditions:         conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Initialization:     old.Initialization,
+		Addresses:          old.Addresses,
+		FailureDomain:      s.failureDomain(),
+		InstanceID:         old.InstanceID,
+		NodeVersion:        old.NodeVersion,
 	}
 	if s.Host.State.Exists() && !s.stale() {
 		status.InstanceID = s.Host.ID

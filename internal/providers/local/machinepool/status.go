@@ -83,6 +83,7 @@ func waits(p loop.Plan) string {
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	yes := true
 	status := infrav1.LocalMachinePoolStatus{
+		ObservedGeneration:        s.Object.Generation,
 		Conditions:                conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
 		Initialization:            s.Object.Status.Initialization,
 		Ready:                     s.Object.Status.Ready,
