@@ -1,6 +1,7 @@
 // Package redact makes of what a program printed what may be shown to people who may not read Secrets.
 //
-// Does: takes out what looks like a key, a token or a password, and what a terminal would act on ([Tail]); finds the secrets in what a
+// Does: takes out what looks like a key, a token or a password, and what a terminal would act on ([Tail]); shows only what has the form of
+// ordinary text, of what a script of others printed ([Public]); finds the secrets in what a
 // machine was given ([Named], [Opaque]) and takes them out wherever they occur ([Hide]).
 //
 // What looks like a secret: private keys, JSON web tokens, bootstrap tokens, certificate keys and hashes of passwords, by their form; what
