@@ -63,8 +63,10 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.DataDir != "" {
 		reserved = append(reserved, cfg.DataDir)
 	}
-	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved,
-		Named: cfg.named(setup(cluster.Name).Manager.GetConfig().Host)})
+	s := setup(cluster.Name)
+	engine, err := container.New(container.Config{
+		Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker, Reserved: reserved, Named: cfg.named(s.Manager.GetConfig().Host),
+	})
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
@@ -72,7 +74,6 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
-	s := setup(cluster.Name)
 	containers := engine.Backend(cfg.balancers())
 	if cfg.DataDir != "" {
 		containers = kept.Around(containers, kept.Archives{Dir: datadir.Dir(cfg.DataDir).Images()}, engine)
