@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Public returns the last lines of what a script printed, at most so many bytes, for people who may not read what the script was made from.
@@ -85,7 +86,8 @@ func publicCommand(command string) string {
 func fieldsAndSpaces(line string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line != "" {
-			space := unicode.IsSpace(rune(line[0]))
+			first, _ := utf8.DecodeRuneInString(line)
+			space := unicode.IsSpace(first)
 			end := strings.IndexFunc(line, func(r rune) bool { return unicode.IsSpace(r) != space })
 			if end < 0 {
 				end = len(line)

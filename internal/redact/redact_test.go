@@ -232,6 +232,7 @@ func TestPublic(t *testing.T) {
 		"shown, a variable":  {"+ DB=hunter mysql db", "+ mysql …"},
 		"shown, only that":   {"++ DB=hunter", "++ ***"},
 		"path with a token":  {"cat /run/0123456789abcdef0123/x: No such file", "cat *** No such file"},
+		"other spaces":       {"a\u00a0hunter2xyz\u2028b", "a\u00a0***\u2028b"},
 		"long word":          {strings.Repeat("abcde", 6), "***"},
 	} {
 		if got := redact.Public(tc.log, 4096); got != tc.want {
