@@ -283,7 +283,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 		"failed": {"the end of the log is shown", progress(backend.Failed), loop.Outcome{},
 			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
 		"the API server fails": {"its reason is in no other place", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.APIServer = "no such plugin" }, loop.Outcome{},
-			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `: kube-apiserver ends with "no such plugin"`, false, []string{"BootstrapFailed"}}},
+			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; kube-apiserver ends with "no such plugin"`, false, []string{"BootstrapFailed"}}},
 		"the kubelet fails": {"known long before the script gives up", func(s *Snapshot) { progress(backend.InProgress)(s); s.Progress.Kubelet = "unknown flag: --x" }, loop.Outcome{},
 			want{"True/MachineRunning", "False/KubeletFails", "False/NotReady", `The kubelet ends with "unknown flag: --x" ("slipway logs node`, false, []string{"KubeletFails"}}},
 		"failed, by the kubelet": {"the cause is in the first line", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.Kubelet = "unknown flag: --x" }, loop.Outcome{},
