@@ -164,15 +164,16 @@ func (c checked) certificatesMissing() string {
 
 func (c checked) deleting() string {
 	var names []string
+	var leaving machines.Members
 	for _, m := range c.Machines {
 		if m.Deleted {
-			names = append(names, m.Name)
+			names, leaving = append(names, m.Name), append(leaving, m)
 		}
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Waiting for %s to be deleted", machines.NamesText(names))
+	return fmt.Sprintf("Waiting for %s to be deleted%s", machines.NamesText(names), leaving.Held())
 }
 
 func (c checked) notInitialized() string {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/ownership"
@@ -70,14 +72,16 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 		return
 	}
 	var names []string
+	var locals []metav1.Object
 	for _, m := range s.Members {
-		names = append(names, m.Local.Name)
+		names, locals = append(names, m.Local.Name), append(locals, m.Local)
 		if !m.deleting() {
 			p.Do(remove(m, "the pool is being deleted"))
 		}
 	}
 	if len(names) > 0 {
-		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone", condition.Names(names)).ForAll(localMachineKind, names).ToChange("")
+		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone%s", condition.Names(names),
+			loop.Held(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
 	}
 }
 
