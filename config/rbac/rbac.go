@@ -145,7 +145,7 @@ func (r Rights) shared() []string {
 	core := providerset.Has(r.sets(), providerset.Core)
 	switch {
 	case core:
-		return []string{"users", "manager", "classes"}
+		return []string{"users", "manager", "classes", "credentials"}
 	case r.Pods == "":
 		return []string{"users"}
 	}

@@ -199,6 +199,21 @@ func TestMachine(t *testing.T) {
 			req:    Request{New: valid(func(m *clusterv1.Machine) { m.Spec.Bootstrap = clusterv1.Bootstrap{} })},
 			want:   []string{"spec.bootstrap"},
 		},
+		"credentials as bootstrap data": { // CX-08
+			reason: "who creates a Machine need not read Secrets",
+			req: Request{New: valid(func(m *clusterv1.Machine) {
+				m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("c-kubeconfig")}
+			})},
+			want: []string{"spec.bootstrap.dataSecretName"},
+		},
+		"credentials as bootstrap data, of a pool": { // CX-08
+			reason: "the label of a pool is anyone's to set",
+			req: Request{New: valid(func(m *clusterv1.Machine) {
+				m.Labels = map[string]string{clusterv1.MachinePoolNameLabel: "p"}
+				m.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("c-kubeconfig")}
+			})},
+			want: []string{"spec.bootstrap.dataSecretName"},
+		},
 		"bootstrap secret": { // MA-27
 			reason: "data from a secret is as good",
 			req: Request{New: valid(func(m *clusterv1.Machine) {

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -57,6 +59,8 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	// A Machine of a pool has no bootstrap data: the pool's infrastructure bootstraps it.
 	if _, ofPool := machine.Labels[clusterv1.MachinePoolNameLabel]; !ofPool {
 		errs = append(errs, validateBootstrap(machine.Spec.Bootstrap, spec.Child("bootstrap"))...)
+	} else {
+		errs = append(errs, validateDataSecret(machine.Spec.Bootstrap, spec.Child("bootstrap"))...)
 	}
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
 	errs = append(errs, validateVersion(machine.Spec.Version, spec.Child("version"))...)
@@ -67,7 +71,20 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 // validateBootstrap checks that bootstrap data comes from somewhere.
 func validateBootstrap(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
 	if bootstrap.ConfigRef.IsDefined() || bootstrap.DataSecretName != nil {
-		return nil
+		return validateDataSecret(bootstrap, path)
 	}
 	return field.ErrorList{field.Required(path, "one of configRef and dataSecretName must be set")}
+}
+
+// kubeconfigSuffix ends the names of the Secrets with the administrators' kubeconfigs of clusters.
+const kubeconfigSuffix = "-kubeconfig"
+
+// validateDataSecret refuses the administrator's kubeconfig of a cluster as bootstrap data: it has the same key, and who creates a
+// Machine need not be allowed to read Secrets.
+func validateDataSecret(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
+	if name := bootstrap.DataSecretName; name != nil && strings.HasSuffix(*name, kubeconfigSuffix) {
+		return field.ErrorList{field.Invalid(path.Child("dataSecretName"), *name,
+			"a Secret of this name holds the credentials of a cluster, and no bootstrap data: name another")}
+	}
+	return nil
 }

@@ -33,6 +33,8 @@ type Kubeconfig struct {
 	Readable bool
 	Server   string
 	CA       []byte
+	// ServerName is the name in the server's certificate, where that is not the host of Server.
+	ServerName string
 	// From and Until bound the validity of its client certificate; zero where it has none.
 	From, Until time.Time
 }
@@ -47,7 +49,7 @@ func Inspect(secret *corev1.Secret) Kubeconfig {
 	if err != nil {
 		return Kubeconfig{}
 	}
-	k := Kubeconfig{Readable: true, Server: cfg.Host, CA: cfg.CAData}
+	k := Kubeconfig{Readable: true, Server: cfg.Host, CA: cfg.CAData, ServerName: cfg.ServerName}
 	if cert, err := pki.ParseCert(cfg.CertData); err == nil {
 		k.From, k.Until = cert.NotBefore, cert.NotAfter
 	}

@@ -12,17 +12,43 @@ import (
 
 // Approve approves a request for a certificate as it was read. One that was changed or deleted meanwhile is left: its watch tells.
 func (w *Writer) Approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
-	approved := request.DeepCopy()
-	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-	})
-	err := w.client.SubResource("approval").Update(ctx, approved, client.FieldOwner(w.owner))
+	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateApproved, reason, message))
+}
+
+// Deny denies a request for a certificate, as Approve approves it.
+func (w *Writer) Deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
+	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateDenied, reason, message))
+}
+
+// FailRequest records that a request for a certificate was approved and cannot be signed.
+func (w *Writer) FailRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
+	return w.conclude(ctx, request, "status", condition(certificatesv1.CertificateFailed, reason, message))
+}
+
+// Sign gives a request its certificate, in PEM.
+func (w *Writer) Sign(ctx context.Context, request *certificatesv1.CertificateSigningRequest, certificate []byte) error {
+	return w.conclude(ctx, request, "status", func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = certificate })
+}
+
+func condition(of certificatesv1.RequestConditionType, reason, message string) func(*certificatesv1.CertificateSigningRequest) {
+	return func(r *certificatesv1.CertificateSigningRequest) {
+		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: of, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		})
+	}
+}
+
+// conclude updates a subresource of a request. One that was changed or deleted meanwhile is left.
+func (w *Writer) conclude(ctx context.Context, request *certificatesv1.CertificateSigningRequest, subresource string, change func(*certificatesv1.CertificateSigningRequest)) error {
+	changed := request.DeepCopy()
+	change(changed)
+	err := w.client.SubResource(subresource).Update(ctx, changed, client.FieldOwner(w.owner))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("approving CertificateSigningRequest %s: %w", request.Name, err)
+		return fmt.Errorf("updating the %s of CertificateSigningRequest %s: %w", subresource, request.Name, err)
 	}
-	w.record(approved)
+	w.record(changed)
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterclass"
 	"github.com/slipwayhq/slipway/internal/controllers/clusterresourceset"
+	"github.com/slipwayhq/slipway/internal/controllers/credentials"
 	"github.com/slipwayhq/slipway/internal/controllers/extensionconfig"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
@@ -207,6 +208,8 @@ func (p *parts) addCore() error {
 		return clusterresourceset.Add(p.setup(clusterresourceset.Name), p.clusters, clusterresourceset.Settings{
 			Namespaces: cfg.Namespaces, DeleteHook: cfg.deleteHook(),
 		})
+	}, func() error {
+		return credentials.Add(p.setup(credentials.Name), p.clusters, credentials.Settings{Namespaces: cfg.Namespaces})
 	}))
 }
 

@@ -55,6 +55,8 @@ type ManagementConfig struct {
 	Authentication *hostedv1.Authentication
 	// Waiting is called from time to time while the start takes long, with the reason why the API server is not ready; nil: it is logged.
 	Waiting func(reason string) `json:"-"`
+	// HideSecrets takes the rights on Secrets from the roles "edit" and "admin".
+	HideSecrets bool
 	// Nodes is set where the cluster is to have nodes.
 	Nodes *Nodes
 }
@@ -191,7 +193,7 @@ func (m *management) admit(g *group.Group, root *rest.Config) error {
 	if err := components.AwaitReady(g, root, components.Waiting{Exclude: slowHooks(), Report: m.cfg.Waiting}); err != nil {
 		return err
 	}
-	if err := primeRoles(g.Context(), root); err != nil {
+	if err := primeRoles(g.Context(), root, m.cfg.HideSecrets); err != nil {
 		return err
 	}
 	if err := share(g.Context(), root, m.memory); err != nil {

@@ -25,7 +25,7 @@ const rolesAtOnce = 16
 // begins after a second's pause and writes one after the other; what is started
 // meanwhile may do nothing, not even ask which APIs there are. It may be in the
 // middle of that: whether one of them is there says nothing of the others.
-func primeRoles(ctx context.Context, root *rest.Config) error {
+func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1
 	client, err := kubernetes.NewForConfig(root)
@@ -53,7 +53,7 @@ func primeRoles(ctx context.Context, root *rest.Config) error {
 	}
 	for _, r := range slices.Concat(bootstrappolicy.ControllerRoles(), bootstrappolicy.ClusterRoles()) {
 		if r.Name == editors {
-			g.Go(func() error { return narrowEditors(ctx, rbac.ClusterRoles(), r) })
+			g.Go(func() error { return narrowEditors(ctx, rbac.ClusterRoles(), r, hideSecrets) })
 		} else if !slices.ContainsFunc(roles.Items, func(o rbacv1.ClusterRole) bool { return o.Name == r.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoles().Create(ctx, &r, metav1.CreateOptions{})
@@ -68,9 +68,15 @@ func primeRoles(ctx context.Context, root *rest.Config) error {
 const editors = "system:aggregate-to-edit"
 
 // narrowEditors takes from those who may edit a namespace the right to write Events: no quota counts them, so that one of them
-// could fill the database for everybody. kube-apiserver leaves a role with the annotation as it is.
-func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r rbacv1.ClusterRole) error {
+// could fill the database for everybody. Where the operator wants it, they have no rights on Secrets either. kube-apiserver leaves a role
+// with the annotation as it is.
+func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r rbacv1.ClusterRole, hideSecrets bool) error {
 	r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "events") })
+	if hideSecrets {
+		for i, rule := range r.Rules {
+			r.Rules[i].Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "secrets" })
+		}
+	}
 	metav1.SetMetaDataAnnotation(&r.ObjectMeta, rbacv1.AutoUpdateAnnotationKey, "false")
 	_, err := roles.Create(ctx, &r, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {

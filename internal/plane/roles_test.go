@@ -18,7 +18,7 @@ func TestEditorsWriteNoEvents(t *testing.T) {
 	role := all[slices.IndexFunc(all, func(r rbacv1.ClusterRole) bool { return r.Name == editors })]
 	for name, exist := range map[string][]runtime.Object{"new": nil, "there": {role.DeepCopy()}} {
 		c := fake.NewClientset(exist...)
-		if err := narrowEditors(t.Context(), c.RbacV1().ClusterRoles(), *role.DeepCopy()); err != nil {
+		if err := narrowEditors(t.Context(), c.RbacV1().ClusterRoles(), *role.DeepCopy(), false); err != nil {
 			t.Fatal(err)
 		}
 		got, err := c.RbacV1().ClusterRoles().Get(t.Context(), editors, metav1.GetOptions{})
@@ -30,11 +30,44 @@ func TestEditorsWriteNoEvents(t *testing.T) {
 			t.Errorf("%s: %v, %d rules of %d", name, got.Annotations, len(got.Rules), len(role.Rules))
 		}
 		c.ClearActions()
-		if err := narrowEditors(t.Context(), c.RbacV1().ClusterRoles(), *role.DeepCopy()); err != nil {
+		if err := narrowEditors(t.Context(), c.RbacV1().ClusterRoles(), *role.DeepCopy(), false); err != nil {
 			t.Fatal(err)
 		}
 		if slices.ContainsFunc(c.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "update" }) {
 			t.Errorf("%s: written although nothing differs: %v", name, c.Actions())
+		}
+	}
+}
+
+// TestEditorsWithoutSecrets: the operator's switch takes Secrets, and nothing else, from the role, and gives them back.
+func TestEditorsWithoutSecrets(t *testing.T) { // CX-08
+	all := bootstrappolicy.ClusterRoles()
+	role := all[slices.IndexFunc(all, func(r rbacv1.ClusterRole) bool { return r.Name == editors })]
+	resources := func(rules []rbacv1.PolicyRule) (secrets, all int) {
+		for _, r := range rules {
+			all += len(r.Resources)
+			if slices.Contains(r.Resources, "secrets") {
+				secrets++
+			}
+		}
+		return secrets, all
+	}
+	c := fake.NewClientset()
+	var with int
+	for _, hidden := range []bool{false, true, false} {
+		if err := narrowEditors(t.Context(), c.RbacV1().ClusterRoles(), *role.DeepCopy(), hidden); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.RbacV1().ClusterRoles().Get(t.Context(), editors, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets, all := resources(got.Rules)
+		if !hidden {
+			with = all
+		}
+		if hidden != (secrets == 0) || hidden && (with == 0 || all >= with || all < with-2) {
+			t.Errorf("hidden %v: %d rules about secrets, %d resources in all, %d with them", hidden, secrets, all, with)
 		}
 	}
 }

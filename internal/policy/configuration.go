@@ -73,6 +73,9 @@ type Management struct {
 	// MemoryMiB is the memory that the process of etcd and the API server uses before it collects garbage without regard to the
 	// processor time that this takes. It may use more. Default: 0, two fifths of the memory of this host.
 	MemoryMiB int64 `json:"memoryMiB"`
+	// EditSecrets lets the roles "edit" and "admin" read and write Secrets, those with the administrator's kubeconfigs of clusters among
+	// them, as Kubernetes does. Without it users get credentials of clusters from the manager. Default: true.
+	EditSecrets bool `json:"editSecrets"`
 }
 
 // leastManagementMemory is less than what an idle management cluster needs.
@@ -207,7 +210,7 @@ type Maximum struct {
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true, Addresses: []string{}, Names: []string{}},
+		Providers: Providers{Disabled: []Provider{}}, Management: Management{EncryptSecrets: true, EditSecrets: true, Addresses: []string{}, Names: []string{}},
 		Nodes: Nodes{Mounts: []Mount{}, Images: []string{"slipway.dev/node", "slipway.dev/node-control-plane"}, Processes: 32768},
 		Networks: Networks{
 			Ranges:       []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},

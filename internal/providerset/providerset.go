@@ -55,7 +55,7 @@ func core() Set {
 		Name: Core,
 		Controllers: map[string]int{
 			"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
-			"clusterresourceset": 10, "extensionconfig": 10,
+			"clusterresourceset": 10, "clustercredentials": 10, "extensionconfig": 10,
 		},
 		CRDs: []string{
 			"clusterresourcesetbindings.addons.cluster.x-k8s.io",

@@ -136,7 +136,7 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, 
 	started := context.AfterFunc(ctx, cancel)
 	cfg := plane.ManagementConfig{
 		Dir: s.dir, Listen: s.listen, Now: e.Now, Nodes: nodes,
-		EncryptSecrets: s.policy.Management.EncryptSecrets, Audit: s.policy.Management.Audit,
+		EncryptSecrets: s.policy.Management.EncryptSecrets, HideSecrets: !s.policy.Management.EditSecrets, Audit: s.policy.Management.Audit,
 		Authentication: s.policy.Management.Authentication, Addresses: s.policy.Management.Addresses, Names: s.policy.Management.Names,
 		Waiting: func(reason string) {
 			v.tell("Waiting for the API server to be ready (" + reason + "); on a busy host this takes minutes …")

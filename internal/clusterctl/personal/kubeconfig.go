@@ -6,8 +6,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig reaches the same API server as an administrator, with these credentials. Cluster is what it is called in the file.
+// Kubeconfig reaches the same API server as the client, with these credentials. Cluster is the name of the cluster in the file.
 func (c Credentials) Kubeconfig(administrator *rest.Config, cluster, user string) ([]byte, error) {
+	if c.Server != nil {
+		administrator = c.Server
+	}
 	server := &clientcmdapi.Cluster{
 		Server: administrator.Host, CertificateAuthorityData: administrator.CAData, TLSServerName: administrator.ServerName,
 		DisableCompression: administrator.DisableCompression,

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,26 +14,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/slipwayhq/slipway/internal/controllers/credentials"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 const (
-	// UserLabel of a binding is the person, as far as a label can say it.
-	UserLabel = "slipway.dev/personal-user"
-	// UserAnnotation is the name in the certificate, ExpiresAnnotation when that ends.
-	UserAnnotation    = "slipway.dev/personal-user"
-	ExpiresAnnotation = "slipway.dev/personal-expires"
+	// UserLabel, UserAnnotation and ExpiresAnnotation of a binding are those of package credentials: the manager issues the same.
+	UserLabel         = credentials.UserLabel
+	UserAnnotation    = credentials.UserAnnotation
+	ExpiresAnnotation = credentials.ExpiresAnnotation
 	// prefix of names and of the group.
-	prefix      = "slipway-personal-"
-	groupPrefix = "slipway:personal:"
+	prefix      = credentials.BindingPrefix
+	groupPrefix = credentials.GroupPrefix
 )
 
 // How long a certificate may be valid. The cluster may sign for less.
 const (
 	Shortest = 10 * time.Minute // the least that Kubernetes signs for
-	Longest  = 7 * 24 * time.Hour
+	Longest  = credentials.Longest
 )
 
 // Reasons of the faults of this package.
@@ -45,6 +47,8 @@ const (
 type Request struct {
 	// User is the name that the API server sees, and audit logs say.
 	User string
+	// Groups of the user besides the one of the certificate.
+	Groups []string
 	// Role is a ClusterRole of the workload cluster.
 	Role string
 	// For is how long the certificate is valid.
@@ -54,9 +58,11 @@ type Request struct {
 // Credentials are a client certificate and its key, as PEM.
 type Credentials struct {
 	Certificate, Key []byte
-	// Binding is the ClusterRoleBinding that gives them rights; Expires is when they end.
+	// Binding is the ClusterRoleBinding that gives them rights, empty where there is none; Expires is when they end.
 	Binding string
 	Expires time.Time
+	// Server is how to reach the API server; nil: as the client that they were issued with.
+	Server *rest.Config
 }
 
 // Issue issues credentials. The client is one of an administrator of the workload cluster.
@@ -82,7 +88,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	out := Credentials{Binding: prefix + hex.EncodeToString(id)}
 	group := groupPrefix + hex.EncodeToString(id)
 	var issued *x509.Certificate
-	if out.Key, out.Certificate, issued, err = certificate(ctx, c, r, subject{name: out.Binding, group: group}); err != nil {
+	if out.Key, out.Certificate, issued, err = certificate(ctx, c, r, subject{name: out.Binding, groups: append([]string{group}, r.Groups...)}); err != nil {
 		return Credentials{}, err
 	}
 	out.Expires = issued.NotAfter
@@ -96,6 +102,23 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	return out, nil
 }
 
+// IssueManagement issues credentials of a management cluster, whose administrator's client it is: RoleBindings there give the user and the
+// groups their rights, and end them when they are deleted.
+func IssueManagement(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
+	if err := r.check(); err != nil {
+		return Credentials{}, err
+	}
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return Credentials{}, err
+	}
+	key, cert, issued, err := certificate(ctx, c, r, subject{name: prefix + hex.EncodeToString(id), groups: r.Groups})
+	if err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{Key: key, Certificate: cert, Expires: issued.NotAfter}, nil
+}
+
 // hasNoRoles reports whether a cluster has no roles at all.
 func hasNoRoles(ctx context.Context, c kubernetes.Interface) bool {
 	list, err := c.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{Limit: 1})
@@ -106,12 +129,19 @@ func (r Request) check() error {
 	switch {
 	case r.User == "" || strings.TrimSpace(r.User) != r.User || len(r.User) > 64:
 		return fault.New(fault.Invalid, ReasonInvalid, "%q is not the name of a user: 1 to 64 characters without spaces around them", r.User)
-	case strings.HasPrefix(r.User, "system:"):
+	case isSystem(r.User):
 		return fault.New(fault.Invalid, ReasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
+	case slices.ContainsFunc(r.Groups, isSystem):
+		return fault.New(fault.Invalid, ReasonInvalid, "groups that start with system: or kubeadm: are Kubernetes' own, and are not issued: name a group of yours with --group")
 	case r.For < Shortest || r.For > Longest:
 		return fault.New(fault.Invalid, ReasonInvalid, "credentials are valid for %s to %s, not for %s", Shortest, Longest, r.For)
 	}
 	return nil
+}
+
+// isSystem reports whether a name means something to Kubernetes itself or to kubeadm.
+func isSystem(name string) bool {
+	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kubeadm:")
 }
 
 func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBinding {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -24,41 +25,58 @@ import (
 // signedWithin is how long the cluster may take to sign.
 const signedWithin = 30 * time.Second
 
-// subject is what a certificate is for besides the user: the name of the request, and the group.
-type subject struct{ name, group string }
+// subject is what a certificate is for besides the user: the name of the request, and the groups.
+type subject struct {
+	name   string
+	groups []string
+}
 
 // certificate makes a key and has the cluster sign for it.
 func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, request, private, err := newRequest(r.User, s.groups)
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	if cert, err = sign(ctx, c, r, s.name, request); err != nil {
+		return nil, nil, nil, err
+	}
+	if issued, err = checkIssued(cert, private, r.User, s.groups); err != nil {
+		return nil, nil, nil, err
+	}
+	return key, cert, issued, nil
+}
+
+// newRequest makes a key and a request to sign for it, both in PEM.
+func newRequest(user string, groups []string) (key, request []byte, private *ecdsa.PrivateKey, err error) {
+	if private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, nil, err
 	}
 	encoded, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: r.User, Organization: []string{s.group}},
-	}, private)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: groups}}, private)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if cert, err = sign(ctx, c, r, s.name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})); err != nil {
-		return nil, nil, nil, err
-	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), private, nil
+}
+
+// checkIssued checks that a certificate is for the key, the user and the groups that were requested.
+func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(cert)
 	if block == nil {
-		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate")
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "what was signed is not a certificate")
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "what the workload cluster signed is not a certificate").From(err)
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "what was signed is not a certificate").From(err)
 	}
-	if !private.PublicKey.Equal(parsed.PublicKey) || parsed.Subject.CommonName != r.User || len(parsed.Subject.Organization) != 1 || parsed.Subject.Organization[0] != s.group {
-		return nil, nil, nil, fault.New(fault.Invalid, ReasonNotSigned, "the workload cluster signed for another name or key than was requested; nothing was given rights")
+	have, want := slices.Sorted(slices.Values(parsed.Subject.Organization)), slices.Sorted(slices.Values(groups))
+	if !private.PublicKey.Equal(parsed.PublicKey) || parsed.Subject.CommonName != user || !slices.Equal(have, want) {
+		return nil, fault.New(fault.Invalid, ReasonNotSigned, "the certificate is for another name, group or key than was requested; nothing was given rights")
 	}
-	return key, cert, parsed, nil
+	return parsed, nil
 }
 
 // sign has the cluster sign a request, which is removed again.

@@ -120,12 +120,22 @@ func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
 		Subject:               pkix.Name{CommonName: a.Name},
 		NotBefore:             now.Add(-backdate).UTC(),
 		NotAfter:              now.Add(orElse(a.Lifetime, AuthorityLifetime)).UTC(),
-		KeyUsage:              usageOf(key) | x509.KeyUsageCertSign,
+		KeyUsage:              usageOf(key.Public()) | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		MaxPathLenZero:        true, // it signs leaves and no other authority
 	}
-	return sign(template, template, key, key)
+	cert, certPEM, err := sign(template, template, key.Public(), key)
+	if err != nil {
+		return Pair{}, err
+	}
+	return paired(cert, certPEM, key)
+}
+
+// paired is a certificate with its key.
+func paired(cert *x509.Certificate, certPEM []byte, key crypto.Signer) (Pair, error) {
+	keyPEM, err := encodeKey(key)
+	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, err
 }
 
 // Leaf describes a certificate to be issued. With Names or IPs it serves; with
@@ -142,32 +152,40 @@ type Leaf struct {
 
 // Issue signs a new leaf with a new key.
 func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
-	if p.key == nil || !p.Cert.IsCA {
-		return Pair{}, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)
-	}
 	key, err := newKey(l.Algorithm)
 	if err != nil {
 		return Pair{}, err
+	}
+	cert, certPEM, err := p.IssueFor(key.Public(), l, now)
+	if err != nil {
+		return Pair{}, err
+	}
+	return paired(cert, certPEM, key)
+}
+
+// IssueFor signs a new leaf for a key that another program holds.
+func (p Pair) IssueFor(public crypto.PublicKey, l Leaf, now time.Time) (*x509.Certificate, []byte, error) {
+	if p.key == nil || !p.Cert.IsCA {
+		return nil, nil, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)
 	}
 	until := now.Add(orElse(l.Lifetime, LeafLifetime))
 	if until.After(p.Cert.NotAfter) {
 		until = p.Cert.NotAfter
 	}
-	template := &x509.Certificate{
+	return sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: l.User, Organization: l.Groups},
 		NotBefore:   now.Add(-backdate).UTC(),
 		NotAfter:    until.UTC(),
-		KeyUsage:    usageOf(key),
+		KeyUsage:    usageOf(public),
 		ExtKeyUsage: l.usages(),
 		DNSNames:    l.Names,
 		IPAddresses: l.IPs,
-	}
-	return sign(template, p.Cert, key, p.key)
+	}, p.Cert, public, p.key)
 }
 
 // usageOf is what a key can do: only RSA encrypts other keys.
-func usageOf(key crypto.Signer) x509.KeyUsage {
-	if _, rsa := key.(*rsa.PrivateKey); rsa {
+func usageOf(key crypto.PublicKey) x509.KeyUsage {
+	if _, rsa := key.(*rsa.PublicKey); rsa {
 		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	}
 	return x509.KeyUsageDigitalSignature
@@ -184,26 +202,21 @@ func (l Leaf) usages() []x509.ExtKeyUsage {
 	return u
 }
 
-func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
+func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) (*x509.Certificate, []byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return Pair{}, err
+		return nil, nil, err
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
 	if err != nil {
-		return Pair{}, fmt.Errorf("sign certificate %q: %w", template.Subject.CommonName, err)
+		return nil, nil, fmt.Errorf("sign certificate %q: %w", template.Subject.CommonName, err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return Pair{}, err
+		return nil, nil, err
 	}
-	keyPEM, err := encodeKey(key)
-	if err != nil {
-		return Pair{}, err
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der})
-	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, nil
+	return cert, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
 }
 
 func orElse(d, fallback time.Duration) time.Duration {

@@ -16,16 +16,21 @@ func TestFlags(t *testing.T) {
 		args []string
 		says string // empty: they are good
 	}{
-		"nothing":           {nil, ""},
-		"a person":          {[]string{"--user=anna", "--role=view", "--valid=1h", "--merge"}, ""},
-		"two places":        {[]string{"--merge", "--output-file=x"}, "--merge and --output-file exclude each other"},
-		"a role of no one":  {[]string{"--role=view"}, "name one with --user"},
-		"an empty name":     {[]string{"--user="}, "name one with --user"},
-		"a time of no one":  {[]string{"--valid=1h"}, "name one with --user"},
-		"myself":            {[]string{"--merge", "--role=view", "--valid=1h"}, ""},
-		"administrator":     {[]string{"--merge", "--admin"}, ""},
-		"both":              {[]string{"--admin", "--user=anna"}, "leave out --user"},
-		"a file by the way": {[]string{"--user=anna", "--output-file=x"}, ""},
+		"nothing":              {nil, ""},
+		"a person":             {[]string{"--user=anna", "--role=view", "--valid=1h", "--merge"}, ""},
+		"two places":           {[]string{"--merge", "--output-file=x"}, "--merge and --output-file exclude each other"},
+		"a role of no one":     {[]string{"--role=view"}, "name one with --user"},
+		"an empty name":        {[]string{"--user="}, "name one with --user"},
+		"a time of no one":     {[]string{"--valid=1h"}, "name one with --user"},
+		"management":           {[]string{"--management", "--user=anna", "--group=team-a", "--valid=1h", "--output-file=x"}, ""},
+		"management of no one": {[]string{"--management"}, "--management needs --user"},
+		"management, role":     {[]string{"--management", "--user=anna", "--role=view"}, "--management needs --user"},
+		"management, merged":   {[]string{"--management", "--user=anna", "--merge"}, "--management needs --user"},
+		"a group of no one":    {[]string{"--group=g"}, "name one with --user"},
+		"myself":               {[]string{"--merge", "--role=view", "--valid=1h"}, ""},
+		"administrator":        {[]string{"--merge", "--admin"}, ""},
+		"both":                 {[]string{"--admin", "--user=anna"}, "leave out --user"},
+		"a file by the way":    {[]string{"--user=anna", "--output-file=x"}, ""},
 	} {
 		f, set := &flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.add(set)

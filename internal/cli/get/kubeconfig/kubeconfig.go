@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/argument"
@@ -24,12 +27,14 @@ import (
 
 // flags are those of the verb.
 type flags struct {
-	merge bool
-	admin bool
-	file  string
-	user  string
-	role  string
-	valid time.Duration
+	merge      bool
+	admin      bool
+	management bool
+	file       string
+	user       string
+	groups     []string
+	role       string
+	valid      time.Duration
 }
 
 // Command builds the verb.
@@ -37,23 +42,32 @@ func Command(e env.Env) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig CLUSTER",
-		Short: "Print the kubeconfig of a workload cluster",
+		Short: "Print the kubeconfig of a workload cluster, or issue credentials to a user",
 		Long: `Print the kubeconfig of a workload cluster: that of the Secret CLUSTER-kubeconfig, as clusterctl prints it. It is the
 administrator's, a member of system:masters, whose rights end with the certificate and in no other way: it is for programs.
 
 For daily work, --merge adds the cluster to the kubeconfig of kubectl (the first file of $KUBECONFIG, or ~/.kube/config) as context
 slipway-CLUSTER, in other namespaces than "default" slipway-NAMESPACE/CLUSTER, and that context becomes the current one. Other contexts
-stay as they are. Its credentials are yours: the workload cluster signs a certificate for your name, valid for some hours, in a group
-that only this certificate has, and a ClusterRoleBinding gives the group the role. With --user they are another person's, and
-are printed where --merge is not there. Delete the binding, whose name is printed, to revoke them; all of one person, whose name can
-be the value of a label, with
+stay as they are. Its credentials are yours: the manager issues a certificate for your name, valid for some hours, in a group
+that only this certificate has, and a ClusterRoleBinding in the workload cluster gives the group the role. You need the verb "connect" on
+the Cluster, and no right to read its Secrets. With --user the credentials are another user's, and are printed without --merge.
+Delete the binding, whose name is printed, to revoke them; all of one user, whose name can be the value of a label, with
 
-  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME`,
+  kubectl delete clusterrolebinding --selector slipway.dev/personal-user=NAME
+
+With --management the credentials are those of the management cluster, for a user who works with Clusters: the API server signs them, and
+RoleBindings of yours to "view", "edit" or others give the user and the groups their rights.`,
 		Example: `  slipway get kubeconfig demo --output-file demo.kubeconfig
   slipway kubectl --kubeconfig demo.kubeconfig get nodes
   slipway get kubeconfig demo --merge
-  slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig`,
-		Args: argument.One("CLUSTER"),
+  slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig
+  slipway get kubeconfig --management --user anna --group team-a --output-file anna-management.kubeconfig`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.management && len(args) == 0 {
+				return nil
+			}
+			return argument.One("CLUSTER")(cmd, args)
+		},
 	}
 	connection := management.Add(cmd.Flags())
 	f.add(cmd.Flags())
@@ -66,17 +80,9 @@ be the value of a label, with
 		if err != nil {
 			return err
 		}
-		data, err := kubeconfig.Read(cmd.Context(), c.Client, client.ObjectKey{Namespace: c.Namespace, Name: args[0]})
-		if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
-			return fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, args[0], c.Namespace, c.Again).From(err)
-		}
+		data, err := f.read(cmd.Context(), e, c, strings.Join(args, ""))
 		if err != nil {
 			return c.Explain(err)
-		}
-		if f.isPersonal() {
-			if data, err = f.personal(cmd.Context(), e, args[0], data); err != nil {
-				return err
-			}
 		}
 		switch {
 		case f.merge:
@@ -90,12 +96,34 @@ be the value of a label, with
 	return cmd
 }
 
+// read returns the kubeconfig that the flags name.
+func (f *flags) read(ctx context.Context, e env.Env, c *management.Connection, cluster string) ([]byte, error) {
+	if f.management {
+		return f.ofManagement(ctx, e, c)
+	}
+	if f.isPersonal() {
+		return f.personal(ctx, e, c, cluster)
+	}
+	return administrator(ctx, c, cluster)
+}
+
+// administrator reads the kubeconfig that the control plane provider wrote.
+func administrator(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
+	data, err := kubeconfig.Read(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
+	if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
+		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.Again).From(err)
+	}
+	return data, err
+}
+
 func (f *flags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.merge, "merge", false, "add it to the kubeconfig of kubectl, with credentials of your own, and make it the current context")
 	set.BoolVar(&f.admin, "admin", false, "with --merge: the administrator's credentials instead of your own")
 	set.StringVar(&f.file, "output-file", "", "write it to this file, which others cannot read, instead of printing it")
-	set.StringVar(&f.user, "user", "", "issue credentials to the person of this name (default with --merge: who you are on this machine)")
-	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the workload cluster that the person gets")
+	set.BoolVar(&f.management, "management", false, "with --user: issue credentials of the management cluster; roles there give them rights")
+	set.StringSliceVar(&f.groups, "group", nil, "with --user or --merge: a group of the user; may be given several times")
+	set.StringVar(&f.user, "user", "", "issue credentials to the user of this name (default with --merge: who you are on this machine)")
+	set.StringVar(&f.role, "role", "cluster-admin", "with --user or --merge: ClusterRole of the workload cluster that the user gets; empty: what the groups give")
 	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: how long the credentials are valid, 10m to 168h")
 }
 
@@ -104,43 +132,109 @@ func (f *flags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
 
 func (f *flags) check(set *pflag.FlagSet) error {
 	switch {
+	case f.management && (f.user == "" || f.merge || f.admin || set.Changed("role")):
+		return fault.New(fault.Invalid, "Usage", "--management needs --user, and takes --group, --valid and --output-file besides: RoleBindings in the management cluster give the user rights")
 	case f.merge && f.file != "":
 		return fault.New(fault.Invalid, "Usage", "--merge and --output-file exclude each other: give one of them")
-	case f.admin && (set.Changed("user") || set.Changed("role") || set.Changed("valid")):
-		return fault.New(fault.Invalid, "Usage", "--admin is for the administrator's credentials, which no one issues: leave out --user, --role and --valid")
-	case set.Changed("user") && f.user == "", !f.isPersonal() && (set.Changed("role") || set.Changed("valid")):
-		return fault.New(fault.Invalid, "Usage", "--role and --valid are those of a person: name one with --user")
+	case f.admin && (set.Changed("user") || set.Changed("role") || set.Changed("group") || set.Changed("valid")):
+		return fault.New(fault.Invalid, "Usage", "--admin is for the administrator's credentials, which no one issues: leave out --user, --group, --role and --valid")
+	case set.Changed("user") && f.user == "", !f.isPersonal() && (set.Changed("role") || set.Changed("group") || set.Changed("valid")):
+		return fault.New(fault.Invalid, "Usage", "--role, --group and --valid are those of a user: name one with --user")
 	}
 	return nil
 }
 
-// personal issues credentials with those of the administrator.
-func (f *flags) personal(ctx context.Context, e env.Env, cluster string, administrator []byte) ([]byte, error) {
-	config, err := safe.Parse(administrator, policy.Configuration{})
+// personal issues credentials of a workload cluster: by the manager, or, where none does that, with the administrator's kubeconfig.
+func (f *flags) personal(ctx context.Context, e env.Env, c *management.Connection, cluster string) ([]byte, error) {
+	r, err := f.request()
 	if err != nil {
 		return nil, err
+	}
+	api, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	key := client.ObjectKey{Namespace: c.Namespace, Name: cluster}
+	var server *rest.Config
+	issued, err := personal.RequestFrom(ctx, api, key, r)
+	if err != nil && !isFinal(err) {
+		var again error
+		if issued, server, again = byAdministrator(ctx, c, cluster, r); again == nil || !apierrors.IsForbidden(again) {
+			err = again
+		}
+	}
+	if err != nil && f.user == "" {
+		return nil, fault.New(fault.KindOf(err), personal.ReasonNotSigned,
+			"no credentials for %s: %s; --admin merges the administrator's", r.User, fault.UserMessage(err)).From(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report(e, r, issued)
+	return issued.Kubeconfig(server, cluster, r.User)
+}
+
+// isFinal reports whether the manager, or the command, has refused the request: the administrator's kubeconfig is no way around that.
+func isFinal(err error) bool {
+	known := fault.As(err)
+	return known != nil && known.Reason != personal.ReasonNotHandled
+}
+
+// byAdministrator issues credentials with the administrator's kubeconfig, on management clusters whose manager issues none.
+func byAdministrator(ctx context.Context, c *management.Connection, cluster string, r personal.Request) (personal.Credentials, *rest.Config, error) {
+	data, err := administrator(ctx, c, cluster)
+	if err != nil {
+		return personal.Credentials{}, nil, err
+	}
+	config, err := safe.Parse(data, policy.Configuration{})
+	if err != nil {
+		return personal.Credentials{}, nil, err
 	}
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return personal.Credentials{}, nil, err
 	}
-	name := f.user
-	if name == "" {
-		if name, err = me(); err != nil {
-			return nil, err
-		}
-	}
-	issued, err := personal.Issue(ctx, api, personal.Request{User: name, Role: f.role, For: f.valid})
-	if err != nil && f.user == "" {
-		return nil, fault.New(fault.KindOf(err), personal.ReasonNotSigned,
-			"no credentials for %s: %s; --admin merges the administrator's", name, fault.UserMessage(err)).From(err)
-	}
+	issued, err := personal.Issue(ctx, api, r)
+	return issued, config, err
+}
+
+// ofManagement issues credentials of the management cluster.
+func (f *flags) ofManagement(ctx context.Context, e env.Env, c *management.Connection) ([]byte, error) {
+	r, err := f.request()
 	if err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. To revoke them: kubectl delete clusterrolebinding %s\n",
-		name, issued.Expires.UTC().Format(time.RFC3339), issued.Binding)
-	return issued.Kubeconfig(config, cluster, name)
+	r.Role = ""
+	api, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := personal.IssueManagement(ctx, api, r)
+	if err != nil {
+		return nil, err
+	}
+	report(e, r, issued)
+	return issued.Kubeconfig(c.Config, "management", r.User)
+}
+
+// request is what the flags request, for the user of this machine where they name none.
+func (f *flags) request() (personal.Request, error) {
+	r := personal.Request{User: f.user, Groups: f.groups, Role: f.role, For: f.valid}
+	if r.User != "" {
+		return r, nil
+	}
+	var err error
+	r.User, err = me()
+	return r, err
+}
+
+// report prints until when credentials are valid, and how their rights end.
+func report(e env.Env, r personal.Request, issued personal.Credentials) {
+	end := "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
+	if issued.Binding != "" {
+		end = "To revoke them: kubectl delete clusterrolebinding " + issued.Binding
+	}
+	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. %s\n", r.User, issued.Expires.UTC().Format(time.RFC3339), end)
 }
 
 // me is who runs the command.

@@ -1,0 +1,275 @@
+package credentials
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// Name of the controller.
+const Name = "clustercredentials"
+
+// recheck is when a request that waits for its cluster is read again. The cleaner of Kubernetes deletes it after a day.
+const recheck = 15 * time.Second
+
+const (
+	// UserLabel of a ClusterRoleBinding is the user of the certificate, as far as a label can hold the name; UserAnnotation is the
+	// whole name, ExpiresAnnotation the end of the certificate.
+	UserLabel         = "slipway.dev/personal-user"
+	UserAnnotation    = "slipway.dev/personal-user"
+	ExpiresAnnotation = "slipway.dev/personal-expires"
+)
+
+// Workloads are connections to workload clusters.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	Changed(controller string, to remote.ClusterMap) source.Source
+}
+
+// Settings of the controller.
+type Settings struct {
+	// Namespaces that the manager reconciles; empty: all. Requests for Clusters of others are another manager's.
+	Namespaces []string
+}
+
+// Controller issues certificates. Requests have no conditions of the contract, no finalizer and no pause, and so no driver.
+type Controller struct {
+	client    client.Client
+	live      client.Reader
+	workloads Workloads
+	reviews   authorizationclient.SubjectAccessReviewInterface
+	scope     membership.Scope
+	settings  Settings
+	writer    *kube.Writer
+	now       func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s loop.Setup, workloads Workloads, settings Settings) error {
+	api, err := authorizationclient.NewForConfig(s.Manager.GetConfig())
+	if err != nil {
+		return fmt.Errorf("preparing access reviews: %w", err)
+	}
+	c := &Controller{
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: workloads, reviews: api.SubjectAccessReviews(),
+		scope: s.Scope(), settings: settings, writer: s.Writer(Name), now: s.Clock(),
+	}
+	return ctrl.NewControllerManagedBy(s.Manager).Named(Name).WithOptions(s.Options()).
+		For(&certificatesv1.CertificateSigningRequest{}).
+		WatchesRawSource(workloads.Changed(Name, c.ofCluster)).
+		Complete(c)
+}
+
+// ofCluster enqueues the requests that wait for a Cluster.
+func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := c.client.List(ctx, &list); err != nil {
+		return nil // they are read again in a while
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if r := &list.Items[i]; r.Spec.SignerName == SignerOf(key) && state(r) == certificatesv1.CertificateApproved {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: r.Name}})
+		}
+	}
+	return out
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r := &certificatesv1.CertificateSigningRequest{}
+	if err := c.client.Get(ctx, req.NamespacedName, r); err != nil || !r.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	key, ours := clusterOf(r.Spec.SignerName)
+	if !ours || !c.reconciles(key.Namespace) || c.writer.Writes().Stale(r) {
+		return ctrl.Result{}, nil
+	}
+	s, included, err := c.observe(ctx, r, key)
+	if err != nil || !included {
+		return ctrl.Result{}, err
+	}
+	v := Decide(s)
+	switch {
+	case v.Deny != nil:
+		return ctrl.Result{}, c.writer.Deny(ctx, r, v.Deny.Reason, v.Deny.Message)
+	case v.Approve != nil:
+		return ctrl.Result{}, c.writer.Approve(ctx, r, v.Approve.Reason, v.Approve.Message)
+	case v.Fail != nil:
+		return ctrl.Result{}, c.writer.FailRequest(ctx, r, v.Fail.Reason, v.Fail.Message)
+	case v.Issue != nil:
+		err := c.issue(ctx, s, *v.Issue)
+		if fault.KindOf(err) == fault.Unreachable {
+			return ctrl.Result{RequeueAfter: recheck}, nil // a connection enqueues it sooner
+		}
+		return ctrl.Result{}, err
+	case v.Wait != "":
+		ctrl.LoggerFrom(ctx).V(2).Info("a request for credentials waits", "request", r.Name, "reason", v.Wait)
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+func (c *Controller) reconciles(namespace string) bool {
+	for _, n := range c.settings.Namespaces {
+		if n == namespace {
+			return true
+		}
+	}
+	return len(c.settings.Namespaces) == 0
+}
+
+// observe reads what a decision about a request needs. A Cluster that another manager reconciles is not included.
+func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (s Snapshot, included bool, err error) {
+	s = Snapshot{Now: c.now(), Request: r}
+	cluster := &clusterv1.Cluster{}
+	switch err := c.client.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return s, false, fmt.Errorf("reading Cluster %s: %w", key, err)
+	default:
+		s.Cluster = cluster
+		if included, err := c.scope.Includes(ctx, cluster); err != nil || !included {
+			return s, false, err
+		}
+	}
+	switch state(r) {
+	case "":
+		s.Allowed, err = c.mayConnect(ctx, r, key)
+	case certificatesv1.CertificateApproved:
+		var found authority.Found
+		found, err = authority.Read(ctx, key, []authority.Purpose{authority.CA, authority.Admin}, c.client, c.live)
+		s.Authority, s.Kubeconfig = found[authority.CA], authority.Inspect(found[authority.Admin])
+	}
+	return s, true, err
+}
+
+// mayConnect reports whether the creator of a request has the verb on its Cluster.
+func (c *Controller) mayConnect(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: key.Namespace, Name: key.Name, Verb: Verb, Group: clusterv1.GroupVersion.Group, Resource: "clusters",
+		},
+	}}
+	for name, values := range r.Spec.Extra {
+		if review.Spec.Extra == nil {
+			review.Spec.Extra = map[string]authorizationv1.ExtraValue{}
+		}
+		review.Spec.Extra[name] = authorizationv1.ExtraValue(values)
+	}
+	got, err := c.reviews.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("checking whether user %q may connect to Cluster %s: %w", r.Spec.Username, key, err)
+	}
+	return got.Status.Allowed, nil
+}
+
+// issue binds the role, publishes how to reach the cluster, and signs. The certificate comes last: without it the rest is worth
+// nothing, and each step may be repeated.
+func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
+	cert, pem, err := i.Authority.IssueFor(i.Public, i.Leaf, s.Now)
+	if err != nil {
+		return c.writer.FailRequest(ctx, s.Request, ReasonRule, "the key of the request cannot be signed for: "+err.Error())
+	}
+	if i.Role != "" {
+		missing, err := c.bind(ctx, client.ObjectKeyFromObject(s.Cluster), i, cert.NotAfter, s.Now)
+		if err != nil {
+			return err
+		}
+		if missing != "" {
+			return c.writer.FailRequest(ctx, s.Request, ReasonNoRole, missing)
+		}
+	}
+	cluster, err := json.Marshal(clientcmdv1.Cluster{
+		Server: s.Kubeconfig.Server, TLSServerName: s.Kubeconfig.ServerName, CertificateAuthorityData: s.Kubeconfig.CA,
+	})
+	if err != nil {
+		return err
+	}
+	if s.Request.Annotations[ClusterAnnotation] != string(cluster) { // the write enqueues the request
+		return c.writer.Patch(ctx, s.Request, func(o client.Object) {
+			annotations := o.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[ClusterAnnotation] = string(cluster)
+			o.SetAnnotations(annotations)
+		})
+	}
+	return c.writer.Sign(ctx, s.Request, pem)
+}
+
+// bind gives the role to the group of the certificate, after bindings of certificates that have ended were deleted. It returns why
+// the role cannot be given.
+func (c *Controller) bind(ctx context.Context, key client.ObjectKey, i Issue, ends, now time.Time) (missing string, err error) {
+	workload, err := c.workloads.Client(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := workload.Get(ctx, client.ObjectKey{Name: i.Role}, role); err != nil {
+		if apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the workload cluster has no ClusterRole %q: name one that it has, such as view, edit, admin or cluster-admin; a simulated cluster has none", i.Role), nil
+		}
+		return "", fmt.Errorf("reading ClusterRole %s of the workload cluster: %w", i.Role, err)
+	}
+	writer := kube.NewWriter(workload, Name)
+	if err := sweep(ctx, workload, writer, now); err != nil {
+		return "", err
+	}
+	err = writer.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: i.Binding, Labels: map[string]string{UserLabel: contract.LabelValue(i.Leaf.User)},
+			Annotations: map[string]string{UserAnnotation: i.Leaf.User, ExpiresAnnotation: ends.UTC().Format(time.RFC3339)},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: i.Role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: i.Group}},
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return "", nil
+	}
+	return "", err
+}
+
+// sweep deletes the bindings of certificates that have ended. One without a time that can be read is a person's, and stays.
+func sweep(ctx context.Context, workload client.Client, writer *kube.Writer, now time.Time) error {
+	var list rbacv1.ClusterRoleBindingList
+	if err := workload.List(ctx, &list, client.HasLabels{UserLabel}); err != nil {
+		return fmt.Errorf("listing ClusterRoleBindings of the workload cluster: %w", err)
+	}
+	for n := range list.Items {
+		b := &list.Items[n]
+		ends, err := time.Parse(time.RFC3339, b.Annotations[ExpiresAnnotation])
+		if err != nil || now.Before(ends) || !strings.HasPrefix(b.Name, BindingPrefix) {
+			continue
+		}
+		if err := writer.Delete(ctx, b); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package credentials
+
+import (
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/plane/pki"
+)
+
+// Reasons of conditions of a request.
+const (
+	ReasonAllowed     = "ConnectAllowed"
+	ReasonRule        = "RequestInvalid"
+	ReasonForbidden   = "ConnectForbidden"
+	ReasonNoCluster   = "ClusterNotFound"
+	ReasonNoAuthority = "AuthorityUnavailable"
+	ReasonNoRole      = "ClusterRoleNotFound"
+)
+
+// Snapshot is what a decision about a request reads.
+type Snapshot struct {
+	Now     time.Time
+	Request *certificatesv1.CertificateSigningRequest
+	// Allowed: the creator of the request has the verb on the Cluster.
+	Allowed bool
+	// Cluster is nil where it does not exist.
+	Cluster *clusterv1.Cluster
+	// Authority is the Secret <cluster>-ca, Kubeconfig the content of <cluster>-kubeconfig; nil and empty where they do not exist.
+	Authority  *corev1.Secret
+	Kubeconfig authority.Kubeconfig
+}
+
+// Verdict is what to do with a request. Nothing is set where it is decided already, or waits for its cluster.
+type Verdict struct {
+	// Deny, Approve and Fail are conditions to add.
+	Deny, Approve, Fail *Because
+	// Issue is the certificate to issue.
+	Issue *Issue
+	// Wait is what the request waits for.
+	Wait string
+}
+
+// Because is a reason with its message.
+type Because struct{ Reason, Message string }
+
+// Issue is a certificate that can be issued.
+type Issue struct {
+	Leaf      pki.Leaf
+	Public    any
+	Authority pki.Pair
+	// Role of the workload cluster, which Binding gives to Group; empty: none.
+	Role, Binding, Group string
+}
+
+// Decide returns what to do with a request:
+//
+//	has a certificate, was denied, or failed     nothing
+//	breaks a rule                                deny it, with the rule
+//	its creator may not connect to the Cluster   deny it; whether the Cluster exists is not disclosed
+//	the Cluster does not exist                   deny it
+//	not approved                                 approve it
+//	no kubeconfig yet                            wait: the control plane is not initialized
+//	no key of the authority                      fail: a user keeps it elsewhere
+//	else                                         issue the certificate
+func Decide(s Snapshot) Verdict {
+	switch state(s.Request) {
+	case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, issued:
+		return Verdict{}
+	case certificatesv1.CertificateApproved:
+		return s.issue()
+	}
+	key, _ := clusterOf(s.Request.Spec.SignerName)
+	if _, broken := read(s.Request); broken != "" {
+		return Verdict{Deny: &Because{ReasonRule, broken}}
+	}
+	if !s.Allowed {
+		return Verdict{Deny: &Because{ReasonForbidden, fmt.Sprintf("user %q may not %s to Cluster %s/%s: a Role with the verb %q on clusters of %s allows it",
+			s.Request.Spec.Username, Verb, key.Namespace, key.Name, Verb, clusterv1.GroupVersion.Group)}}
+	}
+	if s.Cluster == nil {
+		return Verdict{Deny: &Because{ReasonNoCluster, fmt.Sprintf("Cluster %s/%s does not exist", key.Namespace, key.Name)}}
+	}
+	return Verdict{Approve: &Because{ReasonAllowed, fmt.Sprintf("user %q may %s to Cluster %s/%s", s.Request.Spec.Username, Verb, key.Namespace, key.Name)}}
+}
+
+// issued is the state of a request that has its certificate.
+const issued certificatesv1.RequestConditionType = "Issued"
+
+// state is the condition that decides about a request; empty: there is none yet.
+func state(r *certificatesv1.CertificateSigningRequest) certificatesv1.RequestConditionType {
+	if len(r.Status.Certificate) > 0 {
+		return issued
+	}
+	var approved certificatesv1.RequestConditionType
+	for _, c := range r.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+			return c.Type
+		case certificatesv1.CertificateApproved:
+			approved = c.Type
+		}
+	}
+	return approved
+}
+
+// issue decides about a request that was approved: here, or by another with the right to do so, whom the rules bind, too.
+func (s Snapshot) issue() Verdict {
+	w, broken := read(s.Request)
+	switch {
+	case broken != "":
+		return Verdict{Fail: &Because{ReasonRule, broken}}
+	case s.Cluster == nil:
+		return Verdict{Fail: &Because{ReasonNoCluster, "its Cluster does not exist"}}
+	case !s.Cluster.DeletionTimestamp.IsZero():
+		return Verdict{Fail: &Because{ReasonNoCluster, fmt.Sprintf("Cluster %s is being deleted", s.Cluster.Name)}}
+	case !s.Kubeconfig.Readable || s.Authority == nil:
+		return Verdict{Wait: fmt.Sprintf("Waiting for the control plane of Cluster %s to be initialized", s.Cluster.Name)}
+	}
+	ca, key, err := authority.Content(authority.CA, s.Authority)
+	if err != nil || len(key) == 0 {
+		return Verdict{Fail: &Because{ReasonNoAuthority, fmt.Sprintf("Secret %s has no key that can sign: the authority of the cluster is kept elsewhere, which has to issue credentials",
+			s.Authority.Name)}}
+	}
+	pair, err := pki.ParsePair(ca, key)
+	if err != nil || !s.Now.Before(pair.Cert.NotAfter) {
+		return Verdict{Fail: &Because{ReasonNoAuthority, fmt.Sprintf("the certificate of Secret %s is not valid any more: replace the authority", s.Authority.Name)}}
+	}
+	i := &Issue{Leaf: pki.Leaf{User: w.user, Groups: w.groups, Client: true, Lifetime: w.valid}, Public: w.public, Authority: pair, Role: w.role}
+	if w.role != "" {
+		id := string(s.Request.UID)
+		i.Binding, i.Group = BindingPrefix+id, GroupPrefix+id
+		i.Leaf.Groups = append([]string{i.Group}, w.groups...)
+	}
+	return Verdict{Issue: i}
+}

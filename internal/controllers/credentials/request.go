@@ -1,0 +1,118 @@
+package credentials
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// SignerDomain is the domain of the signers: each Cluster has one, see [SignerOf].
+	SignerDomain = "clusters.slipway.dev"
+	// Verb on a Cluster that allows a user to request credentials of it.
+	Verb = "connect"
+	// RoleAnnotation of a request is the ClusterRole of the workload cluster that the certificate gets. Without it the certificate
+	// has the rights that the workload cluster gives to its user and groups.
+	RoleAnnotation = "slipway.dev/role"
+	// ClusterAnnotation of a request is how to reach the API server, as a cluster of a kubeconfig in JSON.
+	ClusterAnnotation = "slipway.dev/cluster"
+
+	// GroupPrefix starts the group that a single certificate has, BindingPrefix the name of its ClusterRoleBinding.
+	GroupPrefix   = "slipway:personal:"
+	BindingPrefix = "slipway-personal-"
+
+	// Longest and Default are how long a certificate is valid at most, and when the request does not say.
+	Longest = 7 * 24 * time.Hour
+	Default = 8 * time.Hour
+
+	maxGroups = 32
+	maxName   = 64 // of a common name, RFC 5280
+)
+
+// reserved are prefixes of users and groups that mean something to Kubernetes, to kubeadm, or to Slipway.
+var reserved = [...]string{"system:", "kubeadm:", GroupPrefix}
+
+// SignerOf is the signer of a Cluster.
+func SignerOf(cluster client.ObjectKey) string {
+	return SignerDomain + "/" + cluster.Namespace + "." + cluster.Name
+}
+
+// clusterOf is the Cluster of a signer. A namespace has no dot in it, so that the first one ends it.
+func clusterOf(signer string) (client.ObjectKey, bool) {
+	path, ours := strings.CutPrefix(signer, SignerDomain+"/")
+	namespace, name, ok := strings.Cut(path, ".")
+	return client.ObjectKey{Namespace: namespace, Name: name}, ours && ok && namespace != "" && name != ""
+}
+
+// wish is the content of a request.
+type wish struct {
+	user   string
+	groups []string
+	role   string
+	valid  time.Duration
+	public any
+}
+
+// read returns the content of a request, or the rule that it breaks.
+func read(r *certificatesv1.CertificateSigningRequest) (w wish, broken string) {
+	block, rest := pem.Decode(r.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+		return w, "spec.request is not one certificate request in PEM"
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || parsed.CheckSignature() != nil {
+		return w, "spec.request is not a certificate request that is signed with its own key"
+	}
+	w = wish{user: parsed.Subject.CommonName, groups: parsed.Subject.Organization, role: r.Annotations[RoleAnnotation], valid: Default, public: parsed.PublicKey}
+	if seconds := r.Spec.ExpirationSeconds; seconds != nil {
+		w.valid = min(time.Duration(*seconds)*time.Second, Longest)
+	}
+	if len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0 {
+		return w, "the certificate is one of a client: leave out DNS names, addresses, e-mail addresses and URIs"
+	}
+	if broken := usages(r.Spec.Usages); broken != "" {
+		return w, broken
+	}
+	return w, names(w)
+}
+
+func usages(of []certificatesv1.KeyUsage) string {
+	allowed := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth}
+	for _, u := range of {
+		if !slices.Contains(allowed, u) {
+			return fmt.Sprintf("spec.usages has %q: the certificate is one of a client, with the usage %q", u, certificatesv1.UsageClientAuth)
+		}
+	}
+	if !slices.Contains(of, certificatesv1.UsageClientAuth) {
+		return fmt.Sprintf("spec.usages lacks %q", certificatesv1.UsageClientAuth)
+	}
+	return ""
+}
+
+// names returns what is wrong with the user or the groups; empty: nothing.
+func names(w wish) string {
+	if len(w.groups) > maxGroups {
+		return fmt.Sprintf("it has %d groups, and may have %d", len(w.groups), maxGroups)
+	}
+	for i, name := range append([]string{w.user}, w.groups...) {
+		what := "group"
+		if i == 0 {
+			what = "user"
+		}
+		if name == "" || len(name) > maxName || strings.TrimSpace(name) != name {
+			return fmt.Sprintf("%q cannot be the name of a %s: it has 1 to %d characters, and no spaces around them", name, what, maxName)
+		}
+		for _, prefix := range reserved {
+			if strings.HasPrefix(name, prefix) {
+				return fmt.Sprintf("%s %q is reserved: names that start with %q are not issued", what, name, prefix)
+			}
+		}
+	}
+	return ""
+}
