@@ -49,6 +49,7 @@ func otherKinds() map[string]otherKind {
 func sharedConditions() map[string]string {
 	return map[string]string{
 		"Cluster TopologyReconciled": "the driver makes it False with the reason Paused while it keeps the topology controller from reconciling",
+		"Cluster Deleting":           "the driver says that the deletion waits for the end of a pause, which keeps the controller from reconciling",
 		"Machine UpToDate":           "of a Machine of a MachineDeployment the Machine controller; of others that of their owner, a MachineSet (package machines), a KubeadmControlPlane or a MachinePool",
 		"Machine OwnerRemediated":    "a MachineHealthCheck makes it False where the owner has to remediate; the owner, a MachineSet (package machines) or a KubeadmControlPlane, reports how that proceeds",
 	}

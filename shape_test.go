@@ -33,22 +33,6 @@ func TestDocHeadings(t *testing.T) {
 	}
 }
 
-// TestPackageSizes: a package has at most 2000 lines.
-func TestPackageSizes(t *testing.T) {
-	const most = 2000
-	lines := map[string]int{}
-	for _, s := range sources(t) {
-		if !s.isTest() {
-			lines[s.dir] += s.lines()
-		}
-	}
-	for dir, n := range lines {
-		if n > most {
-			t.Errorf("%s has %d lines, at most %d: divide it by what it is about", dir, n, most)
-		}
-	}
-}
-
 // TestUnstructured: what has a Go type is read and written with it. Objects without one are those of providers, of people, and
 // of tests.
 func TestUnstructured(t *testing.T) {
@@ -105,6 +89,7 @@ func TestUnstructured(t *testing.T) {
 		"internal/release/template":   "manifests",
 		"internal/relay":              "decodes objects into their Go types",
 		"internal/testkit/apiserver":  "tests",
+		"internal/testkit/kstatus":    "objects of any kind, as clients see them",
 		"internal/topology/patch":     "templates of providers",
 		"internal/cli/plan":           "manifests of people",
 		"internal/whatif":             "copies of objects of any kind",

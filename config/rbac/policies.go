@@ -58,19 +58,19 @@ func (r Rights) secretsPolicy() *admissionregistrationv1.ValidatingAdmissionPoli
 			Expression: `request.operation != "CREATE" || object.type == ` + strconv.Quote(string(clusterv1.ClusterSecretType)) +
 				` || ` + home + ` && object.type in [` + strings.Join(types, ", ") + `]`,
 			Reason:            new(metav1.StatusReasonForbidden),
-			MessageExpression: `"controllers of Slipway create no Secrets of type " + object.type`,
+			MessageExpression: `"Controllers of Slipway create no Secrets of type " + object.type`,
 		},
 		{
 			Expression: `request.operation != "UPDATE" || !(oldObject.type in [` + strconv.Quote(string(corev1.SecretTypeServiceAccountToken)) + `, ` +
 				strconv.Quote(string(corev1.SecretTypeBootstrapToken)) + `])`,
 			Reason:            new(metav1.StatusReasonForbidden),
-			MessageExpression: `"controllers of Slipway change no Secrets of type " + oldObject.type`,
+			MessageExpression: `"Controllers of Slipway change no Secrets of type " + oldObject.type`,
 		},
 		{
 			Expression: `request.operation != "CREATE" || ` + home + ` || has(object.metadata.ownerReferences) && ` +
 				`object.metadata.ownerReferences.exists(o, o.apiVersion.matches("^([a-z]+[.])*(cluster[.]x-k8s[.]io|slipway[.]dev)/"))`,
 			Reason:  new(metav1.StatusReasonForbidden),
-			Message: "controllers of Slipway create only Secrets that an object of Cluster API owns",
+			Message: "Controllers of Slipway create only Secrets that an object of Cluster API owns",
 		},
 	}
 	return p
@@ -83,7 +83,7 @@ func (r Rights) configMapsPolicy() *admissionregistrationv1.ValidatingAdmissionP
 		outsideKubernetes(), r.outsideHome(),
 		{
 			Expression: `request.operation == "UPDATE" || request.name.endsWith("-lock")`, Reason: new(metav1.StatusReasonForbidden),
-			Message: "controllers of Slipway create and delete no ConfigMaps but CLUSTER-lock",
+			Message: "Controllers of Slipway create and delete no ConfigMaps but CLUSTER-lock",
 		},
 	}
 	return p
@@ -140,7 +140,7 @@ func (r Rights) policy(
 func outsideKubernetes() admissionregistrationv1.Validation {
 	return admissionregistrationv1.Validation{
 		Expression: `!request.namespace.startsWith("kube-")`, Reason: new(metav1.StatusReasonForbidden),
-		MessageExpression: `"controllers of Slipway write nothing in namespace " + request.namespace`,
+		MessageExpression: `"Controllers of Slipway write nothing in namespace " + request.namespace`,
 	}
 }
 
@@ -148,6 +148,6 @@ func outsideKubernetes() admissionregistrationv1.Validation {
 func (r Rights) outsideHome() admissionregistrationv1.Validation {
 	return admissionregistrationv1.Validation{
 		Expression: `request.namespace != ` + strconv.Quote(r.namespace()) + ` || !request.userInfo.username.startsWith("` + User + `:")`,
-		Reason:     new(metav1.StatusReasonForbidden), Message: "controllers of a provider write nothing in namespace " + r.namespace(),
+		Reason:     new(metav1.StatusReasonForbidden), Message: "Controllers of a provider write nothing in namespace " + r.namespace(),
 	}
 }

@@ -262,6 +262,11 @@ func webhookOf(name string) *admissionregistrationv1.MutatingWebhookConfiguratio
 }
 
 // What no identity may do at all, as a review says: requests alone do not show it, because the names are those of objects.
+// ofClusters reports whether a rule is about the signers of workload clusters alone: what they sign is worth nothing in this one.
+func ofClusters(r rbacv1.PolicyRule) bool {
+	return slices.Equal(r.Resources, []string{"signers"}) && slices.Equal(r.ResourceNames, []string{"clusters.slipway.dev/*"})
+}
+
 func TestIdentitiesHaveNoRightsOverOthers(t *testing.T) {
 	for _, rights := range []rbac.Rights{{Separate: true}, {Planes: true}, {Pods: home}} {
 		objects, err := rbac.Objects(rights)
@@ -278,11 +283,17 @@ func TestIdentitiesHaveNoRightsOverOthers(t *testing.T) {
 			}
 			for _, r := range role.Rules {
 				for _, verb := range r.Verbs {
+					if ofClusters(r) {
+						continue
+					}
 					if slices.Contains([]string{"impersonate", "escalate", "bind", "approve", "sign", "attest", "*"}, verb) {
 						t.Errorf("%s may %s %v", o.GetName(), verb, r.Resources)
 					}
 				}
 				for _, resource := range r.Resources {
+					if resource == "certificatesigningrequests" && !slices.Contains(r.Verbs, "create") { // others' requests, whose spec cannot be changed
+						continue
+					}
 					if slices.Contains([]string{"serviceaccounts", "serviceaccounts/token", "certificatesigningrequests", "pods/exec", "pods/attach", "nodes/proxy"}, resource) {
 						t.Errorf("%s has %v on %s", o.GetName(), r.Verbs, resource)
 					}

@@ -197,7 +197,9 @@ func (r *References) kind(
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: apiVersion, Kind: ref.Kind})
 	if err = r.served(name, version, u.GroupVersionKind()); hasReason(err, reasonNotServed) && wanted == "" {
-		err = r.lastServed(name, version, crd.Labels, u, err)
+		if r.setLastServed(name, version, crd.Labels, u) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return "", nil, err
@@ -223,17 +225,17 @@ func pluralOf(crd string) string {
 	return plural
 }
 
-// lastServed sets the newest served version of those that a label of the CRD names; without any it returns the error about the newest.
-func (r *References) lastServed(crd string, contractVersion contract.Version, labels map[string]string, u *unstructured.Unstructured, notServed error) error {
+// setLastServed sets the newest served version of those that a label of the CRD names, and reports whether there is one.
+func (r *References) setLastServed(crd string, contractVersion contract.Version, labels map[string]string, u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	for _, v := range contract.Fulfilling(labels, contractVersion)[1:] {
 		kind.Version = v
 		if r.served(crd, contractVersion, kind) == nil {
 			u.SetGroupVersionKind(kind)
-			return nil
+			return true
 		}
 	}
-	return notServed
+	return false
 }
 
 func hasReason(err error, reason string) bool {

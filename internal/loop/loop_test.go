@@ -156,7 +156,7 @@ func TestPauseHoldsDeletion(t *testing.T) { // PA-01
 		want       string
 	}{
 		"of a kind that has the condition": {[]metav1.Condition{{Type: "Deleting", Status: "False", Reason: "NotDeleting"}},
-			"True Paused: The deletion goes on once the object is not paused any more: the object has the cluster.x-k8s.io/paused annotation"},
+			"True Paused: The deletion continues when the object is no longer paused: the object has the cluster.x-k8s.io/paused annotation"},
 		"of another": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

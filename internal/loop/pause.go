@@ -86,7 +86,7 @@ func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 
 // deleting is the condition Deleting of an object whose deletion cannot go on.
 func (p pause) deleting() condition.Verdict {
-	return condition.TrueBecause(clusterv1.PausedReason, "The deletion goes on once the object is not paused any more: "+p.verdict().Message)
+	return condition.TrueBecause(clusterv1.PausedReason, "The deletion continues when the object is no longer paused: "+p.verdict().Message)
 }
 
 func (r *Reconciler[O, S]) moment(o O) condition.Moment { return MomentOf(o, r.now()) }

@@ -69,7 +69,11 @@ type Controller struct {
 
 // Add adds the controller to the manager.
 func Add(s loop.Setup, workloads Workloads, settings Settings) error {
-	api, err := authorizationclient.NewForConfig(s.Manager.GetConfig())
+	process := s.Manager
+	if s.Process != nil { // the identities of providers may not ask who may do what
+		process = s.Process
+	}
+	api, err := authorizationclient.NewForConfig(process.GetConfig())
 	if err != nil {
 		return fmt.Errorf("preparing access reviews: %w", err)
 	}

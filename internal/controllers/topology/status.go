@@ -101,8 +101,8 @@ func (j judged) reconciled() condition.Verdict {
 	case j.keepsLast():
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 	case j.out.Err != nil && !retries: // what is retried is in the waits
-		failures := append([]loop.Wait{{Message: failure(j.out.Err)}}, slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return !isFailure(w) })...)
-		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures))
+		failures := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return !isFailure(w) })
+		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures, failure(j.out.Err)))
 	}
 	waits := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return w.Reason == hookBlocking })
 	slices.SortStableFunc(waits, func(a, b loop.Wait) int { return cmp.Compare(rank(a), rank(b)) })
@@ -116,8 +116,8 @@ func (j judged) reconciled() condition.Verdict {
 }
 
 // messageOf is one line for each thing that is waited for.
-func messageOf(waits []loop.Wait) string {
-	var lines []string
+func messageOf(waits []loop.Wait, first ...string) string {
+	lines := slices.Clone(first)
 	for _, w := range waits {
 		for line := range strings.SplitSeq(w.Message, "\n") {
 			lines = append(lines, strings.TrimPrefix(line, "* "))

@@ -170,7 +170,7 @@ func (f *flags) personal(ctx context.Context, e env.Env, c *management.Connectio
 	if err != nil {
 		return nil, err
 	}
-	report(e, r, issued)
+	f.report(e, r, issued)
 	return issued.Kubeconfig(server, cluster, r.User)
 }
 
@@ -213,7 +213,7 @@ func (f *flags) ofManagement(ctx context.Context, e env.Env, c *management.Conne
 	if err != nil {
 		return nil, err
 	}
-	report(e, r, issued)
+	f.report(e, r, issued)
 	return issued.Kubeconfig(c.Config, "management", r.User)
 }
 
@@ -229,8 +229,11 @@ func (f *flags) request() (personal.Request, error) {
 }
 
 // report prints until when credentials are valid, and how their rights end.
-func report(e env.Env, r personal.Request, issued personal.Credentials) {
-	end := "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
+func (f *flags) report(e env.Env, r personal.Request, issued personal.Credentials) {
+	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
+	if f.management {
+		end = "Delete the RoleBindings of the user to revoke them: `kubectl get rolebindings,clusterrolebindings -A -o wide` lists them"
+	}
 	if issued.Binding != "" {
 		end = "To revoke them: kubectl delete clusterrolebinding " + issued.Binding
 	}
