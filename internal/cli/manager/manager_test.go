@@ -107,7 +107,7 @@ func TestArgumentsOfTheReference(t *testing.T) { // FL-02, FL-05, FL-06, FG-01
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 7, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "clusterresourceset": 10,
+		"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 7, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "clusterresourceset": 10, "clustercredentials": 10,
 		"machinehealthcheck": 50, "extensionconfig": 10, "kubeadmconfig": 100, "kubeadmcontrolplane": 50,
 		"hostedcontrolplane": 10, "etcdsnapshotpolicy": 5, "kubelet-serving": 5, "local-cluster": 10, "local-machine": 20, "local-machinepool": 10, "local-machinetemplate": 10,
 	}
