@@ -19,7 +19,7 @@ import (
 // version of the API may send some. An answer need not name its apiVersion and kind (servers made with the reference
 // library send neither); the response has those of the hook in any case.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
-	if hasTooManyValues(body) {
+	if wire.CountValues(body, maxValues) > maxValues {
 		return nil, nil, fault.New(fault.Unreachable, wire.ReasonTooLarge, "the answer has more than %d values", maxValues)
 	}
 	response = h.NewResponse()
@@ -42,25 +42,6 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 // maxValues is how many values the JSON of an answer may have. Values of three bytes become objects of some hundred: without
 // a limit, 20 MiB of empty variables take more than 10 GiB of memory. What fits into a ClusterClass has less.
 const maxValues = 1 << 16
-
-// hasTooManyValues counts the commas and the opening brackets that are not part of a string.
-func hasTooManyValues(body []byte) bool {
-	values, inString := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == ',', c == '{', c == '[':
-			if values++; values > maxValues {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // fits reports whether what a document says of its type is what the answer of a hook may say: nothing, or the truth.
 func fits(got metav1.TypeMeta, h hooks.Hook) bool {

@@ -164,9 +164,12 @@ func named(err error, t target) error {
 		return fmt.Errorf("calling handler %s: %w", t, err)
 	}
 	out := *f
-	out.Message = "handler " + t.String() + ": " + t.withRemedy(f)
+	out.Message = "handler " + t.String() + ": " + t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 	return &out
 }
+
+// timeout is how long a call of the handler may take.
+func (t target) timeout() time.Duration { return min(t.handler.Timeout, MaxTimeout) }
 
 // encode returns the request in the version that the handler serves, with the settings of its extension below
 // those of the request.

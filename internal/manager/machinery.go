@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/ownership"
+	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/remote/endpoint"
@@ -72,7 +73,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	clusters, err := remote.New(remote.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(), Memory: memoryLimit(), Crashes: cfg.Crashes, IsOurs: ownAddresses{mgr.GetAPIReader()}.include,
+		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: endpoint.Own{Live: mgr.GetAPIReader()}.Include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

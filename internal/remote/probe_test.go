@@ -209,6 +209,11 @@ func TestNodesThatAreNotServed(t *testing.T) { // RC-02, RC-07
 	}
 	eventually(t, "the Nodes are read", func() bool { return read() == nil })
 	eventually(t, "the Nodes are watched", func() bool { return a.watching() == 1 })
+	conn, err := b.clusters.connection(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cache is known to be filled", conn.filled.Load)
 	b.clock.SetTime(t0.Add(20 * time.Minute))
 	if h := b.clusters.Health(key); read() != nil || !h.NodesRead.Equal(t0.Add(20*time.Minute)) {
 		t.Errorf("a watch is open: %v, %+v", read(), h)

@@ -3,8 +3,10 @@ package managerproc
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 )
@@ -19,6 +21,19 @@ func DefaultLimit() (int64, error) {
 		return 0, fmt.Errorf("read the memory of this host: %w", err)
 	}
 	return max(leastLimit, min(total<<10, cgroupLimit("/proc/self/cgroup", "/sys/fs/cgroup", total<<10))/2), nil
+}
+
+// OwnLimit is how much memory this process may use: what the process that started it, or its Pod, has set (GOMEMLIMIT),
+// otherwise [DefaultLimit]. Zero: it is not known.
+func OwnLimit() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
+	}
+	limit, err := DefaultLimit()
+	if err != nil {
+		return 0
+	}
+	return limit
 }
 
 // cgroupLimit is the least limit of the control groups (version 2) that this process is in.

@@ -1,11 +1,9 @@
-package manager
+package endpoint
 
 import (
 	"context"
-	"math"
 	"net"
 	"net/netip"
-	"runtime/debug"
 	"strconv"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,16 +12,15 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 )
 
-// ownAddresses are those that Slipway chose for the APIs of workload clusters. Only a status is evidence of that: whoever may
+// Own are the addresses that Slipway chose for the APIs of workload clusters. Only a status is evidence of that: whoever may
 // write a Cluster or its Secrets also writes addresses, but never a status.
-type ownAddresses struct{ live client.Reader }
+type Own struct{ Live client.Reader }
 
-// include reports whether an address (host and port) is in the network that Slipway made for the Cluster, or the one at which
+// Include reports whether an address (host and port) is in the network that Slipway made for the Cluster, or the one at which
 // a hosted control plane of the Cluster is available.
-func (o ownAddresses) include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
+func (o Own) Include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
@@ -31,13 +28,13 @@ func (o ownAddresses) include(ctx context.Context, cluster *clusterv1.Cluster, a
 	return o.inNetwork(ctx, cluster, host) || o.isHosted(ctx, cluster, host, port)
 }
 
-func (o ownAddresses) inNetwork(ctx context.Context, cluster *clusterv1.Cluster, host string) bool {
+func (o Own) inNetwork(ctx context.Context, cluster *clusterv1.Cluster, host string) bool {
 	ref := cluster.Spec.InfrastructureRef
 	if ref.Kind != "LocalCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
 		return false
 	}
 	var local infrav1.LocalCluster
-	if err := o.live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, &local); err != nil {
+	if err := o.Live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, &local); err != nil {
 		return false
 	}
 	ip, err := netip.ParseAddr(host)
@@ -48,29 +45,16 @@ func (o ownAddresses) inNetwork(ctx context.Context, cluster *clusterv1.Cluster,
 	return err == nil && network.Contains(ip)
 }
 
-func (o ownAddresses) isHosted(ctx context.Context, cluster *clusterv1.Cluster, host, port string) bool {
+func (o Own) isHosted(ctx context.Context, cluster *clusterv1.Cluster, host, port string) bool {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
 		return false
 	}
 	var plane controlplanev1.HostedControlPlane
-	if err := o.live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, &plane); err != nil {
+	if err := o.Live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, &plane); err != nil {
 		return false
 	}
 	at := plane.Spec.ControlPlaneEndpoint
 	return condition.Set(plane.Status.Conditions).IsTrue(controlplanev1.AvailableCondition) &&
 		at.Host == host && strconv.Itoa(int(at.Port)) == port
-}
-
-// memoryLimit is how much memory this process may use: the limit that the process which started it, or its Pod, has set
-// (GOMEMLIMIT), otherwise half of the memory of the host or control group. Zero: not known.
-func memoryLimit() int64 {
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		return limit
-	}
-	limit, err := managerproc.DefaultLimit()
-	if err != nil {
-		return 0
-	}
-	return limit
 }
