@@ -79,7 +79,7 @@ func TestListsOfOneTenant(t *testing.T) {
 	waits := make(chan bool)
 	go func() { waits <- request(t.Context(), f, "alice", "list", nil) }()
 	for _, name := range []string{"bob", "admin"} {
-		if !request(past, f, name, "list", nil) {
+		if !request(t.Context(), f, name, "list", nil) {
 			t.Errorf("%s waits for alice", name)
 		}
 	}
