@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -59,6 +60,9 @@ type Config struct {
 // Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
 // if the configuration cannot be used; a host without Docker is no failure: the objects say so in their conditions.
 func Add(setup func(controller string) loop.Setup, cfg Config) error {
+	if cfg.Instance == "" {
+		return errors.New("local provider: the management cluster has no instance, by which its containers are told from those of others")
+	}
 	var reserved []string
 	if cfg.DataDir != "" {
 		reserved = append(reserved, cfg.DataDir)
