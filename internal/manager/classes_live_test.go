@@ -28,7 +28,7 @@ func TestClassesOfOtherNamespaces(t *testing.T) { // TP-19
 	for _, name := range []string{"team", "shared"} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	startProcess(t, server)
+	startProcess(t, server, "--feature-gates=ClusterTopology=true")
 	bind := func(namespace, role, user string) {
 		must(t, admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user + "-" + role},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

@@ -165,7 +165,7 @@ func TestHookFailsDuringAnUpgrade(t *testing.T) { // LH-04 to LH-08, LH-14, LH-1
 			u.change(func(c *clusterv1.Cluster) { c.Spec.Topology.Version = "v1.34.0" })
 			said := u.fail(2 * time.Hour)
 			want := "Hook " + name + " failed: handler " + strings.ToLower(name) + ".ext: "
-			if len(said) != 1 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "HTTP 500 Internal Server Error; retrying") {
+			if len(said) != 1 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server; retrying") {
 				t.Errorf("conditions %q, want one with %q", said, want)
 			}
 			if calls := len(u.x.Bodies(path)); calls < 5 || calls > 30 {
@@ -255,7 +255,7 @@ func TestPatchFailsDuringAnUpgrade(t *testing.T) { // TM-01, TP-15, TP-20
 	before := valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")
 	said := u.fail(2 * time.Hour)
 	if len(said) != 1 || !strings.HasPrefix(said[0], "False ReconcileFailed * Extension gen.ext of patch p: Handler gen.ext: ") ||
-		!strings.Contains(said[0], "HTTP 500 Internal Server Error; retrying\n* MachineDeployment c-a-") {
+		!strings.Contains(said[0], "HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server; retrying\n* MachineDeployment c-a-") {
 		t.Errorf("conditions %q", said)
 	}
 	if diff := cmp.Diff(before, valueAt(t, u.one("MachineDeployment", "c-a-"), "spec", "template")); diff != "" {
