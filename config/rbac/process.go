@@ -42,6 +42,9 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 			rule(corev1.GroupName, "namespaces", []string{r.namespace()}, "get"),
 		},
 	}
+	if set.Reference != "" { // by which a manager of the reference is seen before this one starts
+		role.Rules = append(role.Rules, rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Reference}, "get"))
+	}
 	for _, object := range roles {
 		of := &rbacv1.ClusterRole{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, of); err != nil {

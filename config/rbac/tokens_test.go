@@ -96,7 +96,8 @@ func TestIdentitiesObtainNoOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	users := identities(t, c)
-	core := as(t, server.Config, rbac.User+":cluster-api")
+	core, manager := as(t, server.Config, rbac.User+":cluster-api"), as(t, server.Config, rbac.User)
+	other := statefulSet(func(s *corev1.PodSpec) { s.ServiceAccountName = "victim" })
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: tenant, Verb: "create", Resource: "secrets"},
@@ -104,7 +105,8 @@ func TestIdentitiesObtainNoOthers(t *testing.T) {
 		if err := core.Create(ctx, review); err != nil || !review.Status.Allowed {
 			return false, err
 		}
-		return apierrors.IsForbidden(core.Create(ctx, token("kube-system"), client.DryRunAll)), nil // the policies are in force
+		return apierrors.IsForbidden(core.Create(ctx, token("kube-system"), client.DryRunAll)) && // policies come into force one by one
+			apierrors.IsForbidden(manager.Create(ctx, other.DeepCopy(), client.DryRunAll)), nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for rights and policies: %v", err)

@@ -164,7 +164,18 @@ func named(err error, t target) error {
 		return fmt.Errorf("calling handler %s: %w", t, err)
 	}
 	out := *f
-	out.Message = "handler " + t.String() + ": " + t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
+	out.Message = "handler " + t.String() + ": " + f.Message
+	return &out
+}
+
+// remedied adds to a failed call what to do about it. The circuits keep this text, so that people read the same once a circuit is open.
+func remedied(err error, t target) error {
+	f := failureOf(err)
+	if f == nil {
+		return err
+	}
+	out := *f
+	out.Message = t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 	return &out
 }
 
@@ -216,6 +227,7 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 	e.underWay(t.extension, 1)
 	defer e.underWay(t.extension, -1)
 	answer, raw, err := e.exchange(ctx, t, r)
+	err = remedied(err, t)
 	e.settle(t, permits, err)
 	return answer, raw, err
 }

@@ -32,6 +32,9 @@ type Set struct {
 	Watched []string
 	// Workloads: its controllers connect to workload clusters.
 	Workloads bool
+	// Reference is the name of the configuration of validating webhooks that the reference implementation of this provider installs; empty: there
+	// is none.
+	Reference string
 	// Flags of `slipway manager` that only this provider reads, besides those of the concurrency of its controllers.
 	Flags []string
 }
@@ -52,7 +55,8 @@ func All() []Set {
 
 func core() Set {
 	return Set{
-		Name: Core,
+		Name:      Core,
+		Reference: "capi-validating-webhook-configuration",
 		Controllers: map[string]int{
 			"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
 			"clusterresourceset": 10, "clustercredentials": 10, "extensionconfig": 10,
@@ -84,6 +88,7 @@ func core() Set {
 func bootstrapKubeadm() Set {
 	return Set{
 		Name:        BootstrapKubeadm,
+		Reference:   "capi-kubeadm-bootstrap-validating-webhook-configuration",
 		Controllers: map[string]int{"kubeadmconfig": 100},
 		CRDs: []string{
 			"kubeadmconfigs.bootstrap.cluster.x-k8s.io",
@@ -98,6 +103,7 @@ func bootstrapKubeadm() Set {
 func controlPlaneKubeadm() Set {
 	return Set{
 		Name:        ControlPlaneKubeadm,
+		Reference:   "capi-kubeadm-control-plane-validating-webhook-configuration",
 		Controllers: map[string]int{"kubeadmcontrolplane": 50},
 		CRDs: []string{
 			"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",

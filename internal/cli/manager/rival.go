@@ -3,8 +3,10 @@ package manager
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +23,14 @@ import (
 // lookAgain is how often the lease is looked at in each period in which others try to take it.
 const lookAgain = 4
 
-// checkRival fails where another manager runs the same providers: its webhooks are those of the management cluster, and answer. Both
-// would work on every object. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; where no one
+// checkRival fails where another manager runs the same providers: both would work on every object.
+//
+// One of the reference implementation is known by its webhooks. It is not asked whether it runs: while they are installed, the API server
+// calls them for each write, so that without it nothing would work either. One of Slipway is known by webhooks that answer. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; where no one
 // holds the lease, one that answers does not elect. One whose webhooks are a Service cannot be asked from here. What cannot be read is no
 // reason either: the manager itself meets it again.
 func checkRival(ctx context.Context, cfg manager.Config) error {
-	if cfg.Webhook.CertDir != "" || cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 || cfg.LeaderElection.Enabled && !leaseIsFree(ctx, cfg) {
+	if cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 {
 		return nil
 	}
 	scheme, err := manager.NewScheme()
@@ -35,6 +39,12 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 	}
 	c, err := client.New(cfg.REST, client.Options{Scheme: scheme})
 	if err != nil {
+		return nil
+	}
+	if err := reference(ctx, c, cfg); err != nil {
+		return err
+	}
+	if cfg.Webhook.CertDir != "" || cfg.LeaderElection.Enabled && !leaseIsFree(ctx, cfg) {
 		return nil
 	}
 	err = rival(ctx, c, cfg)
@@ -63,6 +73,26 @@ func staysFree(ctx context.Context, cfg manager.Config) bool {
 		}
 	}
 	return true
+}
+
+// reference fails where the reference implementation of a provider is installed. Its lease is another one: to elect a leader does not help.
+func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
+	for _, set := range cfg.Policy.Sets() {
+		if set.Reference == "" {
+			continue
+		}
+		if err := c.Get(ctx, client.ObjectKey{Name: set.Reference}, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+			continue
+		}
+		flag := "--core cluster-api"
+		if kind, ok := strings.CutSuffix(string(set.Name), "-kubeadm"); ok {
+			flag = "--" + kind + " kubeadm"
+		}
+		return fault.New(fault.Invalid, "AnotherManager",
+			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would undo each other's writes for ever. Remove that one (clusterctl delete %s: CRDs and objects stay), name with --providers those that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
+			set.Name, set.Reference, flag)
+	}
+	return nil
 }
 
 func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {

@@ -90,3 +90,34 @@ func TestRival(t *testing.T) {
 		}
 	}
 }
+
+// A manager of the reference and one of ours for the same provider undo each other's writes, without an end (interop 3).
+func TestReferenceIsInstalled(t *testing.T) {
+	installed := func(name string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		config.Name = name
+		return config
+	}
+	scheme, err := manager.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		installed string
+		without   []policy.Provider
+		want      string
+	}{
+		"core":                           {"capi-validating-webhook-configuration", nil, "clusterctl delete --core cluster-api"},
+		"bootstrap":                      {"capi-kubeadm-bootstrap-validating-webhook-configuration", nil, "clusterctl delete --bootstrap kubeadm"},
+		"control plane":                  {"capi-kubeadm-control-plane-validating-webhook-configuration", nil, "clusterctl delete --control-plane kubeadm"},
+		"a provider that this one lacks": {"capi-validating-webhook-configuration", []policy.Provider{providerset.Core}, ""},
+		"a provider of others":           {"capa-validating-webhook-configuration", nil, ""},
+	} {
+		cfg := manager.Config{Policy: policy.Default()}
+		cfg.Policy.Providers.Disabled = c.without
+		err := reference(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(installed(c.installed)).Build(), cfg)
+		if (err != nil) != (c.want != "") || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.installed)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
