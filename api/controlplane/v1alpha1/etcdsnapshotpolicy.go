@@ -184,6 +184,11 @@ type EtcdSnapshotPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// observedGeneration is the generation of the object that the status was made from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// lastSnapshotTime is when the newest snapshot was taken.
 	// +optional
 	LastSnapshotTime metav1.Time `json:"lastSnapshotTime,omitempty,omitzero"`

@@ -95,7 +95,7 @@ func (judged) ready(set condition.Set) condition.Verdict {
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	s.Store.Snapshots = without(s.Store.Snapshots, out)
 	j := judged{Snapshot: s}
-	status := hostedv1.EtcdSnapshotPolicyStatus{}
+	status := hostedv1.EtcdSnapshotPolicyStatus{ObservedGeneration: s.Policy.Generation}
 	for _, target := range s.Clusters {
 		row := rowOf(s, target)
 		if len(row.Snapshots) > 0 && status.LastSnapshotTime.Before(&row.Snapshots[0].Time) {

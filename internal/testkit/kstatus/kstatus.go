@@ -1,7 +1,6 @@
-// Package kstatus computes the status of an object as tools that wait for objects of any kind do: Flux, Helm 4 and others read it by the rules
-// of kstatus.
+// Package kstatus says what tools that wait for objects of any kind read of an object: Flux, Helm 4 and others use the library kstatus.
 //
-// Does: applies the rules for kinds that the library does not know ([Of]): deletion, the observed generation, then the condition Ready.
+// Does: asks the library about an object of ours ([Of]).
 //
 // Never: knows a kind.
 //
@@ -11,15 +10,17 @@ package kstatus
 import (
 	"testing"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // What an object is.
 const (
-	Current     = "Current"
-	InProgress  = "InProgress"
-	Terminating = "Terminating"
+	Current     = string(status.CurrentStatus)
+	InProgress  = string(status.InProgressStatus)
+	Failed      = string(status.FailedStatus)
+	Terminating = string(status.TerminatingStatus)
 )
 
 // Of returns the status of an object.
@@ -29,18 +30,9 @@ func Of(t testing.TB, o any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := unstructured.Unstructured{Object: content}
-	if u.GetDeletionTimestamp() != nil {
-		return Terminating
+	result, err := status.Compute(&unstructured.Unstructured{Object: content})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if observed, found, _ := unstructured.NestedInt64(content, "status", "observedGeneration"); found && observed != u.GetGeneration() {
-		return InProgress
-	}
-	list, _, _ := unstructured.NestedSlice(content, "status", "conditions")
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["type"] == "Ready" && c["status"] != "True" {
-			return InProgress
-		}
-	}
-	return Current
+	return string(result.Status)
 }
