@@ -97,6 +97,12 @@ func TestIdentitiesObtainNoOthers(t *testing.T) {
 	}
 	users := identities(t, c)
 	core, manager := as(t, server.Config, rbac.User+":cluster-api"), as(t, server.Config, rbac.User)
+	var released []client.Client
+	for _, user := range users {
+		if strings.HasPrefix(user, "system:serviceaccount:"+home+":") {
+			released = append(released, as(t, server.Config, user))
+		}
+	}
 	other := statefulSet(func(s *corev1.PodSpec) { s.ServiceAccountName = "victim" })
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -105,8 +111,11 @@ func TestIdentitiesObtainNoOthers(t *testing.T) {
 		if err := core.Create(ctx, review); err != nil || !review.Status.Allowed {
 			return false, err
 		}
-		return apierrors.IsForbidden(core.Create(ctx, token("kube-system"), client.DryRunAll)) && // policies come into force one by one
-			apierrors.IsForbidden(manager.Create(ctx, other.DeepCopy(), client.DryRunAll)), nil
+		refused := apierrors.IsForbidden(core.Create(ctx, token("kube-system"), client.DryRunAll)) && apierrors.IsForbidden(manager.Create(ctx, other.DeepCopy(), client.DryRunAll))
+		for _, c := range released { // policies come into force one by one
+			refused = refused && apierrors.IsForbidden(c.Create(ctx, token("kube-system"), client.DryRunAll))
+		}
+		return refused, nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for rights and policies: %v", err)

@@ -164,19 +164,13 @@ func named(err error, t target) error {
 		return fmt.Errorf("calling handler %s: %w", t, err)
 	}
 	out := *f
-	out.Message = "handler " + t.String() + ": " + f.Message
+	out.Message = "handler " + t.String() + ": " + t.described(f)
 	return &out
 }
 
-// remedied adds to a failed call what to do about it. The circuits keep this text, so that people read the same once a circuit is open.
-func remedied(err error, t target) error {
-	f := failureOf(err)
-	if f == nil {
-		return err
-	}
-	out := *f
-	out.Message = t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
-	return &out
+// described is the message of a failed call with what to do about it.
+func (t target) described(f *fault.Fault) string {
+	return t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 }
 
 // timeout is how long a call of the handler may take.
@@ -227,7 +221,6 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 	e.underWay(t.extension, 1)
 	defer e.underWay(t.extension, -1)
 	answer, raw, err := e.exchange(ctx, t, r)
-	err = remedied(err, t)
 	e.settle(t, permits, err)
 	return answer, raw, err
 }

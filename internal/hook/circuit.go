@@ -22,7 +22,8 @@ func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 			permits[0].Abandoned()
 		}
 		state := circuit.State() // the message is that of the failure: what people read does not change when a circuit opens
-		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "%s", state.Cause.Message).RetryIn(state.RetryAt.Sub(e.cfg.Now()))
+		cause := t.described(&fault.Fault{Reason: state.Cause.Reason, Message: state.Cause.Message})
+		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "%s", cause).RetryIn(state.RetryAt.Sub(e.cfg.Now()))
 	}
 	return permits, nil
 }

@@ -57,7 +57,7 @@ func TestCircuit(t *testing.T) {
 	before := len(x.Bodies(pathOf("fail")))
 	err := do()
 	host := x.Listener.Addr().String()
-	if want := "handler fail.ext: " + host + " answered HTTP 500 Internal Server Error"; err == nil || err.Error() != want {
+	if want := "handler fail.ext: " + host + " answered HTTP 500 Internal Server Error: correct the extension, or spec.clientConfig of ExtensionConfig ext if that names another server"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if n := len(x.Bodies(pathOf("fail"))); n != before {
