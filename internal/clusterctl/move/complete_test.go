@@ -1,16 +1,21 @@
 package move_test
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
@@ -41,6 +46,8 @@ func TestCompleteOrRefused(t *testing.T) {
 		source, target []client.Object
 		want           []string // problems; none: it is complete
 		also           []string // at the target
+		not            string   // is no problem
+		moves          bool     // only a move is refused: what is saved to files is not deleted
 	}{
 		"labels of contract and provider": {
 			reason: "a CRD that was applied with kubectl has one of these labels",
@@ -76,6 +83,22 @@ func TestCompleteOrRefused(t *testing.T) {
 				"FooSubnet ns/s owns FooGroup ns/g of foo.example.org (and 1 more of this kind), which does not go along",
 			},
 		},
+		"dependents of built-in kinds": {
+			reason: "the garbage collector of the source would delete them; it would delete what they own themselves, too, which is not repeated",
+			source: []client.Object{
+				object("apps/v1", "Deployment", "d", ownedBy(infra, "InfraCluster", "a")), object("apps/v1", "ReplicaSet", "d-1", ownedBy("apps/v1", "Deployment", "d")),
+				object("v1", "Service", "s", ownedBy(core, "Cluster", "a")), object("v1", "Service", "t", ownedBy(core, "Cluster", "a")),
+				object("v1", "PersistentVolumeClaim", "p", ownedBy(foo, "FooSubnet", "s")), object(foo, "FooSubnet", "s", ownedBy(infra, "InfraCluster", "a")),
+				object("apps/v1", "Deployment", "other"), object("v1", "ConfigMap", "owned", ownedBy(core, "Cluster", "a")),
+			},
+			want: []string{
+				"\n  - Cluster ns/a owns Service ns/s of the core API group (and 1 more of this kind), which does not go along: remove the owner reference, so that it stays at the source, or delete the object there: the garbage collector deletes it after the move",
+				"\n  - InfraCluster ns/a owns Deployment ns/d of apps, which does not go along: remove the owner reference",
+				"\n  - FooSubnet ns/s owns PersistentVolumeClaim ns/p of the core API group, which does not go along: remove the owner reference",
+			},
+			not:   "ReplicaSet",
+			moves: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +112,15 @@ func TestCompleteOrRefused(t *testing.T) {
 			}
 			for _, way := range []string{"backup", "directory", "move"} {
 				err := attempts[way]()
+				if tc.not != "" && err != nil && strings.Contains(err.Error(), tc.not) {
+					t.Errorf("%s: %s: %v", way, tc.reason, err)
+				}
+				if tc.moves && way != "move" {
+					if err != nil && strings.Contains(err.Error(), "garbage collector") {
+						t.Errorf("%s: it deletes nothing: %v", way, err)
+					}
+					continue
+				}
 				if len(tc.want) == 0 && err != nil && (way == "move" || len(tc.target) == 0) {
 					t.Errorf("%s: %s: %v", way, tc.reason, err)
 				}
@@ -107,6 +139,25 @@ func TestCompleteOrRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// MV-01: a move by an account that may not list a built-in kind is refused, with one sentence for all such kinds.
+func TestBuiltInKindsThatCannotBeListed(t *testing.T) {
+	hidden := interceptor.NewClient(management(nil, world()...), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if gvk := l.GetObjectKind().GroupVersionKind(); gvk.Group == "apps" {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: gvk.Kind}, "", errors.New("no role"))
+			}
+			return c.List(ctx, l, opts...)
+		},
+	})
+	p := &process{}
+	_, err := move.New(p.through(hidden), p.through(management(nil)), instant(move.Options{What: graph.What{Namespace: "ns"}})).Run(t.Context())
+	want := "\n  - the account may not list DaemonSets, Deployments, ReplicaSets and StatefulSets in namespace ns of the source, and what moves may own some, " +
+		"which the garbage collector would delete: use an account that may list them"
+	if err == nil || !strings.HasSuffix(err.Error(), want) || p.writes > 0 {
+		t.Errorf("got %v after %d writes, want %s", err, p.writes, want)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -95,10 +96,13 @@ func (p *process) write() error {
 // management is a management cluster in memory. versions are those that it serves of a kind, in place of the usual one.
 func management(versions map[string]string, objects ...client.Object) client.WithWatch {
 	scheme := runtime.NewScheme()
-	_, _ = corev1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)
+	_, _, _ = corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Secret", "ConfigMap"} {
+	for _, kind := range []string{"Secret", "ConfigMap", "Service", "PersistentVolumeClaim"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"} {
+		mapper.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +21,8 @@ type Left struct {
 	Unread bool
 	// Dependent: To is owned by From, and not the other way round.
 	Dependent bool
+	// BuiltIn: Kubernetes itself serves the kind of To, and objects of it never go along.
+	BuiltIn bool
 	// Refused: To may exist, and cannot be read.
 	Refused error
 }
@@ -30,6 +33,9 @@ func LeftBehind(all []Left) []string {
 	var order []group
 	groups := map[group][]Left{}
 	for _, l := range all {
+		if l.Refused != nil && l.BuiltIn {
+			continue // one sentence for all kinds
+		}
 		k := group{kind: l.To.Kind + "." + l.To.Group, link: l.verb()}
 		if l.Refused != nil {
 			k = group{kind: l.CRD + l.To.Kind, link: l.Refused.Error()}
@@ -39,7 +45,7 @@ func LeftBehind(all []Left) []string {
 		}
 		groups[k] = append(groups[k], l)
 	}
-	var out []string
+	out := unlisted(all)
 	for _, k := range order {
 		same := groups[k]
 		slices.SortFunc(same, func(a, b Left) int {
@@ -50,6 +56,40 @@ func LeftBehind(all []Left) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// unlisted returns one sentence for all built-in kinds whose objects may not be listed.
+func unlisted(all []Left) []string {
+	var kinds []string
+	namespace := ""
+	for _, l := range all {
+		if l.Refused != nil && l.BuiltIn {
+			kinds, namespace = append(kinds, plural(l.To.Kind)), l.To.Namespace
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.Sort(kinds)
+	list := strings.Join(kinds, ", ")
+	if last := len(kinds) - 1; last > 0 {
+		list = strings.Join(kinds[:last], ", ") + " and " + kinds[last]
+	}
+	where := "in any namespace"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return []string{fmt.Sprintf("the account may not list %s %s of the source, and what moves may own some, which the garbage collector would delete: use an account that may list them", list, where)}
+}
+
+func plural(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "y"):
+		return strings.TrimSuffix(kind, "y") + "ies"
+	case strings.HasSuffix(kind, "s"):
+		return kind + "es"
+	}
+	return kind + "s"
 }
 
 func (l Left) verb() string {
@@ -83,6 +123,8 @@ func group(name string) string {
 func (l Left) remedy() string {
 	const label = "clusterctl.cluster.x-k8s.io"
 	switch {
+	case l.BuiltIn:
+		return "remove the owner reference, so that it stays at the source, or delete the object there: the garbage collector deletes it after the move"
 	case l.Unread && l.CRD != "":
 		return fmt.Sprintf("give CustomResourceDefinition %s the label %s, so that its objects go along", l.CRD, label)
 	case l.UID != "":

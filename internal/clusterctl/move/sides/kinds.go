@@ -53,6 +53,30 @@ func (s *Side) otherKinds(ctx context.Context) ([]Kind, error) {
 	return sorted(all), err
 }
 
+// builtInKinds are the namespaced kinds of Kubernetes itself of which nothing goes along. Secrets and ConfigMaps do; what controllers of Kubernetes
+// write on their own (Events, Leases, Endpoints, EndpointSlices, ControllerRevisions) is not worth a refusal.
+func builtInKinds() []schema.GroupVersionKind {
+	groups := []struct {
+		group, version string
+		kinds          []string
+	}{
+		{"", "v1", []string{"PersistentVolumeClaim", "Pod", "ReplicationController", "Service", "ServiceAccount"}},
+		{"apps", "v1", []string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
+		{"autoscaling", "v2", []string{"HorizontalPodAutoscaler"}},
+		{"batch", "v1", []string{"CronJob", "Job"}},
+		{"networking.k8s.io", "v1", []string{"Ingress", "NetworkPolicy"}},
+		{"policy", "v1", []string{"PodDisruptionBudget"}},
+		{"rbac.authorization.k8s.io", "v1", []string{"Role", "RoleBinding"}},
+	}
+	var out []schema.GroupVersionKind
+	for _, g := range groups {
+		for _, kind := range g.kinds {
+			out = append(out, schema.GroupVersionKind{Group: g.group, Version: g.version, Kind: kind})
+		}
+	}
+	return out
+}
+
 // isOfClusterAPI reports whether a CRD has a label of clusterctl, of a provider or of a contract. Providers that were applied with other
 // programs than clusterctl lack the first.
 func isOfClusterAPI(labels map[string]string) bool {

@@ -64,6 +64,11 @@ func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selectio
 		}
 	}
 	owned, err := v.dependents(ctx, moved)
+	out = append(out, owned...)
+	if err != nil || v.Target == nil {
+		return out, err // what goes to files is not deleted, and its controllers create what belongs to it again
+	}
+	owned, err = v.builtIn(ctx, moved)
 	return append(out, owned...), err
 }
 
@@ -176,6 +181,35 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([
 			out = append(out, l)
 			return true
 		})
+	}
+	return out, nil
+}
+
+// builtIn are the objects of built-in kinds that belong to what moves, and to its dependents. What belongs to them in turn is not listed: it has
+// the fate of its owner.
+func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
+	var out []check.Left
+	for _, gvk := range builtInKinds() {
+		if _, err := v.Source.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); IsNoMatch(err) {
+			continue // the API server does not serve the kind
+		} else if err != nil {
+			return nil, fmt.Errorf("reading whether the source has %s: %w", gvk.Kind, err)
+		}
+		owned, err := v.owned(ctx, Kind{GroupVersionKind: gvk, Namespaced: true})
+		if apierrors.IsForbidden(err) {
+			to := graph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: v.Namespace}
+			out = append(out, check.Left{Link: graph.Link{To: to}, Dependent: true, BuiltIn: true, Refused: err})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range owned {
+			if owner, is := moved[l.Owner]; is {
+				l.From, l.BuiltIn, l.Unread = owner, true, false
+				out = append(out, l)
+			}
+		}
 	}
 	return out, nil
 }
