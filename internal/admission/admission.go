@@ -32,7 +32,7 @@ type Request struct {
 	Old    runtime.Object // what it is; nil when it is created
 	DryRun bool           // nothing will be stored
 	Gates  Gates
-	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens
+	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens and copies of the credentials of clusters
 	Facts  Facts                // about other objects, for ClusterClasses and managed topologies
 	// KubernetesVersions returns those that hosted control planes can run; nil: that of this build.
 	KubernetesVersions func() []string
@@ -124,7 +124,7 @@ func Validate(r Request) Verdict {
 	case *addonsv1.ClusterResourceSetBinding:
 		return validateClusterResourceSetBinding(r, object)
 	case *bootstrapv1.KubeadmConfig:
-		return Verdict{Errors: validateKubeadmConfig(&object.Spec, r.Gates, field.NewPath("spec"))}
+		return Verdict{Errors: validateKubeadmConfig(r, &object.Spec, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:
 		return validateKubeadmConfigTemplate(r, object)
 	case *autoscalingv1.Scale:

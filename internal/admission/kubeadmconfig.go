@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 )
 
 // validateKubeadmConfigTemplate checks what the configs will be made from. The spec may be changed at any time, so no
@@ -10,18 +12,18 @@ import (
 func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Verdict {
 	path := field.NewPath("spec", "template")
 	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
-	errs = append(errs, validateKubeadmConfig(&template.Spec.Template.Spec, r.Gates, path.Child("spec"))...)
+	errs = append(errs, validateKubeadmConfig(r, &template.Spec.Template.Spec, path.Child("spec"))...)
 	return Verdict{Errors: errs}
 }
 
 // validateKubeadmConfig checks a bootstrap configuration.
-func validateKubeadmConfig(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
+func validateKubeadmConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateFiles(spec, path.Child("files"))...)
 	errs = append(errs, validateUsers(spec, path.Child("users"))...)
 	errs = append(errs, validateDisks(spec, path.Child("diskSetup"))...)
-	errs = append(errs, validateFormat(spec, gates, path)...)
-	return errs
+	errs = append(errs, validateFormat(spec, r.Gates, path)...)
+	return append(errs, validateSources(r, spec, path)...)
 }
 
 // validateFiles checks that each file has one content and a path of its own.
@@ -49,6 +51,48 @@ func validateUsers(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.
 		}
 	}
 	return errs
+}
+
+// validateSources checks that no content comes from the credentials of a cluster where users read no Secrets. What the object refers to already
+// is let through, so that finalizers can be removed: the controller copies nothing that is denied.
+func validateSources(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	before := map[string]bool{}
+	if old := kubeadmConfigOf(r.Old); old != nil {
+		for _, file := range old.Files {
+			before[file.ContentFrom.Secret.Name] = true
+		}
+		for _, user := range old.Users {
+			before[user.PasswdFrom.Secret.Name] = true
+		}
+	}
+	check := func(name string, path *field.Path) {
+		if why := r.Policy.DeniedSecret(name, ""); why != "" && !before[name] {
+			errs = append(errs, field.Forbidden(path.Child("secret", "name"), why))
+		}
+	}
+	for i, file := range spec.Files {
+		check(file.ContentFrom.Secret.Name, path.Child("files").Index(i).Child("contentFrom"))
+	}
+	for i, user := range spec.Users {
+		check(user.PasswdFrom.Secret.Name, path.Child("users").Index(i).Child("passwdFrom"))
+	}
+	return errs
+}
+
+// kubeadmConfigOf returns the bootstrap configuration in an object, nil if it has none.
+func kubeadmConfigOf(o runtime.Object) *bootstrapv1.KubeadmConfigSpec {
+	switch o := o.(type) {
+	case *bootstrapv1.KubeadmConfig:
+		return &o.Spec
+	case *bootstrapv1.KubeadmConfigTemplate:
+		return &o.Spec.Template.Spec
+	case *controlplanev1.KubeadmControlPlane:
+		return &o.Spec.KubeadmConfigSpec
+	case *controlplanev1.KubeadmControlPlaneTemplate:
+		return &o.Spec.Template.Spec.KubeadmConfigSpec
+	}
+	return nil
 }
 
 // validateDisks checks that the parts of a disk are not more than the disk.

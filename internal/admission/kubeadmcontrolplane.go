@@ -75,7 +75,7 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 		spec.Child("machineTemplate", "spec", "taints"))...)
 	errs = append(errs, validateControlPlaneStrategy(s.Rollout.Strategy, s.Replicas, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
-	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
+	errs = append(errs, validateControlPlaneConfig(r, &s.KubeadmConfigSpec, spec.Child("kubeadmConfigSpec"))...)
 	settings := &kubeadmSettings{&s.KubeadmConfigSpec, s.Rollout.Before.CertificatesExpiryDays}
 	if old == nil {
 		return Verdict{Errors: append(errs, validateConsistency(settings, nil, spec)...)}
@@ -132,8 +132,8 @@ func validateControlPlaneNaming(n controlplanev1.MachineNamingSpec, path *field.
 }
 
 // validateControlPlaneConfig checks the configuration of kubeadm.
-func validateControlPlaneConfig(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
-	errs := validateKubeadmConfig(spec, gates, path)
+func validateControlPlaneConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
+	errs := validateKubeadmConfig(r, spec, path)
 	cluster := path.Child("clusterConfiguration")
 	c := spec.ClusterConfiguration
 	if c.Etcd.Local.IsDefined() && c.Etcd.External.IsDefined() {
@@ -225,7 +225,7 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 		spec.Child("machineTemplate", "spec", "taints"))...)
 	errs = append(errs, validateControlPlaneStrategy(s.Rollout.Strategy, nil, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateControlPlaneNaming(s.MachineNaming, spec.Child("machineNaming", "template"))...)
-	errs = append(errs, validateControlPlaneConfig(&s.KubeadmConfigSpec, r.Gates, spec.Child("kubeadmConfigSpec"))...)
+	errs = append(errs, validateControlPlaneConfig(r, &s.KubeadmConfigSpec, spec.Child("kubeadmConfigSpec"))...)
 	old, isUpdate := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate)
 	settings := &kubeadmSettings{&s.KubeadmConfigSpec, s.Rollout.Before.CertificatesExpiryDays}
 	if !isUpdate {

@@ -8,12 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/buildinfo"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 // KB-26: each rule, in a config and, at its place, in a template.
@@ -121,6 +123,69 @@ func TestKubeadmConfig(t *testing.T) {
 				t.Errorf("in a template: %s (-want +got):\n%s", tt.reason, diff)
 			}
 		})
+	}
+}
+
+// CX-08: where users read no Secrets, no bootstrap configuration copies the credentials of a cluster into a node. What is stored already can be
+// changed and deleted.
+func TestCredentialsAsContent(t *testing.T) {
+	file := func(name string) bootstrapv1.KubeadmConfigSpec {
+		return bootstrapv1.KubeadmConfigSpec{Files: []bootstrapv1.File{{Path: "/a", ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: name, Key: "k"}}}}}
+	}
+	password := func(name string) bootstrapv1.KubeadmConfigSpec {
+		return bootstrapv1.KubeadmConfigSpec{Users: []bootstrapv1.User{{Name: "u", PasswdFrom: bootstrapv1.PasswdSource{Secret: bootstrapv1.SecretPasswdSource{Name: name, Key: "k"}}}}}
+	}
+	kinds := map[string]func(bootstrapv1.KubeadmConfigSpec) runtime.Object{
+		"spec.": func(s bootstrapv1.KubeadmConfigSpec) runtime.Object { return &bootstrapv1.KubeadmConfig{Spec: s} },
+		"spec.template.spec.": func(s bootstrapv1.KubeadmConfigSpec) runtime.Object {
+			o := &bootstrapv1.KubeadmConfigTemplate{}
+			o.Spec.Template.Spec = s
+			return o
+		},
+		"spec.kubeadmConfigSpec.": func(s bootstrapv1.KubeadmConfigSpec) runtime.Object {
+			o := &controlplanev1.KubeadmControlPlane{}
+			o.Spec.KubeadmConfigSpec = s
+			return o
+		},
+		"spec.template.spec.kubeadmConfigSpec.": func(s bootstrapv1.KubeadmConfigSpec) runtime.Object {
+			o := &controlplanev1.KubeadmControlPlaneTemplate{}
+			o.Spec.Template.Spec.KubeadmConfigSpec = s
+			return o
+		},
+	}
+	open, closed := policy.Default(), policy.Default()
+	closed.Management.EditSecrets = false
+	denied := func(r Request) string {
+		for _, err := range Validate(r).Errors {
+			if strings.Contains(err.Detail, "credentials of a cluster") {
+				return err.Field
+			}
+		}
+		return ""
+	}
+	for prefix, object := range kinds {
+		for _, purpose := range []string{"kubeconfig", "ca", "etcd", "sa", "proxy", "apiserver-etcd-client", "encryption"} {
+			name := "c-" + purpose
+			if got, want := denied(Request{New: object(file(name)), Policy: closed}), prefix+"files[0].contentFrom.secret.name"; got != want {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+			if got, want := denied(Request{New: object(password(name)), Policy: closed}), prefix+"users[0].passwdFrom.secret.name"; got != want {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+			for reason, r := range map[string]Request{
+				"users read Secrets":  {New: object(file(name)), Policy: open},
+				"it is stored":        {New: object(file(name)), Old: object(file(name)), Policy: closed},
+				"no credentials":      {New: object(file(purpose)), Policy: closed},
+				"no credentials, too": {New: object(password("c-" + purpose + "s")), Policy: closed},
+			} {
+				if got := denied(r); got != "" {
+					t.Errorf("%s, %s: %s is denied", name, reason, got)
+				}
+			}
+			if denied(Request{New: object(file(name)), Old: object(file("s")), Policy: closed}) == "" {
+				t.Errorf("%s is let through in an update", name)
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/pki"
+	"github.com/slipwayhq/slipway/internal/policy"
 )
 
 var (
@@ -53,6 +54,15 @@ func found(t *testing.T, purposes ...Purpose) Found {
 }
 
 // CP-15, SE-02
+// CX-08: users who read no Secrets get none of a cluster by a KubeadmConfig, whatever its purpose.
+func TestPurposesAreDenied(t *testing.T) {
+	for _, p := range []Purpose{CA, Etcd, Proxy, SA, EtcdClient, Admin, Encryption} {
+		if name := p.SecretName("c"); !p.IsKnown() || (policy.Configuration{}).DeniedSecret(name, "") == "" || policy.Default().DeniedSecret(name, "") != "" {
+			t.Errorf("Secret %s is not denied, or denied to users who read Secrets", name)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	without := func(f Found, p Purpose, keys ...string) Found {
 		for _, key := range keys {

@@ -224,7 +224,7 @@ func run(all []func() error) error {
 
 func (p *parts) addBootstrap() error {
 	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, bootstrap.Settings{
-		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(GateKubeadmBootstrapIgnition),
+		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(GateKubeadmBootstrapIgnition), Policy: p.cfg.Policy,
 	})
 }
 

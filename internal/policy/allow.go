@@ -117,6 +117,24 @@ func (c Configuration) DeniedIssuer(url string) string {
 	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, where)
 }
 
+// DeniedSecret returns why what a user writes may not copy a Secret of this name and type into a node, empty if it may: where users read no
+// Secrets ([Management.EditSecrets]), they have none of the credentials of clusters in this way either. The type is empty where it is not known.
+func (c Configuration) DeniedSecret(name, kind string) string {
+	if c.Management.EditSecrets {
+		return ""
+	}
+	ends := func(purpose string) bool { return strings.HasSuffix(name, "-"+purpose) }
+	if kind == "cluster.x-k8s.io/secret" || slices.ContainsFunc(credentials(), ends) {
+		return fmt.Sprintf("Secret %s may hold credentials of a cluster, which users do not read: name another Secret, or ask the operator to set management.editSecrets %s", name, where)
+	}
+	return ""
+}
+
+// credentials are the ends of the names of Secrets with the keys, certificates and administrator's kubeconfig of a cluster.
+func credentials() []string {
+	return []string{"ca", "etcd", "proxy", "sa", "apiserver-etcd-client", "kubeconfig", "encryption"}
+}
+
 // Exceeded returns what one more of a kind would be too many of, empty if it may be created; own and all count those
 // that are there, in the namespace and in all. Setting is the name of the maximum, for example maxima.nodes.
 func (m Maximum) Exceeded(setting, namespace string, own, all int) string {

@@ -30,7 +30,8 @@ func comments() map[string]string {
 		"management.memoryMiB": "The memory near which its process collects garbage without regard to the processor time that this takes; it\n" +
 			"may use more. Default: 0, two fifths of the memory of this host.",
 		"management.editSecrets": "Whether the roles edit and admin read and write Secrets, the administrators' kubeconfigs of clusters among\n" +
-			"them. Without it slipway get kubeconfig --user gives users credentials of their own. Default: true.",
+			"them. Without it slipway get kubeconfig --user gives users credentials of their own, and a KubeadmConfig copies no\n" +
+			"such Secret into a node. Default: true.",
 		"manager": "The process that runs the controllers of slipway up.",
 		"manager.memoryMiB": "The most memory it may use: with more, it is killed and started again. Default: 0, half of the memory of\n" +
 			"this host.",

@@ -26,6 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/testkit/flaky"
@@ -101,6 +102,7 @@ type world struct {
 	client client.Client
 	remote *workloads
 	clock  time.Time
+	policy policy.Configuration
 }
 
 func newWorld(t *testing.T, c client.Client) *world {
@@ -110,7 +112,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 // pass reconciles once, with a controller that has no memory of earlier passes, and returns when it wants to
 // be called again.
 func (w *world) pass() (time.Duration, error) {
-	ctl := &Controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, now: func() time.Time { return w.clock }}
+	ctl := &Controller{client: w.client, cache: w.client, live: w.client, refs: kube.NewReferences(w.client, nil), workloads: w.remote, ttl: ttl, policy: w.policy, now: func() time.Time { return w.clock }}
 	r := &loop.Reconciler[*bootstrapv1.KubeadmConfig, Snapshot]{Controller: ctl.definition(), Client: w.client, Writer: kube.NewWriter(w.client, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	result, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "w"}})
@@ -406,6 +408,21 @@ func TestFileDiscovery(t *testing.T) {
 	w.complete()
 	if !strings.Contains(string(w.data().Data["value"]), "path: /etc/discovery.conf") || len(w.tokens()) != 0 {
 		t.Errorf("data\n%s\ntokens %v", w.data().Data["value"], w.tokens())
+	}
+}
+
+// CX-08: the bootstrap data of another machine, which may hold the keys of a cluster, is known by its type where users read no Secrets.
+func TestCredentialsAreNotCopied(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		c := ownedBy("Machine", "m")
+		c.Spec.Files = []bootstrapv1.File{{Path: "/f", ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: "other", Key: "value"}}}}
+		source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": []byte("tls.key")}}
+		w := newWorld(t, build(t, c, machine(), cluster(), ca(), source).WithReturnManagedFields().Build())
+		w.policy.Management.EditSecrets = reads
+		w.settle()
+		if got := conditionOf(w.config(), "DataSecretAvailable"); (got == "True") != reads {
+			t.Errorf("users read Secrets: %t, data available: %s, status %+v", reads, got, w.config().Status)
+		}
 	}
 }
 

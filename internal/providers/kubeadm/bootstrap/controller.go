@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/membership"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/remote"
 )
@@ -44,6 +45,7 @@ type Controller struct {
 	now       func() time.Time
 	ttl       time.Duration
 	ignition  bool
+	policy    policy.Configuration
 	tokens    tokens
 	released  releases
 }
@@ -54,6 +56,8 @@ type Settings struct {
 	TokenTTL time.Duration
 	// Ignition allows that format.
 	Ignition bool
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 }
 
 // Add adds the controller to the manager.
@@ -64,7 +68,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	reader := s.Manager.GetClient()
 	c := &Controller{
 		client: reader, cache: s.Manager.GetCache(), live: s.Manager.GetAPIReader(), refs: kube.NewReferences(reader, nil),
-		workloads: clusters, now: time.Now, ttl: settings.TokenTTL, ignition: settings.Ignition,
+		workloads: clusters, now: time.Now, ttl: settings.TokenTTL, ignition: settings.Ignition, policy: settings.Policy,
 	}
 	if err := s.IndexByCluster(Name, &bootstrapv1.KubeadmConfig{}); err != nil {
 		return err

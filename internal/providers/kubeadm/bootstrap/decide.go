@@ -90,6 +90,9 @@ func lost(s Snapshot) bool {
 // decideFirst makes the data for the first time, or again where it was deleted.
 func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
+	case s.takesKeys():
+		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
+			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).ForPerson()
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("status.initialization.infrastructureProvisioned")
@@ -109,6 +112,12 @@ func decideFirst(s Snapshot, p *loop.Plan) {
 	default:
 		decideData(s, p)
 	}
+}
+
+// takesKeys reports whether the machine would get the keys of a hosted control plane, which are on no node, although users read no Secrets: the
+// label that makes a Machine one of the control plane is anyone's to set.
+func (s Snapshot) takesKeys() bool {
+	return s.Owner.ControlPlane && s.Cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" && !s.Policy.Management.EditSecrets
 }
 
 // decideData goes from complete material to data: token chosen, token there, data written.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
@@ -142,6 +143,18 @@ func TestDecide(t *testing.T) {
 		"no content": {"what is missing is named", []change{func(s *Snapshot) {
 			s.Config.Spec.Files = []bootstrapv1.File{{Path: "/f", ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: "x", Key: "y"}}}}
 		}}, nil, nil, waitCorrection, "File /f comes from Secret x, which does not exist", unwatched},
+		// CX-08
+		"content denied": {"credentials of a cluster, where users read none", []change{func(s *Snapshot) {
+			s.Config.Spec.Files = []bootstrapv1.File{{Path: "/f", ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: "x", Key: "y"}}}}
+			s.Material.Denied = map[string]string{"x": "Secret x is not for you"}
+		}}, nil, nil, waitCorrection, "File /f: Secret x is not for you", unwatched},
+		"password denied": {"as a file", []change{func(s *Snapshot) {
+			s.Config.Spec.Users = []bootstrapv1.User{{Name: "u", PasswdFrom: bootstrapv1.PasswdSource{Secret: bootstrapv1.SecretPasswdSource{Name: "x", Key: "y"}}}}
+			s.Material.Denied = map[string]string{"x": "Secret x is not for you"}
+		}}, nil, nil, waitCorrection, "The password of user u: Secret x is not for you", unwatched},
+		"keys of a hosted control plane": {"the label of the control plane is anyone's to set", []change{func(s *Snapshot) {
+			s.Owner.ControlPlane, s.Cluster.Spec.ControlPlaneRef.Kind, s.Lock = true, "HostedControlPlane", &initlock.State{}
+		}}, nil, nil, waitCorrection, "create the Machine without label cluster.x-k8s.io/control-plane", 0},
 		"no version":                 {"kubeadm's API depends on it", []change{func(s *Snapshot) { s.Owner.Version = "" }}, nil, nil, waitCorrection, "Machine m does not say which version", unwatched},
 		"unknown format":             {"there are two", []change{func(s *Snapshot) { s.Config.Spec.Format = "x" }}, nil, nil, waitCorrection, `"x" is not available`, unwatched},
 		"worker that controls":       {"a contradiction", []change{func(s *Snapshot) { s.Config.Spec.JoinConfiguration.ControlPlane = &bootstrapv1.JoinControlPlane{} }}, nil, nil, waitCorrection, "is a worker", unwatched},

@@ -62,7 +62,7 @@ func render(s Snapshot) (Data, error) {
 	}
 	in := payload.Input{
 		Spec: *s.Config.Spec.DeepCopy(), KubernetesVersion: s.Owner.Version, ControlPlaneVersion: s.Material.ControlPlaneVersion,
-		Secrets: s.Material.Secrets, Endpoint: s.endpoint(), CA: s.Material.CA, ConfigPath: format.ConfigPath(),
+		Secrets: s.Material.Secrets, Denied: s.Material.Denied, Endpoint: s.endpoint(), CA: s.Material.CA, ConfigPath: format.ConfigPath(),
 	}
 	p, err := payloadOf(s, in)
 	if err != nil {

@@ -35,7 +35,7 @@ func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads what every pass needs.
 func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition}
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
 		return s, err
@@ -163,7 +163,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 }
 
 func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error) {
-	m := &Material{Secrets: payload.Secrets{}}
+	m := &Material{Secrets: payload.Secrets{}, Denied: map[string]string{}}
 	var err error
 	if s.Owner.ControlPlane {
 		m.Authorities, err = authority.Read(ctx, client.ObjectKeyFromObject(s.Cluster), authority.Purposes(s.required()), c.cache, c.client)
@@ -181,9 +181,14 @@ func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error
 		if err != nil {
 			return nil, err
 		}
-		if secret != nil {
-			m.Secrets[name] = secret.Data
+		if secret == nil {
+			continue
 		}
+		if why := s.Policy.DeniedSecret(name, string(secret.Type)); why != "" {
+			m.Denied[name] = why
+			continue
+		}
+		m.Secrets[name] = secret.Data
 	}
 	if m.Data, err = c.secret(ctx, s, s.Config.Name); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/authority"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
@@ -39,6 +40,8 @@ type Snapshot struct {
 	Lock *initlock.State
 	// Ignition: the feature gate of that format is enabled.
 	Ignition bool
+	// Policy is what the operator allows.
+	Policy policy.Configuration
 	// Leftovers are the Secrets of all tokens created for this KubeadmConfig; nil until read.
 	Leftovers *[]corev1.Secret
 }
@@ -72,6 +75,8 @@ type Material struct {
 	Authorities authority.Found
 	// Secrets that the spec refers to.
 	Secrets payload.Secrets
+	// Denied are reasons why the spec may not refer to a Secret, by name; the content of such a Secret is not read.
+	Denied map[string]string
 	// ControlPlaneVersion for templates; may be empty.
 	ControlPlaneVersion string
 	// Data is the Secret with the name of the data Secret; nil: there is none.

@@ -43,6 +43,9 @@ func (in Input) content(f bootstrapv1.File) ([]byte, error) {
 	content := []byte(f.Content)
 	if f.ContentFrom.IsDefined() {
 		from := f.ContentFrom.Secret
+		if why := in.Denied[from.Name]; why != "" {
+			return nil, invalid("file %s: %s", f.Path, why)
+		}
 		var err error
 		if content, err = in.Secrets.value("file "+f.Path, from.Name, from.Key); err != nil {
 			return nil, err
@@ -157,6 +160,9 @@ func (in Input) users() ([]bootstrapv1.User, error) {
 	for _, u := range in.Spec.Users {
 		if u.PasswdFrom.IsDefined() {
 			from := u.PasswdFrom.Secret
+			if why := in.Denied[from.Name]; why != "" {
+				return nil, invalid("the password of user %s: %s", u.Name, why)
+			}
 			passwd, err := in.Secrets.value("the password of user "+u.Name, from.Name, from.Key)
 			if err != nil {
 				return nil, err

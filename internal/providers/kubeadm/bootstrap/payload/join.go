@@ -20,6 +20,8 @@ type Input struct {
 	ControlPlaneVersion string
 	// Secrets that the spec refers to.
 	Secrets Secrets
+	// Denied are reasons why the spec may not refer to some of them, by name.
+	Denied map[string]string
 	// Endpoint of the API server as host:port, and its CA in PEM: for the kubeconfig of file discovery.
 	Endpoint string
 	CA       []byte
