@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,9 +27,11 @@ const podLogs = "/var/log/pods"
 // options that are out of use may stand around it.
 const (
 	logLines, logBytes = 20, 4096
-	kubeletLines       = 8
-	kubeletBytes       = 300
-	answerBytes        = 300
+	// readLines are read of it, because lines of kubeadm's preflight checks are left out.
+	readLines    = 60
+	kubeletLines = 8
+	kubeletBytes = 300
+	answerBytes  = 300
 	// printedBytes bounds each of the two texts as they are printed: of what a command in a container prints only the last 64 KiB are kept,
 	// and the word at its beginning is needed.
 	printedBytes = 24 << 10
@@ -50,7 +53,7 @@ server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/
 if [ -e %[1]s ]; then cat %[1]s; kubelet; echo; echo '%[11]s'; server; echo; echo '%[7]s'; tail -n %[5]d %[4]s 2>/dev/null | tail -c %[8]d || true
 elif [ -e %[2]s ]; then echo running; %[12]s; kubelet
 elif [ -e %[3]s ]; then echo interrupted
-else echo none; fi`, t.Result, t.Running, t.Started, t.Log, logLines, kubeletLines, logMark, printedBytes,
+else echo none; fi`, t.Result, t.Running, t.Started, t.Log, readLines, kubeletLines, logMark, printedBytes,
 		cmp.Or(t.Pods, podLogs), serverBytes, serverMark, Copy())
 }
 
@@ -74,7 +77,7 @@ func Parse(out string) (backend.Progress, error) {
 	case "succeeded":
 		return backend.Progress{Phase: backend.Succeeded}, nil
 	case "failed":
-		p.Phase, p.TimedOut, p.Log, p.Kubelet, p.APIServer = backend.Failed, code == timedOut, redact.Public(log, logBytes), lastError(kubelet), lastError(server)
+		p.Phase, p.TimedOut, p.Log, p.Kubelet, p.APIServer = backend.Failed, code == timedOut, redact.Public(lastLines(log), logBytes), lastError(kubelet), lastError(server)
 		return p, nil
 	case "running":
 		return backend.Progress{Phase: backend.InProgress, Waiting: p.Waiting, Running: p.Running, Kubelet: lastError(kubelet)}, nil
@@ -84,6 +87,22 @@ func Parse(out string) (backend.Progress, error) {
 		return backend.Progress{Phase: backend.NotStarted}, nil
 	}
 	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
+}
+
+// checked is a line of a check of kubeadm that passed or only warns. Checks that fail begin with [ERROR.
+var checked = regexp.MustCompile(`^(?:\s*\[WARNING |\[preflight\] (?:Running|Reading|Use|Pulling|This might|You can|The system verification)|(?:KERNEL_VERSION|OS|CGROUPS_[A-Z]+|CONFIG_[A-Z0-9_]+): )`)
+
+// colors are the escape sequences in which kubeadm prints what it found of the system.
+var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// lastLines are the last lines of a log, without those of checks, which would take the place of what failed.
+func lastLines(log string) string {
+	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	kept := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return checked.MatchString(colors.ReplaceAllString(line, "")) })
+	if strings.TrimSpace(strings.Join(kept, "")) == "" {
+		kept = lines
+	}
+	return strings.Join(kept[max(0, len(kept)-logLines):], "\n")
 }
 
 // timedOut is the code of a script that was ended because its time was over.

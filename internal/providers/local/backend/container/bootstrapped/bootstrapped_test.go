@@ -20,6 +20,12 @@ const (
 	said        = "failed to parse kubelet flag: unknown flag: --bogus-flag"
 )
 
+// preflight is what kubeadm prints of checks that passed, or only warn.
+const preflight = "[preflight] Running pre-flight checks\n\t[WARNING Swap]: swap is supported for cgroup v2 only\n" +
+	"[preflight] The system verification failed. Printing the output from the verification:\n" +
+	"\x1b[0;37mKERNEL_VERSION\x1b[0m: \x1b[0;32m6.18.5\x1b[0m\n\x1b[0;37mOS\x1b[0m: \x1b[0;32mLinux\x1b[0m\n\x1b[0;37mCGROUPS_CPU\x1b[0m: \x1b[0;32menabled\x1b[0m\n" +
+	"\t[WARNING SystemVerification]: failed to parse kernel config\n[preflight] Reading configuration from the \"kubeadm-config\" ConfigMap in namespace \"kube-system\"...\n"
+
 func TestParse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, out string
@@ -50,7 +56,15 @@ func TestParse(t *testing.T) {
 		"timed out":      {"while it waited", "failed 124\nstage boot\n", backend.Progress{Phase: backend.Failed, TimedOut: true, Waiting: backend.StageBoot}, false},
 		"hostile traces": {"a node writes what it likes", "failed 1\nstage step runcmd 1 \x1b[31m\n" + strings.Repeat("command runcmd 1 a 1\n", 100), backend.Progress{Phase: backend.Failed}, false},
 		"values":         {"are not shown", "failed 1\n" + logMark + "\n+ mysql -phunter db\nexport A=hunter\n", backend.Progress{Phase: backend.Failed, Log: "+ mysql …\nexport A=***"}, false},
-		"other":          {"a broken node", "sh: not found\n", backend.Progress{}, true},
+		"preflight": {"the checks of kubeadm that passed, or only warn, hide the cause",
+			"failed 1\n" + logMark + "\n+ install-proxy\nproxy is missing\n" + preflight + "error execution phase preflight: couldn't validate the identity of the API Server\n",
+			backend.Progress{Phase: backend.Failed, Log: "+ install-proxy\nproxy is missing\nerror execution phase preflight: couldn't validate the identity of the API Server"}, false},
+		"preflight fails": {"the checks that failed are the cause", "failed 1\n" + logMark + "\n[preflight] Running pre-flight checks\n[preflight] Some fatal errors occurred:\n\t[ERROR Port-10250]: Port 10250 is in use\n",
+			backend.Progress{Phase: backend.Failed, Log: "[preflight] Some fatal errors occurred:\n\t[ERROR Port-10250]: Port 10250 is in use"}, false},
+		"preflight alone": {"better than nothing", "failed 1\n" + logMark + "\n[preflight] Running pre-flight checks\n",
+			backend.Progress{Phase: backend.Failed, Log: "[preflight] Running pre-flight checks"}, false},
+		"many lines": {"the last of them", "failed 1\n" + logMark + "\n" + strings.Repeat("a\n", 40) + strings.Repeat("b\n", 19), backend.Progress{Phase: backend.Failed, Log: "a\n" + strings.TrimSpace(strings.Repeat("b\n", 19))}, false},
+		"other":      {"a broken node", "sh: not found\n", backend.Progress{}, true},
 	} {
 		got, err := Parse(tc.out)
 		if (err != nil) != tc.wantErr {
