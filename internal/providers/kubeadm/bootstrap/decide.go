@@ -221,9 +221,16 @@ func decideRotation(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if usable(s, p) {
-		p.Do(ChooseToken{Why: "half of the life of the last one is over"})
+		why := "half of the life of the last one is over"
+		if !s.Token.Found {
+			why = noTokenThere
+		}
+		p.Do(ChooseToken{Why: why})
 	}
 }
+
+// noTokenThere is why a token is replaced that data was written with.
+const noTokenThere = "the workload cluster has no Secret of the last one"
 
 // carries reports whether the data Secret has the current token in it.
 func carries(s Snapshot) bool {

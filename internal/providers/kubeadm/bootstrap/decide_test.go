@@ -194,7 +194,7 @@ func TestDecide(t *testing.T) {
 		"pool, token unknown":         {"it is asked for", []change{pool, made, chosen, carrying(token)}, nil, []loop.Question{askToken}, "", "", 0},
 		"pool, token young":           {"look again when half its life is over", []change{pool, made, chosen, carrying(token), tokenLeft(ttl)}, nil, nil, "", "", ttl / 2},
 		"pool, token half":            {"another one", []change{pool, made, chosen, carrying(token), tokenLeft(ttl / 2)}, []loop.Action{rotate}, nil, "", "", 0},
-		"pool, token missing":         {"another one", []change{pool, made, chosen, carrying(token), noToken}, []loop.Action{rotate}, nil, "", "", 0},
+		"pool, token missing":         {"another one", []change{pool, made, chosen, carrying(token), noToken}, []loop.Action{ChooseToken{Why: noTokenThere}}, nil, "", "", 0},
 		"pool, another token chosen":  {"it is created, then the data has it", []change{pool, made, chosen, carrying("old"), noToken}, []loop.Action{create, write}, nil, "", "", ttl / 3},
 		"pool, another token created": {"the data has it", []change{pool, made, chosen, carrying("old"), tokenLeft(ttl)}, []loop.Action{write}, nil, "", "", ttl / 3},
 		"pool, data deleted":          {"it is written again", []change{pool, made, chosen, tokenLeft(ttl)}, []loop.Action{write}, nil, "", "", ttl / 3},

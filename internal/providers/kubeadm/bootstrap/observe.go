@@ -1,8 +1,10 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/authority"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/loop"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
@@ -35,7 +38,7 @@ func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads what every pass needs.
 func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy}
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: given(config)}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
 		return s, err
@@ -63,6 +66,14 @@ func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	health := c.workloads.Health(key)
 	s.Connected, s.Problem = health.Connected, health.Problem
 	return s, c.readWritten(ctx, &s)
+}
+
+// given reports whether another client than this controller has set the token in the spec.
+func given(config *bootstrapv1.KubeadmConfig) bool {
+	chosen := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == kube.Prefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
+	}
+	return config.Spec.JoinConfiguration.Discovery.BootstrapToken.Token != "" && !slices.ContainsFunc(config.ManagedFields, chosen)
 }
 
 // readWritten reads the data Secret from the cache, which is good enough to see whom it belongs to.

@@ -38,6 +38,8 @@ type Snapshot struct {
 	Token *discovery.State
 	// Lock is the lock on the initialization of the control plane; nil until read.
 	Lock *initlock.State
+	// Given: another client than this controller has set the token in the spec.
+	Given bool
 	// Ignition: the feature gate of that format is enabled.
 	Ignition bool
 	// Policy is what the operator allows.

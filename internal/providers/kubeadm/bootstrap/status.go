@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/loop"
+	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
 // view is what the conditions look at: the snapshot, and what became of the plan.
@@ -47,7 +48,27 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if v.wrote() && (!s.made() || s.isNeeded()) {
 		report.Events = append(report.Events, loop.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
 	}
+	report.Events = append(report.Events, v.tokenEvents()...)
 	return report
+}
+
+// tokenEvents report tokens that did not exist in the workload cluster although they were expected there: one that data was written with, or one
+// that another client has set in the spec.
+func (v view) tokenEvents() []loop.Event {
+	var out []loop.Event
+	for _, a := range v.out.Done {
+		switch a := a.(type) {
+		case CreateToken:
+			if v.made() && !v.isNeeded() || v.Given {
+				out = append(out, loop.Normal("BootstrapTokenCreated", "Cluster %s had no bootstrap token %s, so it was created: the machine joins with it", v.Cluster.Name, a.ID))
+			}
+		case ChooseToken:
+			if a.Why == noTokenThere {
+				out = append(out, loop.Normal("BootstrapTokenReplaced", "Cluster %s had no bootstrap token %s any more: machines join with a new one", v.Cluster.Name, discovery.ID(v.token())))
+			}
+		}
+	}
+	return out
 }
 
 // wrote reports whether this pass wrote the data.

@@ -157,6 +157,50 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// KB-10: a token that the workload cluster lacks although data was written with it, or that another client has chosen, is told of; one that the
+// controller has just chosen is not.
+func TestTokenEvents(t *testing.T) {
+	create, replace := CreateToken{ID: "abcdef"}, ChooseToken{Why: noTokenThere}
+	for name, tc := range map[string]struct {
+		in   []change
+		done loop.Action
+		want string
+	}{
+		"chosen":     {[]change{chosen, noToken}, create, ""},
+		"first":      {[]change{noToken}, ChooseToken{Why: "none is set"}, ""},
+		"given":      {[]change{chosen, noToken, func(s *Snapshot) { s.Given = true }}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
+		"gone":       {[]change{chosen, noToken, made}, create, "BootstrapTokenCreated Cluster c had no bootstrap token abcdef, so it was created: the machine joins with it"},
+		"gone, pool": {[]change{pool, chosen, noToken, made, carrying(token)}, replace, "BootstrapTokenReplaced Cluster c had no bootstrap token abcdef any more: machines join with a new one"},
+		"aged, pool": {[]change{pool, chosen, tokenLeft(ttl / 3), made, carrying(token)}, ChooseToken{Why: "half of the life of the last one is over"}, ""},
+	} {
+		s := snapshot(tc.in...)
+		got := ""
+		p := Decide(s)
+		if len(p.Actions) == 0 || p.Actions[0] != tc.done {
+			t.Errorf("%s: the plan is %v, not %v", name, p.Actions, tc.done)
+		}
+		for _, e := range Report(s, p, loop.Outcome{Done: []loop.Action{tc.done}}).Events {
+			got = e.Reason + " " + e.Message
+		}
+		if got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// KB-10: who has set the token is read from the managed fields.
+func TestGivenToken(t *testing.T) {
+	w := newWorld(t, build(t, ownedBy("Machine", "m"), machine(), cluster(), ca()).WithReturnManagedFields().Build())
+	w.settle()
+	if c := w.config(); w.token() == "" || given(c) {
+		t.Errorf("token %q was chosen here: %+v", w.token(), c.ManagedFields)
+	}
+	c := ownedBy("Machine", "m")
+	if c.Spec.JoinConfiguration.Discovery.BootstrapToken.Token = token; !given(c) {
+		t.Error("the token was set by another client")
+	}
+}
+
 func TestReportKeepsTransitionTimes(t *testing.T) {
 	before := metav1.Unix(1e9, 0)
 	s := snapshot(made, func(s *Snapshot) {
