@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 	"github.com/slipwayhq/slipway/internal/releases"
 )
@@ -42,12 +43,22 @@ func Lacks(dir datadir.Dir, of class.Class, version string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
 	}
-	have := releases.Local(dir.Kubernetes()).Versions()
+	store := releases.Local(dir.Kubernetes())
+	have := store.Versions()
 	if slices.Contains(have, version) {
 		return ""
 	}
 	if release, _, _ := strings.Cut(version, "-"); !semver.IsValid(version) || strings.Count(release, ".") != 2 {
-		return fmt.Sprintf("%q is not a version of Kubernetes: write all of it; this host has %s", version, strings.Join(have, ", "))
+		what := "add the patch version"
+		if !strings.HasPrefix(version, "v") {
+			what = "begin with v"
+		}
+		// The v is left out because verbs add it to what was typed.
+		return fmt.Sprintf("Kubernetes %s is not a complete version: %s, as in %s; this host has %s", strings.TrimPrefix(version, "v"), what, store.Included, strings.Join(have, ", "))
 	}
-	return fmt.Sprintf("this host has Kubernetes %s and not %s; `slipway versions add %s` adds it", strings.Join(have, ", "), version, version)
+	remedy := fmt.Sprintf("`slipway versions add %s` adds it", version)
+	if _, err := store.Check(version); err != nil {
+		remedy = fault.UserMessage(err)
+	}
+	return fmt.Sprintf("this host has Kubernetes %s and not %s; %s", strings.Join(have, ", "), version, remedy)
 }

@@ -1,6 +1,7 @@
 package hostversion_test
 
 import (
+	"strings"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -26,14 +27,15 @@ func TestLacks(t *testing.T) {
 		want           string
 	}{
 		"included":               {t.TempDir(), "local", buildinfo.Kubernetes(), ""},
-		"not on this host":       {t.TempDir(), "local", "v1.99.0", "this host has Kubernetes " + buildinfo.Kubernetes() + " and not v1.99.0; `slipway versions add v1.99.0` adds it"},
-		"without a patch":        {t.TempDir(), "local", "v1.36", `"v1.36" is not a version of Kubernetes: write all of it; this host has ` + buildinfo.Kubernetes()},
-		"without a v":            {t.TempDir(), "local", "1.36.3", `"1.36.3" is not a version of Kubernetes: write all of it; this host has ` + buildinfo.Kubernetes()},
+		"not on this host":       {t.TempDir(), "local", "v1.33.99", "this host has Kubernetes " + buildinfo.Kubernetes() + " and not v1.33.99; `slipway versions add v1.33.99` adds it"},
+		"cannot be added":        {t.TempDir(), "local", "v1.99.0", "this host has Kubernetes " + buildinfo.Kubernetes() + " and not v1.99.0; this release of slipway can run Kubernetes v1.33 to v1."},
+		"without a patch":        {t.TempDir(), "local", "v1.36", "Kubernetes 1.36 is not a complete version: add the patch version, as in " + buildinfo.Kubernetes() + "; this host has " + buildinfo.Kubernetes()},
+		"without a v":            {t.TempDir(), "local", "1.36.3", "Kubernetes 1.36.3 is not a complete version: begin with v, as in " + buildinfo.Kubernetes() + "; this host has " + buildinfo.Kubernetes()},
 		"of another host":        {"", "local", "v1.99.0", ""},
 		"nothing behind it":      {t.TempDir(), "simulated", "v1.99.0", ""},
 		"it runs in node images": {t.TempDir(), "kubeadm", "v1.99.0", ""},
 	} {
-		if got := hostversion.Lacks(datadir.Dir(tc.dir), find(tc.class), tc.version); got != tc.want {
+		if got := hostversion.Lacks(datadir.Dir(tc.dir), find(tc.class), tc.version); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
