@@ -43,6 +43,7 @@ func TestRunClass(t *testing.T) {
 		"class version":        {"control plane, then workers, with the hooks between them", class(t, "version: v1.36.2", "version: v1.36.3")},
 		"class rebase":         {"a Cluster moves to another class", class(t, "classRef: {name: simulated}", "classRef: {name: other}")},
 		"class refused":        {"a value that the schema of the variable does not allow", class(t, "value: 100ms", "value: soon")},
+		"class narrowed":       {"the Cluster has a value that is not allowed any more, and stands still: it is touched", class(t, `default: 100ms, pattern: "^[0-9]+ms$"`, `default: 100s, pattern: "^[0-9]+s$"`)},
 		"class delete":         {"a class in use cannot be deleted", Change{Delete: class(t).Apply[:1]}},
 		"class cluster delete": {"hooks are called before", Change{Delete: class(t).Apply[len(class(t).Apply)-2 : len(class(t).Apply)-1]}},
 	}

@@ -148,6 +148,13 @@ func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 			clusters[c.Cluster] = true
 		}
 	}
+	var waiting []id
+	p.Waits, waiting = l.waits()
+	for _, key := range waiting {
+		if u := after[key]; u != nil && clusterOf(u) != "" {
+			clusters[clusterOf(u)] = true
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		if clusters[name] {
 			p.Clusters = append(p.Clusters, name)
@@ -156,7 +163,6 @@ func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 		}
 	}
 	p.Rollouts = machines.list(l.steps)
-	p.Waits = l.waits()
 	return p
 }
 
@@ -185,8 +191,7 @@ func isGenerated(u *unstructured.Unstructured) bool {
 }
 
 // waits are those that were not there before the change.
-func (l *log) waits() []Waiting {
-	var out []Waiting
+func (l *log) waits() (out []Waiting, of []id) {
 	for key, w := range l.last {
 		was := map[string]bool{}
 		for _, one := range l.earlier[key].Waits {
@@ -198,11 +203,11 @@ func (l *log) waits() []Waiting {
 		w.Waits = slices.DeleteFunc(slices.Clone(w.Waits), func(one loop.Wait) bool { return was[one.Message] })
 		w.Errors = slices.DeleteFunc(slices.Clone(w.Errors), func(message string) bool { return was[message] })
 		if len(w.Waits)+len(w.Errors) > 0 {
-			out = append(out, w)
+			out, of = append(out, w), append(of, id{key.Kind, key.Key})
 		}
 	}
 	slices.SortFunc(out, func(a, b Waiting) int {
 		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Object, b.Object))
 	})
-	return out
+	return out, of
 }

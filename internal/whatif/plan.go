@@ -38,7 +38,7 @@ type Plan struct {
 	Objects []ObjectChange `json:"objects"`
 	// Rollouts are the owners whose Machines are created, replaced or deleted.
 	Rollouts []Rollout `json:"rollouts,omitempty"`
-	// Clusters that are touched, and how many are not.
+	// Clusters that are touched, because an object of them changes or stands still, and how many are not.
 	Clusters  []string `json:"clusters,omitempty"`
 	Untouched int      `json:"untouched"`
 	// Hooks are the lifecycle hooks that are called, in their order.
