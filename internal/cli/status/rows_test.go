@@ -48,6 +48,18 @@ func TestDisk(t *testing.T) {
 	}
 }
 
+// A command of another build than the process says so.
+func TestBuildRow(t *testing.T) {
+	for _, test := range []struct{ running, own, want string }{
+		{"a", "a", ""}, {"", "a", ""},
+		{"a", "b", "  This command: slipway b, another build: restart the process with it, or use the program of the process\n"},
+	} {
+		if got := rowsOf(func(row func(string, any)) { buildRow(row, test.running, test.own) }); got != test.want {
+			t.Errorf("running %q, command %q: got %q, want %q", test.running, test.own, got, test.want)
+		}
+	}
+}
+
 // Restarts have a reason and, while the next start is awaited, say when it is or what it waits for.
 func TestSupervision(t *testing.T) {
 	ended := datadir.Supervision{PID: 1, Restarts: 2, LastExit: "the kernel killed it because this host is out of memory", LastExitAt: at.Add(-3 * time.Second)}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/cli/output"
 	"github.com/slipwayhq/slipway/internal/plane/atrest"
@@ -210,6 +211,13 @@ func Collect(dir datadir.Dir) (Status, error) {
 	return s, err
 }
 
+// buildRow is written when this command is of another build than the process, whose behaviour and messages may differ then.
+func buildRow(row func(string, any), running, own string) {
+	if running != "" && running != own {
+		row("  This command", fmt.Sprintf("slipway %s, another build: restart the process with it, or use the program of the process", own))
+	}
+}
+
 // killed is what is known of a process that ended without being stopped; nil: the last one was stopped.
 func killed(dir datadir.Dir, last *datadir.Run) *Killed {
 	if last == nil {
@@ -237,6 +245,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("Manager", s.State)
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Version", "slipway "+m.Version)
+		buildRow(row, m.Version, buildinfo.Version())
 		row("  Works for", m.ManagerOf)
 		m.workRows(row, s.State)
 		row("  Memory", mebibytes(m.Memory))
@@ -248,6 +257,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 		row("Management cluster", s.State)
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Version", fmt.Sprintf("slipway %s, Kubernetes %s", m.Version, orDash(m.Kubernetes)))
+		buildRow(row, m.Version, buildinfo.Version())
 		row("  API server", orDash(m.Server))
 		m.problemRow(row)
 		m.rightsRow(row)
