@@ -249,11 +249,17 @@ func (r *References) remedy(ctx context.Context, name string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(CRDKind())
 	if err := r.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err == nil {
-		other := ""
+		other, similar := "", ""
 		for i := range list.Items { // in no order: the first by name is always the same one
 			if group, is := strings.CutPrefix(list.Items[i].Name, plural+"."); is && (other == "" || group < other) {
 				other = group
 			}
+			if crd := list.Items[i].Name; isSimilar(crd, name) && (similar == "" || crd < similar) {
+				similar = crd
+			}
+		}
+		if similar != "" {
+			return fmt.Sprintf("did you mean %s? If not, install the provider it belongs to (CRD %s)", r.kindOf(similar), name)
 		}
 		if other != "" {
 			return fmt.Sprintf("there is one of group %s: refer to that, or install the provider it belongs to (CRD %s)", other, name)
@@ -261,6 +267,48 @@ func (r *References) remedy(ctx context.Context, name string) string {
 	}
 	_, group, _ := strings.Cut(name, ".")
 	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name) + quickstart.Instead(plural, group)
+}
+
+// kindOf names the kind of a CRD, by the CRD where the kind is not known.
+func (r *References) kindOf(crd string) string {
+	plural, group, _ := strings.Cut(crd, ".")
+	if r.mapper != nil {
+		if kind, err := r.mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural}); err == nil {
+			return kind.Kind
+		}
+	}
+	return "the kind of CRD " + crd
+}
+
+// isSimilar reports whether two CRDs of one group have names that differ like a word and its misspelling.
+func isSimilar(a, b string) bool {
+	const (
+		shortest = 6 // short words are similar to many others
+		most     = 2
+	)
+	one, group, _ := strings.Cut(a, ".")
+	two, other, _ := strings.Cut(b, ".")
+	return group == other && min(len(one), len(two)) >= shortest && distance(one, two) <= most
+}
+
+// distance is the number of letters to insert, delete or replace to get from one word to another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := diagonal
+			if a[i] != b[j] {
+				next = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
 }
 
 // once calls do one time for each version of a kind: another version is read from a cache of its own. A nil do is not called.

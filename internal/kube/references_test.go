@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 	}
 	foo := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "i/v2", "kind": "Foo", "metadata": map[string]any{"namespace": "ns", "name": "there"}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(foo,
-		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil), crd("elsewheres.other.io", nil), crd("elsewheres.third.io", nil)).Build()
+		crd("foos.i", map[string]string{"cluster.x-k8s.io/v1beta2": "v1_v2"}), crd("bars.i", nil), crd("foonetworks.i", nil), crd("elsewheres.other.io", nil), crd("elsewheres.third.io", nil)).Build()
 	watched := 0
 	refs := kube.NewReferences(c, func(*unstructured.Unstructured) error { watched++; return nil })
 	now := metav1.Now()
@@ -51,6 +51,8 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 		"not set":        {"nothing to read", cluster(), "", "", false, ""},
 		"no contract":    {"the label is missing", cluster(), "Bar", "x", false, "has no label"},
 		"not installed":  {"a person has to install it", cluster(), "Baz", "x", false, "is not installed"},
+		"misspelt":       {"the provider is installed, and has no such kind", cluster(), "FooNetwrk", "x", false, "is not installed; did you mean the kind of CRD foonetworks.i? If not, install the provider it belongs to (CRD foonetwrks.i)"},
+		"not similar":    {"three letters are another word", cluster(), "FooNet", "x", false, "is not installed; install the provider"},
 		"of other group": {"the group is what is wrong", cluster(), "Elsewhere", "x", false, "is not installed; there is one of group other.io: refer to that, or install"},
 		"the book's":     {"who comes from its quick start has the page that says what is different", cluster(), "DockerCluster", "x", false, "(CRD dockerclusters.infrastructure.cluster.x-k8s.io), or use the Local kinds"},
 		"nothing left":   {"the kind went before the object that referred to it", deleting, "Baz", "x", false, ""},
