@@ -401,3 +401,22 @@ func TestLongEvent(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(note), got)
 	}
 }
+
+// A Cluster that is deleted on a busy machine, and that an object of another party holds, does not stay at Deleting=False for long.
+func TestUrgencyOfDeletion(t *testing.T) { // FG-03
+	running, going := status(nil, clusterv1.DeletingCondition, "False"), status(nil, clusterv1.DeletingCondition, "True")
+	for name, tc := range map[string]struct {
+		have   map[string]any
+		course course
+		want   pacing.Urgency
+	}{
+		"new":                  {nil, course{}, pacing.Initial},
+		"deleted":              {running, course{deleting: true}, pacing.Ending},
+		"deleted, for persons": {running, course{deleting: true, person: true}, pacing.Demanding},
+		"reported":             {going, course{deleting: true}, pacing.Deferrable},
+	} {
+		if got := (Urgent{}).urgencyOf(&kube.StatusChange{Have: tc.have, Want: going}, tc.course); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}

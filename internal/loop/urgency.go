@@ -43,6 +43,8 @@ func (u Urgent) urgencyOf(change *kube.StatusChange, c course) pacing.Urgency {
 		return pacing.Urgent
 	case isInitial(have, c.deleting) && c.person:
 		return pacing.Demanding
+	case isInitial(have, c.deleting) && c.deleting:
+		return pacing.Ending
 	case isInitial(have, c.deleting):
 		return pacing.Initial
 	case u.explains(have, want):

@@ -15,6 +15,9 @@ const (
 	Deferrable Urgency = iota
 	// Initial is the first change of something that has just begun: many will follow.
 	Initial
+	// Ending is the first change of something that is being deleted. Most of it is gone before the change is written; what is not may be held by
+	// another party, and is reported after the same time on a busy machine.
+	Ending
 	// Underway is a change with which something was done that leads to more of them, such as an object that was created.
 	Underway
 	// Demanding is a first change as Initial is, which says that a person has to do something: one may be watching.
@@ -81,7 +84,7 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	o, interval := w.objects[key], w.stretched(now)
 	switch {
 	case o.initial:
-	case urgency == Initial, urgency == Demanding:
+	case urgency == Initial, urgency == Demanding, urgency == Ending:
 		o.since, o.initial, o.interval = now, true, 2*interval
 	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without any
 		o.since, o.initial, o.interval = now, true, interval
@@ -94,6 +97,9 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 		o.outdated = now
 	}
 	passed, left := now.Sub(o.since), o.since.Add(o.interval).Sub(now)
+	if urgency == Ending {
+		left = min(left, o.since.Add(2*w.Interval).Sub(now))
+	}
 	if !o.outdated.IsZero() {
 		left = min(left, o.outdated.Add(interval/2).Sub(now))
 	}

@@ -59,6 +59,26 @@ func TestIntervalOfABusyServer(t *testing.T) { // FG-03
 	}
 }
 
+// TestEndOnABusyServer: that an object is being deleted is written as soon as on one that is not busy, where it is still there.
+func TestEndOnABusyServer(t *testing.T) { // FG-03
+	t0 := time.Unix(1e9, 0)
+	for takes, first := range map[time.Duration]time.Duration{time.Millisecond: 2 * time.Second, time.Minute: 10 * time.Second} {
+		w := writes{Interval: time.Second}
+		for range 200 {
+			w.Wrote(takes, t0)
+		}
+		if got := w.Delay("new", t0, Initial).Round(100 * time.Millisecond); got != first {
+			t.Errorf("a write takes %s: the first change waits for %s, want %s", takes, got, first)
+		}
+		if got := w.Delay("deleted", t0, Ending); got != 2*time.Second {
+			t.Errorf("a write takes %s: the end waits for %s, want 2s", takes, got)
+		}
+		if got := w.Delay("deleted", t0.Add(2*time.Second), Ending); got != 0 {
+			t.Errorf("a write takes %s: the end waits for another %s", takes, got)
+		}
+	}
+}
+
 func TestWritesForget(t *testing.T) {
 	w := writes{Interval: time.Second}
 	now := time.Unix(1e9, 0)
