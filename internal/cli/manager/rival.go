@@ -89,7 +89,7 @@ func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 			flag = "--" + kind + " kubeadm"
 		}
 		return fault.New(fault.Invalid, "AnotherManager",
-			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would undo each other's writes for ever. Remove that one (clusterctl delete %s: CRDs and objects stay), name with --providers those that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
+			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would undo each other's writes. Remove that one (clusterctl delete %s: CRDs and objects stay), name with --providers those that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
 			set.Name, set.Reference, flag)
 	}
 	return nil
