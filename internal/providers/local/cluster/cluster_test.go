@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -516,5 +517,15 @@ func TestWhatWakes(t *testing.T) {
 	}
 	if !strings.HasPrefix(name, "slipway-ns-lc-") {
 		t.Error(name)
+	}
+}
+
+// MV-13: at the end of a move with data the Cluster is gone before its last machine. The LocalCluster, which waits for that, hears of it.
+func TestLastMachineAfterTheCluster(t *testing.T) {
+	member := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
+	other := localCluster(func(o *infrav1.LocalCluster) { o.Name, o.OwnerReferences[0].Name = "other", "d" })
+	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "lc"}}}
+	if diff := cmp.Diff(want, newWorld(t, localCluster(nil), other).ofMember(t.Context(), member)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

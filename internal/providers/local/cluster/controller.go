@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -165,17 +166,29 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofMember enqueues the LocalCluster of the Cluster that an object belongs to.
+// ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be gone before its last machine, as at the end of
+// a move with data: then only the LocalCluster has its name.
 func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
 		name = ownerName(o)
 	}
 	cluster := &clusterv1.Cluster{}
-	if err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster); err != nil {
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, cluster)
+	if err == nil {
+		return ofCluster(ctx, cluster)
+	}
+	var list infrav1.LocalClusterList
+	if !apierrors.IsNotFound(err) || name == "" || c.client.List(ctx, &list, client.InNamespace(o.GetNamespace())) != nil {
 		return nil
 	}
-	return ofCluster(ctx, cluster)
+	var out []reconcile.Request
+	for i := range list.Items {
+		if ownerName(&list.Items[i]) == name {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
 }
 
 // ofEvent enqueues the LocalClusters when a network or everything may have changed.
