@@ -33,15 +33,17 @@ type Request struct {
 	DryRun bool           // nothing will be stored
 	Gates  Gates
 	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens and copies of the credentials of clusters
-	Facts  Facts                // about other objects, for ClusterClasses and managed topologies
+	Facts  Facts                // about other objects
 	// KubernetesVersions returns those that hosted control planes can run; nil: that of this build.
 	KubernetesVersions func() []string
 }
 
-// Facts are what rules read of other objects: those of managed topologies, and those of the scale subresource.
+// Facts are what rules read of other objects: those of managed topologies, of the scale subresource and of IPAddresses.
 type Facts struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
+	// Claim is the one that a new IPAddress is for; nil: it does not exist.
+	Claim *ipamv1.IPAddressClaim
 	// SetBack is who sets the replicas back that the scale subresource is to have; nil: no one is known.
 	SetBack *SetBack
 	// OnHost says that the control plane of a topology is to run on the host of the manager.

@@ -35,7 +35,13 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 			errs = append(errs, field.Invalid(spec.Child("gateway"), gateway, "must be an IP address"))
 		}
 	}
-	return Verdict{Errors: append(errs, validatePool(address.Spec.PoolRef, spec.Child("poolRef"))...)}
+	errs = append(errs, validatePool(address.Spec.PoolRef, spec.Child("poolRef"))...)
+	if claim := r.Facts.Claim; claim != nil && len(errs) == 0 && address.Spec.PoolRef != claim.Spec.PoolRef {
+		pool := claim.Spec.PoolRef
+		errs = append(errs, field.Invalid(spec.Child("poolRef"), address.Spec.PoolRef.Name,
+			fmt.Sprintf("must be %s %s, the pool that IPAddressClaim %s requests", pool.Kind, pool.Name, claim.Name)))
+	}
+	return Verdict{Errors: errs}
 }
 
 // validateIPAddressClaim checks that a claim names a pool, and stays with it.

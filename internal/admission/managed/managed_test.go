@@ -455,6 +455,12 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"autoscaler of the class": {change: func(r *request) {
 			r.Class.Spec.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "5"}
 		}, want: []string{"spec.topology.workers.machineDeployments[0].replicas: Forbidden: cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"}},
+		"autoscaler, class missing": {change: func(r *request) {
+			r.Class = nil
+			r.New.Spec.Topology.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "5"}
+		},
+			want:     []string{"spec.topology.workers.machineDeployments[0].replicas: Forbidden: cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"},
+			warnings: []string{"ClusterClass ns/full does not exist; nothing of the Cluster is created until it does (\"kubectl get clusterclasses -n ns\" lists those that there are)"}},
 		"limits of the autoscaler that are no numbers": {change: func(r *request) {
 			r.New.Spec.Topology.Workers.MachineDeployments[0].Replicas = nil
 			r.New.Spec.Topology.Workers.MachineDeployments[0].Metadata.Annotations = map[string]string{clusterv1.AutoscalerMaxSizeAnnotation: "many"}
@@ -488,6 +494,11 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 			r.OldClass = r.Class.DeepCopy()
 			r.New.Spec.Topology.ClassRef.Name, r.Class.Name, r.Class.Spec.ControlPlane.TemplateRef.Kind = "next", "next", "OtherTemplate"
 		}, want: []string{"spec.topology.classRef: Forbidden: ClusterClass ns/next does not fit: spec.controlPlane.templateRef: Forbidden: cannot be changed from PlaneTemplate.c.example.com to OtherTemplate.c.example.com: what exists of Clusters stays of its kind"}},
+		"another class that does not have the version": {update: true, change: func(r *request) {
+			r.OldClass = r.Class.DeepCopy()
+			r.New.Spec.Topology.ClassRef.Name, r.Class.Name, r.Class.Spec.KubernetesVersions = "next", "next", []string{"v1.37.0"}
+		}, want: []string{`spec.topology.version: Unsupported value: "v1.36.1+build.1": supported values: "v1.37.0"`}},
+		"the class lost the version": {update: true, change: func(r *request) { r.Class.Spec.KubernetesVersions = []string{"v1.37.0"} }},
 		"another class, the last one is gone": {update: true, change: func(r *request) { r.New.Spec.Topology.ClassRef.Name = "next" },
 			want: []string{"spec.topology.classRef: Forbidden: cannot be changed while ClusterClass ns/full, which the Cluster has, does not exist: whether the new one fits cannot be told"}},
 		"the same class, its namespace written": {update: true, change: func(r *request) { r.New.Spec.Topology.ClassRef.Namespace = "ns" }},

@@ -182,6 +182,9 @@ func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorLi
 		}
 		deployments[d.Name] = true
 		errs = append(errs, validateReplicas(d.Replicas, at.Child("replicas"))...)
+		if d.Replicas != nil && isAutoscaled(d.Metadata.Annotations) {
+			errs = append(errs, replicasOfAutoscaler(at))
+		}
 		errs = append(errs, validateMetadata(d.Metadata, at.Child("metadata"))...)
 	}
 	for i, p := range t.Workers.MachinePools {
@@ -203,6 +206,10 @@ func validateReplicas(replicas *int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
+func replicasOfAutoscaler(at *field.Path) *field.Error {
+	return field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations")
+}
+
 // validateWithClass checks what the class has to have for a topology.
 func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
@@ -216,8 +223,8 @@ func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path
 		if isOn(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
 			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
 		}
-		if d.Replicas != nil && (isAutoscaled(d.Metadata.Annotations) || isAutoscaled(c.Metadata.Annotations)) {
-			errs = append(errs, field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations"))
+		if d.Replicas != nil && !isAutoscaled(d.Metadata.Annotations) && isAutoscaled(c.Metadata.Annotations) {
+			errs = append(errs, replicasOfAutoscaler(at))
 		}
 	}
 	for i, p := range t.Workers.MachinePools {
@@ -279,7 +286,7 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 		return
 	}
 	if !r.ChangesVersion() {
-		if r.Old == nil {
+		if r.Old == nil || r.ChangesClass() {
 			r.offered(v, path)
 		}
 		return

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -44,6 +45,9 @@ func newFacts(opts Options) *facts {
 
 // read adds to a request what its rules need. waits is true where a class that is not ready is waited for.
 func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) error {
+	if address, ok := r.New.(*ipamv1.IPAddress); ok && r.Old == nil {
+		return f.claim(ctx, address, &r.Facts)
+	}
 	if !f.topologies {
 		return nil
 	}
@@ -60,6 +64,20 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 		old, _ := r.Old.(*clusterv1.Cluster)
 		return f.topology(ctx, managed.TopologyRequest{New: object, Old: old}, waits, &r.Facts)
 	}
+	return nil
+}
+
+// claim reads the claim of a new address. An address may come before its claim, as in a restore.
+func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.Facts) error {
+	claim := &ipamv1.IPAddressClaim{}
+	err := f.live.Get(ctx, client.ObjectKey{Namespace: address.Namespace, Name: address.Spec.ClaimRef.Name}, claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading IPAddressClaim %s: %w", address.Spec.ClaimRef.Name, err)
+	}
+	out.Claim = claim
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -127,5 +128,35 @@ func TestOnHost(t *testing.T) {
 	}
 	if f.onHost(t.Context(), nil) {
 		t.Error("without a class")
+	}
+}
+
+// The claim of an address is read when the address is created, with and without the gate of topologies.
+func TestClaimOfAddress(t *testing.T) { // IA-09
+	scheme := runtime.NewScheme()
+	if err := ipamv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	claim := &ipamv1.IPAddressClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
+	address := func(of string) *ipamv1.IPAddress {
+		return &ipamv1.IPAddress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}, Spec: ipamv1.IPAddressSpec{ClaimRef: ipamv1.IPAddressClaimReference{Name: of}}}
+	}
+	f := &facts{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}
+	for name, tt := range map[string]struct {
+		request admission.Request
+		want    bool
+	}{
+		"its claim":      {admission.Request{New: address("c")}, true},
+		"no such claim":  {admission.Request{New: address("gone")}, false},
+		"nothing to ask": {admission.Request{New: address("c"), Old: address("c")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := f.read(t.Context(), &tt.request, false); err != nil {
+				t.Fatal(err)
+			}
+			if got := tt.request.Facts.Claim != nil; got != tt.want {
+				t.Errorf("claim read: %t, want %t", got, tt.want)
+			}
+		})
 	}
 }
