@@ -1,15 +1,9 @@
-// Package examples has the manifests of this folder.
-//
-// Does: carries them in the binary, so that cluster templates can be made from them.
-//
-// Never: changes them.
-//
-// Read first: README.md.
+// Package examples embeds the example manifests in this directory, from which cluster templates are generated.
 package examples
 
 import "embed"
 
-// Files are the manifests.
+// Files contains the manifests.
 //
 //go:embed *.yaml
 var Files embed.FS

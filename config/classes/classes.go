@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Names of the classes that ship.
+// Names of the built-in classes.
 const (
 	Kubeadm   = "kubeadm"
 	Local     = "local"
@@ -24,8 +24,8 @@ var manifests embed.FS
 // Names returns the names of all classes, sorted.
 func Names() []string { return []string{Kubeadm, Local, Simulated} }
 
-// Objects returns a class and its templates, the class last: whoever applies them in this order never has a class whose templates
-// are not there. An empty namespace is left out. False: no class of that name ships.
+// Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An
+// empty namespace is not set. It returns false if there is no built-in class of that name.
 func Objects(name, namespace string) ([]*unstructured.Unstructured, bool, error) {
 	data, err := manifests.ReadFile(name + ".yaml")
 	if err != nil {

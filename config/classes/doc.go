@@ -1,11 +1,8 @@
-// Package classes holds the ClusterClasses that ship with Slipway.
+// Package classes contains the ClusterClasses that are built into Slipway, with their templates:
 //
-// Does: gives each class with its templates as objects, as the manifests in this folder have them.
-//
+//	kubeadm    a kubeadm control plane on machines, and nodes in containers of this host
 //	local      a hosted control plane, and nodes in containers of this host
-//	simulated  the same with nothing behind it, for trying out many clusters
+//	simulated  a simulated control plane and simulated nodes, for trying out many clusters
 //
-// Never: writes to a cluster. A class that is in a cluster belongs to the people there: nothing updates it.
-//
-// Read first: local.yaml.
+// A class that has been applied to a cluster belongs to its users and is not updated.
 package classes

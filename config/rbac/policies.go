@@ -14,9 +14,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// identityPolicies returns the policies that bound what identities of the manager do with rights that RBAC gives for all objects of a kind.
-// RBAC cannot tell Secrets apart, and a Secret of type kubernetes.io/service-account-token that one creates is filled with the token of the
-// ServiceAccount that it names: create and get on Secrets are all rights of every controller.
+// identityPolicies returns the policies that limit the use of permissions that RBAC grants for all objects of a kind.
+// RBAC cannot distinguish Secrets by type, and Kubernetes fills a new Secret of type
+// kubernetes.io/service-account-token with the token of the ServiceAccount that it names. Without the policies, create
+// and get on Secrets would amount to the permissions of every controller.
 func (r Rights) identityPolicies() ([]*unstructured.Unstructured, error) {
 	policies := []*admissionregistrationv1.ValidatingAdmissionPolicy{r.secretsPolicy(), r.configMapsPolicy()}
 	if r.runsPlanes() {
@@ -43,11 +44,12 @@ func (r Rights) identityPolicies() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// secretsPolicy lets the identities write Secrets of Cluster API with an owner of it, outside the namespaces of Kubernetes. In the
-// namespace of the manager, where the process writes the certificate of its webhooks, controllers with an identity of their own write none.
+// secretsPolicy allows the identities to write only Secrets of Cluster API with a Cluster API owner, outside the
+// namespaces of Kubernetes. Controllers with an identity of their own cannot write to the namespace of the manager,
+// where the process stores the certificate of its webhooks.
 func (r Rights) secretsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	types := []string{strconv.Quote(string(clusterv1.ClusterSecretType)), strconv.Quote(string(corev1.SecretTypeTLS))}
-	if !r.Separate { // what Pods of hosted control planes read, where they are Pods
+	if !r.Separate { // read by the Pods of hosted control planes
 		types = append(types, strconv.Quote(string(corev1.SecretTypeOpaque)))
 	}
 	home := "request.namespace == " + strconv.Quote(r.namespace())
@@ -76,7 +78,8 @@ func (r Rights) secretsPolicy() *admissionregistrationv1.ValidatingAdmissionPoli
 	return p
 }
 
-// configMapsPolicy lets the identities create and delete the locks of control planes that are initialized, and nothing else.
+// configMapsPolicy allows the identities to create and delete only the locks of control planes that are being
+// initialized.
 func (r Rights) configMapsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	p := r.policy("configmaps", rule("", "configmaps", nil), admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	p.Spec.Validations = []admissionregistrationv1.Validation{
@@ -89,8 +92,8 @@ func (r Rights) configMapsPolicy() *admissionregistrationv1.ValidatingAdmissionP
 	return p
 }
 
-// planesPolicy keeps tokens of ServiceAccounts, and Secrets of others, out of the Pods of hosted control planes, which the provider runs in
-// the namespace of the managers.
+// planesPolicy prevents the Pods of hosted control planes, which run in the namespace of the managers, from using
+// ServiceAccount tokens and the Secrets of others.
 func (r Rights) planesPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	p := r.policy("control-planes", rule("apps", "statefulsets", nil), admissionregistrationv1.Create, admissionregistrationv1.Update)
 	const pod = "object.spec.template.spec"
@@ -109,14 +112,14 @@ func (r Rights) planesPolicy() *admissionregistrationv1.ValidatingAdmissionPolic
 	return p
 }
 
-// policy is about requests of the identities of these rights.
+// policy returns a policy for requests of the identities of these Rights.
 func (r Rights) policy(
 	about string, of rbacv1.PolicyRule, operations ...admissionregistrationv1.OperationType,
 ) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	name := "slipway-identities-" + about
 	user := `request.userInfo.username == "` + User + `" || request.userInfo.username.startsWith("` + User + `:") || ` +
 		`request.userInfo.username.startsWith("system:serviceaccount:` + r.namespace() + `:slipway-")`
-	if r.Pods != "" { // each provider's components come and go with a policy of their own
+	if r.Pods != "" { // each provider's components have a policy of their own, so that they can be installed and removed separately
 		name = r.ServiceAccount() + "-" + about
 		user = `request.userInfo.username == "system:serviceaccount:` + r.namespace() + `:` + r.ServiceAccount() + `"`
 	}
@@ -144,7 +147,8 @@ func outsideKubernetes() admissionregistrationv1.Validation {
 	}
 }
 
-// outsideHome is about identities of single providers: the process, or a ServiceAccount that is both, writes there.
+// outsideHome excludes the manager's namespace for the identities of single providers. The identity of the process, and
+// a ServiceAccount that is both, can write there.
 func (r Rights) outsideHome() admissionregistrationv1.Validation {
 	return admissionregistrationv1.Validation{
 		Expression: `request.namespace != ` + strconv.Quote(r.namespace()) + ` || !request.userInfo.username.startsWith("` + User + `:")`,

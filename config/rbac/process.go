@@ -22,11 +22,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// processOf returns the role of the process that runs a provider: it keeps the CRDs and webhook configurations of the
-// provider, by name, asks who may read diagnostics, and reads for the caches what the provider's controllers read.
+// processOf returns the role of the process that runs a provider. The process manages the CRDs and webhook
+// configurations of the provider, by name, authorizes requests for diagnostics, and reads for the caches all objects
+// that the provider's controllers read.
 //
-// The conversion webhook of another CRD would see and change every object of it, which is why CRDs are listed. A create by
-// server-side apply carries the name, so that it can be listed, too.
+// The role lists the CRDs by name, because the conversion webhook of another CRD would see and could change all its
+// objects. Creation by server-side apply includes the name, so RBAC can restrict it, too.
 func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructured) (*rbacv1.ClusterRole, error) {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
@@ -42,7 +43,7 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 			rule(corev1.GroupName, "namespaces", []string{r.namespace()}, "get"),
 		},
 	}
-	if set.Reference != "" { // by which a manager of the reference is seen before this one starts
+	if set.Reference != "" { // detects a running manager of the reference implementation before this one starts
 		role.Rules = append(role.Rules, rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Reference}, "get"))
 	}
 	for _, object := range roles {
@@ -63,8 +64,8 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 	return role, nil
 }
 
-// statusOf returns what of a rule lets the process report on the objects of a provider, where the provider's own identity has lost its
-// rights: a condition of a status, and events.
+// statusOf returns the part of a rule that lets the process report on the objects of a provider if the provider's own
+// identity lacks its permissions: patching a status, and events.
 func statusOf(of rbacv1.PolicyRule) rbacv1.PolicyRule {
 	out := rbacv1.PolicyRule{APIGroups: of.APIGroups, Verbs: []string{"patch"}}
 	for _, resource := range of.Resources {
@@ -84,7 +85,8 @@ func rule(group, resource string, names []string, verbs ...string) rbacv1.Policy
 
 func processNameOf(set providerset.Name) string { return RoleOf(set) + "-process" }
 
-// home returns what a manager's process may do in its own namespace: elect a leader, and keep the certificate of webhooks.
+// home returns the role of a manager's process in its own namespace: leader election and the certificate of the
+// webhooks.
 func (r Rights) home() *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
@@ -97,8 +99,8 @@ func (r Rights) home() *rbacv1.Role {
 	}
 }
 
-// planes returns what the provider control-plane-hosted may do in the namespace of its own Pods: run control planes there, as Pods that have
-// the rights of no one. No other provider may run anything in the management cluster.
+// planes returns the role of the provider control-plane-hosted in the namespace of its own Pods: it runs control planes
+// there, as Pods without any permissions. No other provider can run workloads in the management cluster.
 func (r Rights) planes() *rbacv1.Role {
 	all := []string{"get", "list", "watch", "create", "patch", "delete"}
 	return &rbacv1.Role{
@@ -114,12 +116,12 @@ func (r Rights) planes() *rbacv1.Role {
 	}
 }
 
-// runsPlanes reports whether control planes run as Pods beside the manager's.
+// runsPlanes reports whether control planes run as Pods in the namespace of the manager.
 func (r Rights) runsPlanes() bool {
 	return (r.Pods != "" || r.Planes) && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
 }
 
-// bindings give the roles to the identities that run the providers.
+// bindings returns the bindings of the roles to the identities that run the providers.
 func (r Rights) bindings() []runtime.Object {
 	process := r.subjects(User)
 	var out []runtime.Object
@@ -128,7 +130,7 @@ func (r Rights) bindings() []runtime.Object {
 		if len(set.Controllers) > 0 {
 			out = append(out, clusterBinding(RoleOf(set.Name), own))
 		}
-		if set.Name == providerset.Core { // the process reads all kinds of providers for the caches
+		if set.Name == providerset.Core { // the process reads all provider kinds for the caches
 			both := own
 			if r.Separate {
 				both = slices.Concat(own, process)
@@ -161,7 +163,7 @@ func (r Rights) bindings() []runtime.Object {
 	return out
 }
 
-// subjects are a user, and the ServiceAccount of a manager with one identity.
+// subjects returns the user, and the ServiceAccount of a manager with a single identity.
 func (r Rights) subjects(user string) []rbacv1.Subject {
 	var out []rbacv1.Subject
 	if r.Pods == "" {

@@ -1,13 +1,7 @@
-// Package rbac holds who may do what: the rights of each provider's controllers, those of the process they run in, those that
-// our own providers bring for the core, and roles for people.
-//
-// Does: gives the manifests in this folder as objects, a file for each provider, and binds the roles to the identities that run them.
-//
-// Owns: the ClusterRoles, Roles and bindings named slipway-*, and namespace slipway-system where they are.
-//
-// Never: writes to a cluster.
-//
-// Read first: [Rights], then cluster-api.yaml and process.go.
+// Package rbac contains the RBAC rules: the permissions of each provider's controllers, of the process in which they
+// run, and of the core for the kinds of the built-in providers, and roles for users. [Objects] returns the manifests in
+// this directory, one file for each provider, with bindings to the identities that run them. The objects are the
+// ClusterRoles, Roles and bindings named slipway-*, and the namespace slipway-system.
 package rbac
 
 import (
@@ -32,50 +26,51 @@ import (
 var manifests embed.FS
 
 const (
-	// User is the identity of the process that runs the manager. Where providers have no identities of their own, it is
-	// that of their controllers, too.
+	// User is the identity of the process that runs the manager, and of the controllers if providers have no identities
+	// of their own.
 	User = "slipway:manager"
 
-	// ServiceAccount is the identity, in Namespace, of a manager of several providers that runs in the cluster. That of one
-	// provider has the name of its ClusterRole.
+	// ServiceAccount is the identity, in Namespace, of a manager that runs several providers in the cluster. The
+	// ServiceAccount of a single provider has the name of its ClusterRole.
 	ServiceAccount = "slipway-manager"
 
-	// ClusterOperator is the ClusterRole of those who decide what runs on hosts and in nodes. Nothing aggregates it.
+	// ClusterOperator is the ClusterRole of users who decide which programs run on hosts and in nodes. It is not
+	// aggregated into other roles.
 	ClusterOperator = "slipway-cluster-operator"
 
-	// Namespace is where the manager keeps its own objects.
+	// Namespace contains the manager's own objects.
 	Namespace = "slipway-system"
 
-	// aggregated is the ClusterRole that gathers what the core may do with kinds of providers.
+	// aggregated is the ClusterRole that aggregates the core's permissions for provider kinds.
 	aggregated = "slipway-manager"
 
-	// machinesOfProviders is the ClusterRole that gathers the same for the provider control-plane-kubeadm.
+	// machinesOfProviders is the aggregated ClusterRole of the provider control-plane-kubeadm.
 	machinesOfProviders = "slipway-control-plane-kubeadm-providers"
 
 	// processRole is the Role of a manager's process in Namespace.
 	processRole = "slipway-process"
 
-	// planesRole is the Role of who runs hosted control planes as Pods there.
+	// planesRole is the Role for running hosted control planes as Pods in Namespace.
 	planesRole = "slipway-control-planes"
 )
 
-// Rights says who gets which roles.
+// Rights selects the identities and their roles.
 type Rights struct {
-	// Sets are the providers that run; nil: all.
+	// Sets are the providers that run. Nil: all.
 	Sets []providerset.Set
-	// Separate: the controllers of each provider have an identity of their own, [UserOf]. Else one identity, User or a
-	// ServiceAccount, has the roles of all.
+	// Separate gives the controllers of each provider an identity of their own, [Rights.UserOf]. Otherwise one
+	// identity, User or a ServiceAccount, has the roles of all.
 	Separate bool
-	// Pods: the manager runs in Pods of a release, in this namespace. Its identity is a ServiceAccount alone, and the roles of
-	// people come with the core.
+	// Pods is the namespace in which the manager of a release runs as Pods. Its only identity is a ServiceAccount, and
+	// the roles of users are installed with the core. Empty: the manager does not run in Pods of a release.
 	Pods string
-	// Planes: hosted control planes run as Pods in the namespace, as they do in a release.
+	// Planes is set if hosted control planes run as Pods in the namespace, as in a release.
 	Planes bool
 }
 
 func (r Rights) namespace() string { return cmp.Or(r.Pods, Namespace) }
 
-// UserOf is the identity of a provider's controllers.
+// UserOf returns the identity of a provider's controllers.
 func (r Rights) UserOf(set providerset.Name) string {
 	if r.Separate {
 		return User + ":" + string(set)
@@ -83,7 +78,7 @@ func (r Rights) UserOf(set providerset.Name) string {
 	return User
 }
 
-// RoleOf is the name of the ClusterRole of a provider's controllers.
+// RoleOf returns the name of the ClusterRole of a provider's controllers.
 func RoleOf(set providerset.Name) string { return "slipway-" + string(set) }
 
 func (r Rights) sets() []providerset.Set {
@@ -93,7 +88,7 @@ func (r Rights) sets() []providerset.Set {
 	return r.Sets
 }
 
-// ServiceAccount is that of a manager with one identity.
+// ServiceAccount returns the name of the ServiceAccount of a manager with a single identity.
 func (r Rights) ServiceAccount() string {
 	if sets := r.sets(); len(sets) == 1 {
 		return RoleOf(sets[0].Name)
@@ -101,7 +96,7 @@ func (r Rights) ServiceAccount() string {
 	return ServiceAccount
 }
 
-// Objects returns everything, the namespace first. The objects can be applied as they are, in this order.
+// Objects returns all objects, the namespace first. They can be applied in this order.
 func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	out, err := unstructuredOf(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: r.namespace()}})
 	if err != nil {
@@ -140,7 +135,7 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	return slices.Concat(out, bound, policies), err
 }
 
-// shared are the manifests that belong to no single provider.
+// shared returns the names of the manifests that belong to no single provider.
 func (r Rights) shared() []string {
 	core := providerset.Has(r.sets(), providerset.Core)
 	switch {

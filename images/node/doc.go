@@ -1,12 +1,5 @@
-// Package node holds the sources of the node image.
-//
-// Does: carries, as embedded files, everything of the image that Slipway itself writes: the list of Debian packages,
-// the files laid over them (entrypoint, units, containerd's configuration, the kubeadm wrapper), the script that
-// preloads container images, and two small programs (pause, cniconf).
-//
-// Owns: the contents of this folder. What is inside the image and which flags a container of it needs is in README.md.
-//
-// Never: builds anything; that is internal/nodeimage.
-//
-// Read first: README.md, rootfs/usr/lib/slipway/entrypoint.
+// Package node embeds the source files of the node image: the list of Debian packages, the files that are added to them
+// (entrypoint, units, containerd configuration, kubeadm wrapper), the script that preloads container images, and two
+// small programs (pause, cniconf). Package internal/nodeimage builds the image. README.md describes its contents and
+// the flags that its containers need.
 package node

@@ -2,8 +2,8 @@ package node
 
 import "embed"
 
-// Sources are the files of this folder that the image is made from. Modes are not kept: a file whose first two bytes
-// are "#!" is a program.
+// Sources are the source files of the node image. File modes are not preserved: a file whose first two bytes are "#!"
+// is executable.
 //
 //go:embed all:rootfs packages.txt packages-network.txt links.txt pins.txt preload pause/main.go cniconf/*.go kube-proxy
 var Sources embed.FS

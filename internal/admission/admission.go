@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Gates are the feature gates that admission depends on.
+// Gates holds the feature gates that admission depends on.
 type Gates struct {
 	ClusterTopology                bool
 	KubeadmBootstrapFormatIgnition bool
@@ -26,53 +26,54 @@ type Gates struct {
 	RuntimeSDK                     bool
 }
 
-// Request is a write that a client requests.
+// Request is a write request for an object.
 type Request struct {
-	New    runtime.Object // what it should be; a pointer to a type of the stored version
-	Old    runtime.Object // what it is; nil when it is created
+	New    runtime.Object // the object to be written; a pointer to a type of the storage version
+	Old    runtime.Object // the existing object; nil on create
 	DryRun bool           // nothing will be stored
 	Gates  Gates
-	Policy policy.Configuration // what the operator allows; the zero value: everything but issuers of tokens and copies of the credentials of clusters
-	Facts  Facts                // about other objects
-	// KubernetesVersions returns those that hosted control planes can run; nil: that of this build.
+	Policy policy.Configuration // operator's policy; zero denies only token issuers and copying cluster credentials
+	Facts  Facts                // state of other objects
+	// KubernetesVersions returns the versions that hosted control planes can run; if nil, only the version of this
+	// build.
 	KubernetesVersions func() []string
 }
 
-// Facts are what rules read of other objects: those of managed topologies, of the scale subresource and of IPAddresses.
+// Facts holds the state of other objects that rules read: for managed topologies, the scale subresource and IPAddresses.
 type Facts struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
-	// Claim is the one that a new IPAddress is for; nil: it does not exist.
+	// Claim is the claim that a new IPAddress references; nil if it does not exist.
 	Claim *ipamv1.IPAddressClaim
-	// SetBack is who sets the replicas back that the scale subresource is to have; nil: no one is known.
+	// SetBack is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
 	SetBack *SetBack
-	// OnHost says that the control plane of a topology is to run on the host of the manager.
+	// OnHost is set if the control plane of a topology runs on the host of the manager.
 	OnHost bool
-	// Class of a Cluster; nil: it does not exist. Definitions are its variables.
+	// Class of a Cluster; nil if it does not exist. Definitions has its variables.
 	Class       *clusterv1.ClusterClass
 	Definitions *variables.Definitions
-	// OldClass is the one that the Cluster had, where it gets another.
+	// OldClass is the previous class of the Cluster, if the class changes.
 	OldClass *clusterv1.ClusterClass
-	// Upgrading says which parts of a Cluster do not run its version yet, where that changes.
+	// Upgrading lists the parts of a Cluster that do not run its version yet, if the version changes.
 	Upgrading []string
-	// Users are the Clusters of a ClusterClass.
+	// Users holds the Clusters that use a ClusterClass.
 	Users []clusterv1.Cluster
 }
 
-// SetBack is a topology that has the number of replicas of a MachineDeployment.
+// SetBack is a topology that sets the replicas of a MachineDeployment.
 type SetBack struct {
 	Cluster, Topology string // names of the Cluster, and of the MachineDeployment in its topology
 	Replicas          int32
 }
 
-// Verdict is the answer to a Request: admitted when there are no errors.
+// Verdict is the response to a Request, which is admitted if there are no errors.
 type Verdict struct {
 	Errors   field.ErrorList
 	Warnings []string
 }
 
-// Default returns the new object with its defaults, and whether that differs from the request. The request is not
-// changed. Kinds without such defaults are returned as they are.
+// Default returns the new object with defaults, and whether they changed it. The object in the request is not modified.
+// Kinds without defaults are returned unchanged.
 func Default(r Request) (runtime.Object, bool) {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:
@@ -104,7 +105,7 @@ func Default(r Request) (runtime.Object, bool) {
 	return r.New, false
 }
 
-// Validate says whether the new object may be written; run Default first. Kinds that are not known here are admitted.
+// Validate validates the new object; Default must be called first. Unknown kinds are admitted.
 func Validate(r Request) Verdict {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
-// defaultCluster puts the v before the version of the topology, and sets the values of variables that the class has defaults for.
+// defaultCluster adds the leading v to the version of the topology, and sets variables that have defaults in the class.
 func defaultCluster(r Request, in *clusterv1.Cluster) (runtime.Object, bool) {
 	out := in
 	if version := withV(in.Spec.Topology.Version); version != in.Spec.Topology.Version {
@@ -58,7 +58,8 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	return Verdict{Errors: append(errs, topology.Errors...), Warnings: warnings}
 }
 
-// overlapWarning tells of Pods and Services that would have the same addresses. It is not refused: an add-on may know better.
+// overlapWarning warns about overlapping CIDR blocks for Pods and Services. They are not rejected, because some add-ons
+// may support them.
 func overlapWarning(r Request, cluster *clusterv1.Cluster) []string {
 	network := cluster.Spec.ClusterNetwork
 	if old, isUpdate := r.Old.(*clusterv1.Cluster); isUpdate && equality.Semantic.DeepEqual(old.Spec.ClusterNetwork, network) {
@@ -76,7 +77,8 @@ func overlapWarning(r Request, cluster *clusterv1.Cluster) []string {
 	return nil
 }
 
-// validateClusterName checks that the name can be the value of the label that every object of the cluster has.
+// validateClusterName checks that the name is a valid label value, because all objects of the cluster have it as a
+// label.
 func validateClusterName(name string) field.ErrorList {
 	if problems := validation.IsValidLabelValue(name); len(problems) > 0 {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
@@ -85,7 +87,7 @@ func validateClusterName(name string) field.ErrorList {
 	return nil
 }
 
-// validateClusterShape checks that the cluster consists of something.
+// validateClusterShape checks that at least one of infrastructure, control plane and topology is set.
 func validateClusterShape(cluster *clusterv1.Cluster, gates Gates, path *field.Path) field.ErrorList {
 	if cluster.Spec.InfrastructureRef.IsDefined() || cluster.Spec.ControlPlaneRef.IsDefined() ||
 		cluster.Spec.Topology.IsDefined() {
@@ -97,7 +99,7 @@ func validateClusterShape(cluster *clusterv1.Cluster, gates Gates, path *field.P
 	return field.ErrorList{field.Required(path, "infrastructureRef or controlPlaneRef must be set")}
 }
 
-// validateKept checks that nothing is removed by which the deletion of the Cluster finds what has to be deleted with it.
+// validateKept checks that no reference is removed that is necessary to delete the Cluster's objects.
 func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList {
 	before, now := old.Spec, cluster.Spec
 	spec := field.NewPath("spec")
@@ -120,8 +122,8 @@ func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList 
 	return errs
 }
 
-// validateSetByTopology checks that a reference stays what the topology controller set it to: with another one the Cluster would lose what
-// exists of it. One that is removed is another error.
+// validateSetByTopology checks that a reference set by the topology controller is not changed, because the Cluster
+// would lose the referenced object. Removal is reported as a different error.
 func validateSetByTopology(before, now clusterv1.ContractVersionedObjectReference, path *field.Path) field.ErrorList {
 	if !before.IsDefined() || !now.IsDefined() || before == now {
 		return nil
@@ -130,7 +132,7 @@ func validateSetByTopology(before, now clusterv1.ContractVersionedObjectReferenc
 		before.Kind, before.Name, before.APIGroup))}
 }
 
-// validateRanges checks that each range of addresses is one.
+// validateRanges checks that the CIDR blocks are valid.
 func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, block := range ranges.CIDRBlocks {
@@ -142,7 +144,7 @@ func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.Erro
 	return errs
 }
 
-// validateTopology checks the gate, and the topology with its class.
+// validateTopology checks the feature gate, and the topology with its class.
 func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) Verdict {
 	if !cluster.Spec.Topology.IsDefined() {
 		return Verdict{}

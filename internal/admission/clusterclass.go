@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
-// validateClusterClass checks a class and, where it exists already, the Clusters that use it.
+// validateClusterClass validates a class, and on update also the Clusters that use it.
 func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
 	if !r.Gates.ClusterTopology {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
@@ -22,7 +22,7 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
 	return Verdict{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(request)}
 }
 
-// validateClassChecks checks the health checks of a class as those that are made from them are checked.
+// validateClassChecks validates the health checks of a class by the same rules as MachineHealthChecks.
 func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	control := class.Spec.ControlPlane.HealthCheck
@@ -36,7 +36,7 @@ func validateClassChecks(class *clusterv1.ClusterClass) field.ErrorList {
 	return errs
 }
 
-// validateClassTaints checks the taints of a class as those of Machines are checked.
+// validateClassTaints validates the taints of a class by the same rules as taints of Machines.
 func validateClassTaints(class *clusterv1.ClusterClass, gates Gates) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateTaints(class.Spec.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, spec.Child("controlPlane", "taints"))
@@ -50,7 +50,7 @@ func validateClassTaints(class *clusterv1.ClusterClass, gates Gates) field.Error
 	return errs
 }
 
-// validateTopologyTaints checks the taints of a topology as those of Machines are checked.
+// validateTopologyTaints validates the taints of a topology by the same rules as taints of Machines.
 func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *field.Path) field.ErrorList {
 	errs := validateTaints(topology.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, path.Child("controlPlane", "taints"))
 	workers := path.Child("workers")
@@ -63,10 +63,11 @@ func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *fiel
 	return errs
 }
 
-// deleteForMove is the annotation of what another management cluster has by now, with what uses it.
+// deleteForMove is the annotation on objects that have been moved to another management cluster, together with their
+// users.
 const deleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// RefuseDeletion says why an object may not be deleted; empty: it may.
+// RefuseDeletion returns the reason why an object may not be deleted, or an empty string.
 func RefuseDeletion(object runtime.Object, facts Facts) string {
 	if class, ok := object.(*clusterv1.ClusterClass); ok {
 		if _, moved := class.Annotations[deleteForMove]; moved {
@@ -77,13 +78,13 @@ func RefuseDeletion(object runtime.Object, facts Facts) string {
 	return ""
 }
 
-// healthCheck is what the rules for health checks look at.
+// healthCheck holds the fields of a health check that are validated.
 type healthCheck struct {
 	nodeStartupTimeoutSeconds *int32
 	trigger                   clusterv1.MachineHealthCheckRemediationTriggerIf
 }
 
-// validateCheck checks a health check, wherever it is defined.
+// validateCheck validates a health check of a MachineHealthCheck or a class.
 func validateCheck(check healthCheck, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if n := check.nodeStartupTimeoutSeconds; n != nil && *n != 0 && *n < minNodeStartupTimeoutSeconds {

@@ -7,7 +7,7 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 )
 
-// defaultClusterResourceSet sets the strategy: resources are applied once.
+// defaultClusterResourceSet sets the strategy ApplyOnce.
 func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object, bool) {
 	if in.Spec.Strategy != "" {
 		return in, false
@@ -17,8 +17,8 @@ func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object,
 	return out, true
 }
 
-// validateClusterResourceSet refuses a selector of nothing or everything, and changes of what decides where and how
-// resources were applied already.
+// validateClusterResourceSet rejects an empty selector, and changes of the selector and strategy, which determine where
+// and how resources have already been applied.
 func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Verdict {
 	spec := field.NewPath("spec")
 	errs := validateSelector(set.Spec.ClusterSelector, spec.Child("clusterSelector"))
@@ -32,7 +32,7 @@ func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Ver
 	return Verdict{Errors: errs}
 }
 
-// validateClusterResourceSetBinding refuses to let a binding speak for another cluster.
+// validateClusterResourceSetBinding rejects a change of the cluster.
 func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Verdict {
 	old, isUpdate := r.Old.(*addonsv1.ClusterResourceSetBinding)
 	if !isUpdate || old.Spec.ClusterName == "" {

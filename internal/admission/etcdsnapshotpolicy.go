@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/schedule"
 )
 
-// validateEtcdSnapshotPolicy checks what the CRD does not: that schedule, selector and recipients can be read, and that the
-// operator allows the destination. What is not changed is let through, so that finalizers and labels can be: the controller
-// uses nothing that is not allowed.
+// validateEtcdSnapshotPolicy checks that schedule, selector and recipients are valid, and that the operator's policy
+// allows the destination; the CRD cannot check these. An unchanged spec is accepted, so that finalizers and labels can
+// be changed; the controller does not use a destination that is not allowed.
 func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) Verdict {
 	if old, ok := r.Old.(*hostedv1.EtcdSnapshotPolicy); ok && equality.Semantic.DeepEqual(old.Spec, policy.Spec) {
 		return Verdict{}

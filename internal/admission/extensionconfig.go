@@ -15,10 +15,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// extensionPort is the port of a Service that names none.
+// extensionPort is the default port of a Service.
 const extensionPort = int32(443)
 
-// defaultExtensionConfig sets the selector that selects everything, and the port of the Service.
+// defaultExtensionConfig sets an empty namespaceSelector, which selects all namespaces, and the port of the Service.
 func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool) {
 	service := &in.Spec.ClientConfig.Service
 	port := service.IsDefined() && service.Port == nil
@@ -35,8 +35,8 @@ func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool
 	return out, true
 }
 
-// validateExtensionConfig checks the gate, the name and the address of the extension. It warns of deprecated hooks that the
-// extension had handlers for at its last discovery.
+// validateExtensionConfig validates the feature gate, the name and the address of the extension. It warns about
+// deprecated hooks for which the extension had handlers at the last discovery.
 func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Verdict {
 	if !r.Gates.RuntimeSDK {
 		return Verdict{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
@@ -56,7 +56,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 	return Verdict{Errors: errs, Warnings: deprecationWarnings(c, catalog)}
 }
 
-// validateInjection checks the annotation that names the Secret with the certificate authority.
+// validateInjection validates the annotation that references the Secret with the CA certificate.
 func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
 	text, ok := c.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	if parts := strings.Split(text, "/"); !ok || len(parts) == 2 && parts[0] != "" && parts[1] != "" {
@@ -67,7 +67,7 @@ func validateInjection(c *runtimev1.ExtensionConfig) field.ErrorList {
 		"must be <namespace>/<name> of a Secret")}
 }
 
-// deprecationWarnings has one warning for each handler of a version that goes, in the order of the status.
+// deprecationWarnings returns a warning for each handler of a deprecated hook version, in the order of the status.
 func deprecationWarnings(c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) []string {
 	var out []string
 	for _, h := range c.Status.Handlers {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// validateHostedControlPlane checks the settings of the components.
+// validateHostedControlPlane validates the settings of the components.
 func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) Verdict {
 	var before *hostedv1.HostedControlPlaneSettings
 	if old, ok := r.Old.(*hostedv1.HostedControlPlane); ok {
@@ -25,8 +25,8 @@ func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) V
 	return Verdict{Errors: errs, Warnings: versionWarning(r, plane)}
 }
 
-// versionWarning tells who asks for a version that this host does not have. It is not refused: the object may be for another
-// host, or come out of a backup.
+// versionWarning warns about a version that is not available on this host. It is not rejected, because the object may
+// be for another host, or restored from a backup.
 func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	old, _ := r.Old.(*hostedv1.HostedControlPlane)
 	want := plane.Spec.Version
@@ -39,7 +39,7 @@ func versionWarning(r Request, plane *hostedv1.HostedControlPlane) []string {
 	return lackWarning(r, want, field.NewPath("spec", "version"))
 }
 
-// lackWarning tells that this host does not have a version.
+// lackWarning warns about a version that is not available on this host.
 func lackWarning(r Request, want string, path *field.Path) []string {
 	have := []string{buildinfo.Kubernetes()}
 	if r.KubernetesVersions != nil {
@@ -51,9 +51,9 @@ func lackWarning(r Request, want string, path *field.Path) []string {
 	return []string{fmt.Sprintf("%s: this host has Kubernetes %s and not %s; the control plane is not started or changed until the operator adds it (slipway versions add), or the version is changed", path, strings.Join(have, ", "), want)}
 }
 
-// validateSettings checks what a HostedControlPlane and its template have in common. What was stored before the rules, or
-// before the operator changed theirs, and is not changed is let through, so that finalizers and labels can be: the controller
-// does not start anything with it.
+// validateSettings validates the fields that a HostedControlPlane and its template have in common. Invalid settings
+// that were stored before the rules existed, or before the operator changed the policy, are accepted while they do not
+// change, so that finalizers and labels can be changed; the controller does not start any component with them.
 func validateSettings(r Request, s hostedv1.HostedControlPlaneSettings, old *hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
 	errs := validateFlags(s, path)
 	if old != nil && len(errs) > 0 {
@@ -69,7 +69,7 @@ func validateSettings(r Request, s hostedv1.HostedControlPlaneSettings, old *hos
 	return append(errs, validateSecurity(r, s, path)...)
 }
 
-// validateSecurity checks what kube-apiserver reads from files, and whom it would connect to.
+// validateSecurity validates settings that kube-apiserver reads from files, and the servers that it would connect to.
 func validateSecurity(r Request, s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
 	errs := componentfile.Problems(s.Security, path)
 	if s.Authentication == nil {
@@ -83,7 +83,7 @@ func validateSecurity(r Request, s hostedv1.HostedControlPlaneSettings, path *fi
 	return errs
 }
 
-// validateFlags checks the flags of the components.
+// validateFlags validates the flags of the components.
 func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// validateIPAddress checks an address when it is made, and that it stays as it is.
+// validateIPAddress validates a new address, and checks that it is immutable.
 func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 	spec := field.NewPath("spec")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddress); isUpdate {
@@ -44,7 +44,7 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// validateIPAddressClaim checks that a claim names a pool, and stays with it.
+// validateIPAddressClaim checks that a claim references a pool, and that the reference is immutable.
 func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Verdict {
 	path := field.NewPath("spec", "poolRef")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddressClaim); isUpdate && old.Spec.PoolRef != claim.Spec.PoolRef {

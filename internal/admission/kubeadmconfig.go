@@ -7,8 +7,8 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 )
 
-// validateKubeadmConfigTemplate checks what the configs will be made from. The spec may be changed at any time, so no
-// exception for the topology controller's dry runs is needed.
+// validateKubeadmConfigTemplate validates the template of KubeadmConfigs. The spec is mutable, so dry runs of the
+// topology controller need no exception.
 func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Verdict {
 	path := field.NewPath("spec", "template")
 	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
@@ -16,7 +16,7 @@ func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfi
 	return Verdict{Errors: errs}
 }
 
-// validateKubeadmConfig checks a bootstrap configuration.
+// validateKubeadmConfig validates a bootstrap configuration.
 func validateKubeadmConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateFiles(spec, path.Child("files"))...)
@@ -26,7 +26,7 @@ func validateKubeadmConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path 
 	return append(errs, validateSources(r, spec, path)...)
 }
 
-// validateFiles checks that each file has one content and a path of its own.
+// validateFiles checks that each file has only one source of content and a unique path.
 func validateFiles(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -53,8 +53,9 @@ func validateUsers(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.
 	return errs
 }
 
-// validateSources checks that no content comes from the credentials of a cluster where users read no Secrets. What the object refers to already
-// is let through, so that finalizers can be removed: the controller copies nothing that is denied.
+// validateSources rejects references to Secrets with credentials of a cluster, if the policy denies them, because not
+// every user may read Secrets. Existing references are accepted, so that finalizers can be removed; the controller does
+// not copy denied content.
 func validateSources(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	before := map[string]bool{}
@@ -80,7 +81,7 @@ func validateSources(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field
 	return errs
 }
 
-// kubeadmConfigOf returns the bootstrap configuration in an object, nil if it has none.
+// kubeadmConfigOf returns the bootstrap configuration in an object, or nil.
 func kubeadmConfigOf(o runtime.Object) *bootstrapv1.KubeadmConfigSpec {
 	switch o := o.(type) {
 	case *bootstrapv1.KubeadmConfig:
@@ -95,7 +96,7 @@ func kubeadmConfigOf(o runtime.Object) *bootstrapv1.KubeadmConfigSpec {
 	return nil
 }
 
-// validateDisks checks that the parts of a disk are not more than the disk.
+// validateDisks checks that the partitions of a disk do not exceed 100 percent.
 func validateDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, partition := range spec.DiskSetup.Partitions {
@@ -111,7 +112,7 @@ func validateDisks(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.
 	return errs
 }
 
-// validateFormat checks the format, and what a format cannot express.
+// validateFormat validates the format, and rejects settings that it does not support.
 func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *field.Path) field.ErrorList {
 	ignition := spec.Format == bootstrapv1.Ignition
 	var errs field.ErrorList
@@ -134,7 +135,7 @@ func validateFormat(spec *bootstrapv1.KubeadmConfigSpec, gates Gates, path *fiel
 	return validateIgnition(spec, path)
 }
 
-// validateIgnition refuses what Ignition has no words for.
+// validateIgnition rejects settings that Ignition does not support.
 func validateIgnition(spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	const cannot = "is not possible with the format ignition"
 	var errs field.ErrorList

@@ -11,21 +11,21 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// The validity of certificates that kubeadm, and the control plane, use when none is set, in days.
+// Default validity of certificates in kubeadm and in the control plane, in days.
 const certificateDays, authorityDays = 365, 3650
 
-// imageTag is the form of the tag of an image.
+// imageTag matches the tag of an image.
 var imageTag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// kubeadmSettings are those settings of a control plane that have to fit together.
+// kubeadmSettings holds the settings of a control plane that must be consistent with each other.
 type kubeadmSettings struct {
 	config *bootstrapv1.KubeadmConfigSpec
-	// expiryDays is spec.rollout.before.certificatesExpiryDays; 0: not set.
+	// expiryDays is spec.rollout.before.certificatesExpiryDays; 0 if it is not set.
 	expiryDays int32
 }
 
-// validateConsistency checks settings that have to fit together. Settings that were stored before there was a rule do not keep
-// other changes from being made.
+// validateConsistency validates settings that must be consistent with each other. Unchanged settings are accepted, so
+// that objects stored before a rule existed can still be updated.
 func validateConsistency(s, old *kubeadmSettings, spec *field.Path) field.ErrorList {
 	config := spec.Child("kubeadmConfigSpec")
 	var errs field.ErrorList
@@ -49,7 +49,7 @@ func (s *kubeadmSettings) validity() any {
 	return []int32{s.expiryDays, c.CertificateValidityPeriodDays, c.CACertificateValidityPeriodDays}
 }
 
-// validateValidity refuses certificates that outlive their authority, and certificates that are replaced as soon as they are made.
+// validateValidity rejects certificates that outlive their CA, and certificates that would be replaced immediately.
 func (s *kubeadmSettings) validateValidity(spec, config *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	leaf, authority := int32(certificateDays), int32(authorityDays)
@@ -76,7 +76,7 @@ func (s *kubeadmSettings) timeouts() any {
 	return []*int32{s.config.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds, s.config.JoinConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds}
 }
 
-// validateTimeouts refuses a timeout that differs between the first Machine and the others.
+// validateTimeouts rejects a timeout that differs between the first Machine and the others.
 func (s *kubeadmSettings) validateTimeouts(config *field.Path) field.ErrorList {
 	initial, join := s.config.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds, s.config.JoinConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds
 	if equality.Semantic.DeepEqual(initial, join) {
@@ -101,7 +101,7 @@ func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
 		"must be the tag of an image, for example 3.6.5-0")}
 }
 
-// defaultKubeadmConfigTemplate aligns a template with the one that is stored, in dry runs of the topology controller.
+// defaultKubeadmConfigTemplate aligns a template with the stored one in dry runs of the topology controller.
 func defaultKubeadmConfigTemplate(r Request, in *bootstrapv1.KubeadmConfigTemplate) (runtime.Object, bool) {
 	old, ok := r.Old.(*bootstrapv1.KubeadmConfigTemplate)
 	if !ok || !asksOnly(r) {
@@ -114,8 +114,8 @@ func defaultKubeadmConfigTemplate(r Request, in *bootstrapv1.KubeadmConfigTempla
 	return out, true
 }
 
-// alignDefaults gives fields of a configuration the form that they have in another one, where the one is not set and the other is the
-// default: older versions of Cluster API wrote these defaults into every object, and their absence is no difference.
+// alignDefaults copies fields from another configuration if one of the two values is unset and the other is the
+// default. Older versions of Cluster API stored these defaults in every object, so their absence is no difference.
 func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) bool {
 	changed := align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
 	initial, join := &spec.InitConfiguration.NodeRegistration, &spec.JoinConfiguration.NodeRegistration

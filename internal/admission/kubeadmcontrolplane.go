@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultKubeadmControlPlane sets replicas, the v of the version and the strategy.
+// defaultKubeadmControlPlane sets replicas, the leading v of the version, and the rollout strategy.
 func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultControlPlaneStrategy(&out.Spec.Rollout.Strategy)
@@ -33,7 +33,8 @@ func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime
 	return out, true
 }
 
-// defaultKubeadmControlPlaneTemplate sets the strategy, and in dry runs of the topology controller aligns the template with the stored one.
+// defaultKubeadmControlPlaneTemplate sets the rollout strategy, and aligns the template with the stored one in dry runs
+// of the topology controller.
 func defaultKubeadmControlPlaneTemplate(r Request, in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy)
@@ -46,7 +47,7 @@ func defaultKubeadmControlPlaneTemplate(r Request, in *controlplanev1.KubeadmCon
 	return out, true
 }
 
-// defaultControlPlaneStrategy makes a new Machine before an old one goes where nothing else is said.
+// defaultControlPlaneStrategy sets the default strategy, which creates a new Machine before it deletes an old one.
 func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStrategy) bool {
 	changed := false
 	if s.Type == "" {
@@ -60,7 +61,7 @@ func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStr
 	return changed
 }
 
-// validateKubeadmControlPlane checks a control plane, and what of it may change.
+// validateKubeadmControlPlane validates a control plane and changes of it.
 func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControlPlane) Verdict {
 	spec := field.NewPath("spec")
 	s := plane.Spec
@@ -84,7 +85,7 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 	return Verdict{Errors: append(errs, validateControlPlaneChange(old, plane)...)}
 }
 
-// validateControlPlaneReplicas refuses numbers with which etcd would lose more than it gains.
+// validateControlPlaneReplicas validates the number of replicas, including the quorum of etcd.
 func validateControlPlaneReplicas(r Request, s controlplanev1.KubeadmControlPlaneSpec, old *controlplanev1.KubeadmControlPlane) field.ErrorList {
 	path := field.NewPath("spec", "replicas")
 	if s.Replicas == nil {
@@ -98,7 +99,7 @@ func validateControlPlaneReplicas(r Request, s controlplanev1.KubeadmControlPlan
 	return append(validateReplicas(r, s.Replicas, before, path), validateControlPlaneCount(n, s, path)...)
 }
 
-// validateControlPlaneCount refuses 0, and even numbers of members of etcd.
+// validateControlPlaneCount rejects 0, and an even number of etcd members.
 func validateControlPlaneCount(n int32, s controlplanev1.KubeadmControlPlaneSpec, path *field.Path) field.ErrorList {
 	if n == 0 {
 		return field.ErrorList{field.Forbidden(path, "cannot be 0: a cluster without a control plane Machine loses its etcd; delete the Cluster instead")}
@@ -110,7 +111,7 @@ func validateControlPlaneCount(n int32, s controlplanev1.KubeadmControlPlaneSpec
 	return nil
 }
 
-// validateControlPlaneStrategy checks how Machines are replaced. replicas is nil in a template, which has none.
+// validateControlPlaneStrategy validates the rollout strategy. replicas is nil for templates, which have none.
 func validateControlPlaneStrategy(s controlplanev1.KubeadmControlPlaneRolloutStrategy, replicas *int32, path *field.Path) field.ErrorList {
 	surge := s.RollingUpdate.MaxSurge
 	path = path.Child("rollingUpdate", "maxSurge")
@@ -126,12 +127,12 @@ func validateControlPlaneStrategy(s controlplanev1.KubeadmControlPlaneRolloutStr
 	return nil
 }
 
-// validateControlPlaneNaming checks that a template makes names that differ.
+// validateControlPlaneNaming checks that a name template generates unique names.
 func validateControlPlaneNaming(n controlplanev1.MachineNamingSpec, path *field.Path) field.ErrorList {
 	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "kubeadmControlPlane": {"name": "plane"}}, path)
 }
 
-// validateControlPlaneConfig checks the configuration of kubeadm.
+// validateControlPlaneConfig validates the kubeadm configuration.
 func validateControlPlaneConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	errs := validateKubeadmConfig(r, spec, path)
 	cluster := path.Child("clusterConfiguration")
@@ -147,7 +148,7 @@ func validateControlPlaneConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, 
 	return errs
 }
 
-// validateControlPlaneChange checks what may not change after a control plane has been created.
+// validateControlPlaneChange validates changes of immutable fields, the version and the CoreDNS version.
 func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) field.ErrorList {
 	config := field.NewPath("spec", "kubeadmConfigSpec")
 	was, is := &old.Spec.KubeadmConfigSpec, &plane.Spec.KubeadmConfigSpec
@@ -170,14 +171,14 @@ func validateControlPlaneChange(old, plane *controlplanev1.KubeadmControlPlane) 
 		config.Child("clusterConfiguration", "dns", "imageTag"))...)
 }
 
-// fixedField is a part of the configuration of kubeadm that stays as it is.
+// fixedField is an immutable part of the kubeadm configuration.
 type fixedField struct {
 	path []string
 	of   func(*bootstrapv1.KubeadmConfigSpec) any
 }
 
-// fixedConfiguration lists what of the configuration of kubeadm stays as it is. Everything else may change: new Machines get it,
-// and what running clusters read is brought up to date.
+// fixedConfiguration returns the immutable parts of the kubeadm configuration. All other fields may change: new
+// Machines use the new values, and the configuration that running clusters read is updated.
 func fixedConfiguration() []fixedField {
 	type config = bootstrapv1.KubeadmConfigSpec
 	return []fixedField{
@@ -192,8 +193,8 @@ func fixedConfiguration() []fixedField {
 	}
 }
 
-// validateUpgrade refuses to go back, and to skip a minor version, which kubeadm does not do. Versions that are none are
-// refused elsewhere.
+// validateUpgrade rejects downgrades and skipped minor versions, which kubeadm does not support. Invalid versions are
+// rejected elsewhere.
 func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	from, err := semver.ParseTolerant(before)
 	if err != nil {
@@ -213,8 +214,8 @@ func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateKubeadmControlPlaneTemplate checks what control planes of topologies are made from. What they are made from stays as it
-// is; the topology controller may ask, in a dry run, what a change would give.
+// validateKubeadmControlPlaneTemplate validates the template of control planes in topologies. Its spec is immutable,
+// except in dry runs of the topology controller.
 func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) Verdict {
 	path := field.NewPath("spec", "template")
 	spec := path.Child("spec")
@@ -237,7 +238,7 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 		return Verdict{Errors: errs, Warnings: warnings}
 	}
 	was := *old.Spec.Template.Spec.DeepCopy()
-	defaultControlPlaneStrategy(&was.Rollout.Strategy) // it may have been stored before there were defaults
+	defaultControlPlaneStrategy(&was.Rollout.Strategy) // it may have been stored before the defaults existed
 	errs = append(errs, validateConsistency(settings, &kubeadmSettings{&was.KubeadmConfigSpec, was.Rollout.Before.CertificatesExpiryDays}, spec)...)
 	s = *s.DeepCopy()
 	defaultControlPlaneStrategy(&s.Rollout.Strategy)

@@ -8,10 +8,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to go.
+// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to be deleted.
 const defaultNodeDeletionTimeoutSeconds = 10
 
-// defaultMachine sets the cluster label, the v of the version and the node deletion timeout.
+// defaultMachine sets the cluster label, the leading v of the version, and the node deletion timeout.
 func defaultMachine(in *clusterv1.Machine) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -24,7 +24,7 @@ func defaultMachine(in *clusterv1.Machine) (runtime.Object, bool) {
 	return out, true
 }
 
-// defaultClusterLabel sets the label that tells the cluster of an object, and says whether it changed.
+// defaultClusterLabel sets the cluster name label, and reports whether it changed.
 func defaultClusterLabel(labels *map[string]string, cluster string) bool {
 	if cluster == "" || (*labels)[clusterv1.ClusterNameLabel] == cluster {
 		return false
@@ -36,7 +36,7 @@ func defaultClusterLabel(labels *map[string]string, cluster string) bool {
 	return true
 }
 
-// defaultMachineSpec sets the defaults of a Machine, or of the Machines of a pool, and says whether it changed.
+// defaultMachineSpec sets defaults in the spec of a Machine or a Machine template, and reports whether it changed.
 func defaultMachineSpec(spec *clusterv1.MachineSpec) bool {
 	changed := false
 	if version := withV(spec.Version); version != spec.Version {
@@ -56,7 +56,7 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.Machine); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, machine.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
-	// A Machine of a pool has no bootstrap data: the pool's infrastructure bootstraps it.
+	// A Machine of a MachinePool has no bootstrap data: the pool's infrastructure bootstraps it.
 	if _, ofPool := machine.Labels[clusterv1.MachinePoolNameLabel]; !ofPool {
 		errs = append(errs, validateBootstrap(machine.Spec.Bootstrap, spec.Child("bootstrap"))...)
 	} else {
@@ -68,7 +68,7 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// validateBootstrap checks that bootstrap data comes from somewhere.
+// validateBootstrap checks that a source of bootstrap data is set.
 func validateBootstrap(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
 	if bootstrap.ConfigRef.IsDefined() || bootstrap.DataSecretName != nil {
 		return validateDataSecret(bootstrap, path)
@@ -76,11 +76,11 @@ func validateBootstrap(bootstrap clusterv1.Bootstrap, path *field.Path) field.Er
 	return field.ErrorList{field.Required(path, "one of configRef and dataSecretName must be set")}
 }
 
-// kubeconfigSuffix ends the names of the Secrets with the administrators' kubeconfigs of clusters.
+// kubeconfigSuffix is the suffix of the Secrets with the admin kubeconfigs of clusters.
 const kubeconfigSuffix = "-kubeconfig"
 
-// validateDataSecret refuses the administrator's kubeconfig of a cluster as bootstrap data: it has the same key, and who creates a
-// Machine need not be allowed to read Secrets.
+// validateDataSecret rejects the admin kubeconfig Secret of a cluster as bootstrap data: it has the same key, and a
+// user who can create Machines may not have permission to read Secrets.
 func validateDataSecret(bootstrap clusterv1.Bootstrap, path *field.Path) field.ErrorList {
 	if name := bootstrap.DataSecretName; name != nil && strings.HasSuffix(*name, kubeconfigSuffix) {
 		return field.ErrorList{field.Invalid(path.Child("dataSecretName"), *name,

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultMachineDeployment sets replicas, selector, strategy, and what the Machines get.
+// defaultMachineDeployment sets replicas, selector, rollout strategy, and defaults in the Machine template.
 func defaultMachineDeployment(in, old *clusterv1.MachineDeployment) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -41,8 +41,8 @@ func defaultMachineDeployment(in, old *clusterv1.MachineDeployment) (runtime.Obj
 	return out, true
 }
 
-// defaultSelector makes the selector and the labels of the template name the cluster, and the deployment where there
-// was no selector. It says whether that changed anything.
+// defaultSelector adds the cluster name label to the selector and the template labels, and, if the selector was empty,
+// the deployment name label. It reports whether that changed anything.
 func defaultSelector(d *clusterv1.MachineDeployment) bool {
 	add := map[string]string{}
 	if d.Spec.ClusterName != "" {
@@ -55,7 +55,7 @@ func defaultSelector(d *clusterv1.MachineDeployment) bool {
 	return selector || template
 }
 
-// addLabels adds labels, and says whether that changed anything.
+// addLabels adds labels, and reports whether that changed anything.
 func addLabels(to *map[string]string, add map[string]string) bool {
 	before := len(*to)
 	changed := false
@@ -72,7 +72,7 @@ func addLabels(to *map[string]string, add map[string]string) bool {
 	return true
 }
 
-// defaultStrategy makes the strategy RollingUpdate with one Machine more and none less, and says whether that
+// defaultStrategy sets the strategy RollingUpdate with maxSurge 1 and maxUnavailable 0, and reports whether that
 // changed anything.
 func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) bool {
 	changed := false
@@ -99,7 +99,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	if old, isUpdate := r.Old.(*clusterv1.MachineDeployment); isUpdate {
 		errs = append(errs, validateSame(old.Spec.ClusterName, d.Spec.ClusterName, spec.Child("clusterName"))...)
 	}
-	for _, problem := range validation.IsValidLabelValue(d.Name) { // names stand in labels of Machines
+	for _, problem := range validation.IsValidLabelValue(d.Name) { // the name is a label value of Machines
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), d.Name, "must be a valid label value: "+problem))
 	}
 	if machine.ClusterName != d.Spec.ClusterName {
@@ -107,7 +107,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	}
 	errs = append(errs, validateReplicas(r, d.Spec.Replicas, replicasOf(r.Old), spec.Child("replicas"))...)
 	errs = append(errs, validateAutoscaler(r)...)
-	errs = append(errs, validateSkippedChecks(d.Annotations)...) // MachineSets get it
+	errs = append(errs, validateSkippedChecks(d.Annotations)...) // copied to MachineSets
 	errs = append(errs, validateTemplateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateStrategy(d.Spec.Rollout.Strategy, spec.Child("rollout", "strategy"))...)
 	errs = append(errs, validateAmount(d.Spec.Remediation.MaxInFlight, spec.Child("remediation", "maxInFlight"))...)
@@ -119,7 +119,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	return Verdict{Errors: errs, Warnings: strategyWarnings(d.Spec.Rollout.Strategy)}
 }
 
-// validateTemplateSelector checks that a selector selects something, and what is made from the template.
+// validateTemplateSelector checks that a selector is valid and matches the labels of the template.
 func validateTemplateSelector(s metav1.LabelSelector, template map[string]string, spec *field.Path) field.ErrorList {
 	selector, err := metav1.LabelSelectorAsSelector(&s)
 	if err != nil {
@@ -132,7 +132,7 @@ func validateTemplateSelector(s metav1.LabelSelector, template map[string]string
 	return nil
 }
 
-// validateStrategy checks the numbers of a rollout.
+// validateStrategy validates maxSurge and maxUnavailable.
 func validateStrategy(s clusterv1.MachineDeploymentRolloutStrategy, path *field.Path) field.ErrorList {
 	rolling := path.Child("rollingUpdate")
 	errs := validateAmount(s.RollingUpdate.MaxSurge, rolling.Child("maxSurge"))
@@ -144,7 +144,7 @@ func validateStrategy(s clusterv1.MachineDeploymentRolloutStrategy, path *field.
 	return errs
 }
 
-// strategyWarnings tells of numbers that no one looks at.
+// strategyWarnings warns about settings without effect.
 func strategyWarnings(s clusterv1.MachineDeploymentRolloutStrategy) []string {
 	if s.Type == clusterv1.OnDeleteMachineDeploymentStrategyType && (s.RollingUpdate.MaxSurge != nil || s.RollingUpdate.MaxUnavailable != nil) {
 		return []string{"spec.rollout.strategy.rollingUpdate has no effect with the strategy OnDelete"}
@@ -152,7 +152,7 @@ func strategyWarnings(s clusterv1.MachineDeploymentRolloutStrategy) []string {
 	return nil
 }
 
-// validateAmount checks a number or a percentage; unset is valid.
+// validateAmount validates a number or a percentage; unset is valid.
 func validateAmount(v *intstr.IntOrString, path *field.Path) field.ErrorList {
 	if v == nil {
 		return nil
@@ -171,12 +171,12 @@ func isNone(v *intstr.IntOrString) bool {
 	return err == nil && n == 0
 }
 
-// validateMachineNaming checks that a template makes names: they differ, and are those of objects.
+// validateMachineNaming checks that a name template generates unique and valid names.
 func validateMachineNaming(n clusterv1.MachineNamingSpec, path *field.Path) field.ErrorList {
 	return validateNames(n.Template, naming.Values{"cluster": {"name": "cluster"}, "machineSet": {"name": "machineset"}}, path)
 }
 
-// validateNames checks a template of names with the values that it will get.
+// validateNames validates a name template with example values.
 func validateNames(template string, values naming.Values, path *field.Path) field.ErrorList {
 	if template == "" {
 		return nil

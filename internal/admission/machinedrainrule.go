@@ -6,9 +6,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// validateMachineDrainRule checks what the CRD does not: that only drained Pods have an order, and that every selector
-// can be read, since a drain stops at a rule that cannot. Behaviors, and how many entries there may be and that
-// they differ, are rules of the CRD.
+// validateMachineDrainRule validates rules that are not in the CRD: only drained Pods may have an order, and every
+// selector must be valid, because a drain stops at an invalid rule. Behaviors, and the number and uniqueness of
+// entries, are validated by the CRD.
 func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList

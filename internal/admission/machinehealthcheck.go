@@ -10,11 +10,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// minNodeStartupTimeoutSeconds is the least time that a Node gets to appear, where the check is on: no Node is there
-// sooner, so that less would remediate every Machine forever.
+// minNodeStartupTimeoutSeconds is the minimum Node startup timeout, unless the check is off. No Node starts faster, so
+// a lower value would remediate every Machine forever.
 const minNodeStartupTimeoutSeconds = 30
 
-// defaultMachineHealthCheck sets the cluster label and the time that a Node gets to appear.
+// defaultMachineHealthCheck sets the cluster label and the Node startup timeout.
 func defaultMachineHealthCheck(in *clusterv1.MachineHealthCheck) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -43,7 +43,7 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 	return Verdict{Errors: errs}
 }
 
-// validateTrigger checks that the limits of the short circuit can be read.
+// validateTrigger checks that the limits for remediation can be parsed.
 func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if most := trigger.UnhealthyLessThanOrEqualTo; most != nil {
@@ -61,7 +61,7 @@ func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, p
 	return errs
 }
 
-// validateSelector checks a selector that has to select something, and not everything.
+// validateSelector checks that a selector is valid and not empty.
 func validateSelector(selector metav1.LabelSelector, path *field.Path) field.ErrorList {
 	parsed, err := metav1.LabelSelectorAsSelector(&selector)
 	switch {

@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultMachinePool sets replicas, minReadySeconds, and what the Machines of the pool get.
+// defaultMachinePool sets replicas, minReadySeconds, and defaults in the Machine template.
 func defaultMachinePool(in, old *clusterv1.MachinePool) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -53,7 +53,7 @@ func validateMachinePool(r Request, pool *clusterv1.MachinePool) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// isSame reports whether an object was stored already with what is compared.
+// isSame reports whether the compared value is unchanged on update.
 func isSame[T runtime.Object](old runtime.Object, compare func(T) bool) bool {
 	before, isUpdate := old.(T)
 	return isUpdate && compare(before)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// defaultMachineSet sets cluster label, replicas, the order of deletion, a selector where there is none, and
-// what the Machines get.
+// defaultMachineSet sets the cluster label, replicas, the deletion order, a selector if it is empty, and defaults in
+// the Machine template.
 func defaultMachineSet(in, old *clusterv1.MachineSet) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultClusterLabel(&out.Labels, out.Spec.ClusterName)
@@ -65,7 +65,7 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// validateMachineTemplate checks spec.template.
+// validateMachineTemplate validates spec.template.
 func validateMachineTemplate(r Request, set *clusterv1.MachineSet) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	template := set.Spec.Template
@@ -85,7 +85,7 @@ func emptySelector(s metav1.LabelSelector) bool {
 	return len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// validateSkippedChecks checks the annotation that skips preflight checks.
+// validateSkippedChecks validates the annotation that skips preflight checks.
 func validateSkippedChecks(annotations map[string]string) field.ErrorList {
 	text, ok := annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	if !ok || text == "" {
@@ -102,7 +102,7 @@ func validateSkippedChecks(annotations map[string]string) field.ErrorList {
 	return errs
 }
 
-// preflightChecks are the names that may be skipped.
+// preflightChecks returns the names of the checks that may be skipped.
 func preflightChecks() []string {
 	return []string{
 		string(clusterv1.MachineSetPreflightCheckAll), string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable),

@@ -11,9 +11,9 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// validateOwnTemplate checks a template of our own kinds: its labels and annotations, and that what is made from it
-// does not change under those who refer to it. The topology controller may ask, in a dry run and with an annotation
-// that says so, what a change would give.
+// validateOwnTemplate validates a template of Slipway's own kinds: its labels and annotations, and that its spec is
+// immutable, because objects may reference it. Dry runs of the topology controller, which have an annotation, may
+// change the spec.
 func validateOwnTemplate(r Request) Verdict {
 	path := field.NewPath("spec", "template")
 	meta, spec := templateOf(r.New)
@@ -35,7 +35,7 @@ func validateOwnTemplate(r Request) Verdict {
 	return Verdict{Errors: errs}
 }
 
-// asksOnly tells whether the topology controller asks what a write would give.
+// asksOnly reports whether a request is a dry run of the topology controller.
 func asksOnly(r Request) bool {
 	object, ok := r.New.(metav1.Object)
 	if !ok || !r.DryRun {
@@ -45,7 +45,7 @@ func asksOnly(r Request) bool {
 	return asks
 }
 
-// templateOf returns the labels and annotations in a template, and the whole of what may not change.
+// templateOf returns the labels and annotations in a template, and its immutable part.
 func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 	switch template := object.(type) {
 	case *localv1.LocalClusterTemplate:
@@ -60,14 +60,14 @@ func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 	return clusterv1.ObjectMeta{}, nil
 }
 
-// validateLocalMachinePool checks the labels and annotations that the pool's LocalMachines will have.
+// validateLocalMachinePool validates the labels and annotations for the pool's LocalMachines.
 func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Verdict {
 	errs := pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))
 	return Verdict{Errors: append(errs, validateManager(r)...)}
 }
 
-// validateManager refuses to take an infrastructure object from the system that manages it: its controller would create
-// what exists already, beside it. The value may change: which system it is concerns no controller.
+// validateManager rejects removing the managed-by annotation from an infrastructure object: the controller would create
+// infrastructure that already exists. The value of the annotation may change, because no controller uses it.
 func validateManager(r Request) field.ErrorList {
 	before, ok := r.Old.(metav1.Object)
 	after, ok2 := r.New.(metav1.Object)

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission/managed"
 )
 
-// defaultReplicas is the number of replicas where none is set: 1, or where an autoscaler is in charge (both
-// of its annotations are whole numbers) its lower limit for a new object, and for an old one the number that it had,
-// within the limits. old is nil for a new object, and for one that had no number.
+// defaultReplicas returns the default number of replicas: 1, or, if both limits of the autoscaler are set to whole
+// numbers, the lower limit on create, and the previous number within the limits on update. old is nil on create, and if
+// there was no previous number.
 func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	lowest, err := autoscalerLimit(annotations, clusterv1.AutoscalerMinSizeAnnotation)
 	if err != nil || lowest == nil {
@@ -31,8 +31,8 @@ func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	return min(max(*old, *lowest), *highest)
 }
 
-// validateReplicas refuses a negative number, and to ask for more than the operator allows; what is there already may stay, and
-// become less. Unset is valid.
+// validateReplicas rejects a negative number, and an increase above the limit in the operator's policy; an existing
+// number may remain or decrease. Unset is valid.
 func validateReplicas(r Request, n, old *int32, path *field.Path) field.ErrorList {
 	switch {
 	case n == nil:
@@ -46,7 +46,7 @@ func validateReplicas(r Request, n, old *int32, path *field.Path) field.ErrorLis
 	return nil
 }
 
-// autoscalerLimit reads an annotation of the autoscaler; nil when it is not there.
+// autoscalerLimit parses an annotation of the autoscaler; nil if it is not set.
 func autoscalerLimit(annotations map[string]string, name string) (*int32, error) {
 	text, ok := annotations[name]
 	if !ok {
@@ -59,7 +59,7 @@ func autoscalerLimit(annotations map[string]string, name string) (*int32, error)
 	return new(int32(number)), nil
 }
 
-// validateAutoscaler checks the autoscaler's annotations. What was stored once may stay.
+// validateAutoscaler validates the autoscaler's annotations. Unchanged values are accepted.
 func validateAutoscaler(r Request) field.ErrorList {
 	now, ok := r.New.(metav1.Object)
 	if !ok {
@@ -72,7 +72,7 @@ func validateAutoscaler(r Request) field.ErrorList {
 	return managed.ValidateLimits(now.GetAnnotations(), before, field.NewPath("metadata", "annotations"))
 }
 
-// replicasOf is the number of replicas that an object asks for; nil where it asks for none, or does not exist.
+// replicasOf returns the replicas in the spec of an object; nil if they are not set, or the object is nil.
 func replicasOf(object runtime.Object) *int32 {
 	switch o := object.(type) {
 	case *clusterv1.MachineDeployment:
@@ -85,8 +85,7 @@ func replicasOf(object runtime.Object) *int32 {
 	return nil
 }
 
-// validateScale checks what the scale subresource of one of these kinds is set to. The API server itself refuses a negative
-// number there.
+// validateScale validates a write to the scale subresource. The API server itself rejects negative numbers there.
 func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
 	var before *int32
 	if old, isUpdate := r.Old.(*autoscalingv1.Scale); isUpdate {

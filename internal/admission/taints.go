@@ -7,13 +7,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// taintRules is what the rules for taints depend on besides the taints.
+// taintRules holds the parameters for the validation of taints.
 type taintRules struct {
 	controlPlane bool
 	gates        Gates
 }
 
-// validateTaints refuses taints when their gate is off, and those that belong to others.
+// validateTaints rejects taints if the feature gate is off, and reserved taints.
 func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *field.Path) field.ErrorList {
 	if len(taints) == 0 {
 		return nil
@@ -30,13 +30,13 @@ func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *fie
 	return errs
 }
 
-// taintOwner says who sets taints with this key, or nothing when users may.
+// taintOwner returns the component that owns taints with this key, or an empty string if users may set them.
 func taintOwner(key string, controlPlane bool) string {
 	switch {
 	case key == clusterv1.NodeUninitializedTaint.Key, key == clusterv1.NodeOutdatedRevisionTaint.Key:
 		return "Cluster API"
 	case key == "node.kubernetes.io/out-of-service":
-		return "" // set by people, when a node is lost
+		return "" // set by users when a node is lost
 	case strings.HasPrefix(key, "node.kubernetes.io/"):
 		return "Kubernetes"
 	case strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/"):

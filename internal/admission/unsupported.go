@@ -1,9 +1,10 @@
 package admission
 
-// warnTopology warns of kinds that are used by managed topologies alone, while these are switched off. Manifests with them stay valid.
+// warnTopology warns about kinds that only managed topologies use, while these are turned off. Manifests with these
+// kinds remain valid.
 const warnTopology = "the feature gate ClusterTopology is off in this manager (--feature-gates=ClusterTopology=true): nothing here uses a "
 
-// warnOnCreation admits everything, and warns of a new object.
+// warnOnCreation admits everything, and returns a warning on create.
 func warnOnCreation(r Request, warning string) Verdict {
 	if r.Old != nil {
 		return Verdict{}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// withV puts the v before a Kubernetes version that lacks it.
+// withV adds a missing leading v to a Kubernetes version.
 func withV(version string) string {
 	if version != "" && version[0] >= '0' && version[0] <= '9' {
 		return "v" + version
@@ -15,7 +15,7 @@ func withV(version string) string {
 	return version
 }
 
-// validateVersion checks a Kubernetes version: "v" and a semantic version. Empty is valid.
+// validateVersion validates a Kubernetes version: "v" and a semantic version. Empty is valid.
 func validateVersion(version string, path *field.Path) field.ErrorList {
 	if version == "" {
 		return nil
@@ -27,7 +27,7 @@ func validateVersion(version string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateSame checks that a text has not changed.
+// validateSame checks that a string has not changed.
 func validateSame(before, now string, path *field.Path) field.ErrorList {
 	if before == now {
 		return nil

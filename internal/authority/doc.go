@@ -1,17 +1,13 @@
-// Package authority is the certificate authorities of a cluster and its administrator's kubeconfig, as Secrets.
+// Package authority manages the certificate authorities of a workload cluster and its admin kubeconfig, which are
+// stored as the Secrets <cluster>-{ca,etcd,proxy,sa,apiserver-etcd-client,kubeconfig}. It lists the Secrets that a
+// control plane requires ([Required]), reads them ([Read]), finds Secrets that must be created, must be provided by
+// the user or are invalid ([Judge]), generates the content of new Secrets ([Generate]) and issues and renews the
+// kubeconfig ([Issue]). Secrets that a user created before the cluster are used unchanged; a CA without its private
+// key can be used for everything except signing.
 //
-// Does: says which Secrets a control plane needs ([Required]), reads them ([Read]), judges what is there
-// ([Judge]: what has to be created, what only a person can bring, what cannot be used), makes the content of new
-// ones ([Generate]), and makes and renews the kubeconfig ([Kubeconfig]). Secrets that a user created before the
-// cluster are used as they are; a CA without its key serves everything but signing.
-//
-//	Required(clusterConfiguration) ─► Read ─► Judge ─► create │ wait for a person │ complete
+//	Required(clusterConfiguration) ─► Read ─► Judge ─► create │ wait for the user │ complete
 //	                                                                                  └─► Inspect ─► Outdated ─► Issue
 //
-// Owns: the names and keys of the Secrets <cluster>-{ca,etcd,proxy,sa,apiserver-etcd-client,kubeconfig}.
-//
-// Never: writes; the controller that owns the control plane does, and decides when an authority may still be
-// created: one that is created after the first node exists is not the one that signed it.
-//
-// Read first: [Required], [Judge].
+// The package writes nothing. The controller of the control plane writes the Secrets and decides whether a CA may
+// still be created: the nodes of an initialized cluster do not trust a CA that is generated later.
 package authority

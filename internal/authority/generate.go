@@ -14,15 +14,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Keys is how keys and certificates are made.
+// Keys configures how private keys and certificates are generated.
 type Keys struct {
-	// Algorithm; empty: ECDSA-P256.
+	// Algorithm defaults to ECDSA-P256.
 	Algorithm pki.Algorithm
-	// Authority and Leaf are how long certificates are valid; zero: ten years and one.
+	// Authority and Leaf are the validity periods of CA and leaf certificates. They default to ten years and one
+	// year.
 	Authority, Leaf time.Duration
 }
 
-// KeysOf is what the cluster's configuration says about keys.
+// KeysOf returns the key configuration from the ClusterConfiguration.
 func KeysOf(config bootstrapv1.ClusterConfiguration) Keys {
 	const day = 24 * time.Hour
 	return Keys{
@@ -32,7 +33,7 @@ func KeysOf(config bootstrapv1.ClusterConfiguration) Keys {
 	}
 }
 
-// Generate makes the content of a new authority's Secret, or of the service account keys. The other purposes
+// Generate returns the content of a new Secret for a CA or for the service account keys. Secrets for other purposes
 // cannot be generated.
 func Generate(p Purpose, keys Keys, now time.Time) (map[string][]byte, error) {
 	if p == SA {
@@ -47,15 +48,17 @@ func Generate(p Purpose, keys Keys, now time.Time) (map[string][]byte, error) {
 	return map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM}, err
 }
 
-// Owner is the object that Secrets belong to: the control plane, or the KubeadmConfig of a control plane without one.
+// Owner is the controller owner of the Secrets: the control plane, or the KubeadmConfig of a cluster without a
+// control plane object.
 type Owner struct {
 	// Ref is a controller reference.
 	Ref metav1.OwnerReference
-	// Replaces are kinds of controllers whose Secrets the owner takes over. Its own earlier lives are always among them.
+	// Replaces lists the kinds of other controllers whose Secrets the owner adopts. Secrets of a previous object with
+	// the owner's kind and name are always adopted.
 	Replaces []string
 }
 
-// NewSecret returns a Secret of the cluster with the content.
+// NewSecret returns a Secret of the cluster with the given data.
 func NewSecret(cluster client.ObjectKey, p Purpose, owner Owner, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -67,8 +70,8 @@ func NewSecret(cluster client.ObjectKey, p Purpose, owner Owner, data map[string
 	}
 }
 
-// Manages reports whether the owner may change the Secret: those that users bring are left alone. One that has
-// lost its owner is told by its type.
+// Manages reports whether the owner may change the Secret. Secrets provided by users are never changed. A managed
+// Secret that has lost its controller reference is recognized by its type.
 func (o Owner) Manages(secret *corev1.Secret) bool {
 	controller := metav1.GetControllerOf(secret)
 	if controller == nil {
@@ -77,7 +80,8 @@ func (o Owner) Manages(secret *corev1.Secret) bool {
 	return o.precededBy(*controller)
 }
 
-// Lost reports whether a Secret that the owner manages does not belong to it, or to it in an earlier life.
+// Lost reports whether a Secret that the owner manages has no controller reference to the owner's current UID and API
+// version.
 func (o Owner) Lost(secret *corev1.Secret) bool {
 	controller := metav1.GetControllerOf(secret)
 	return o.Manages(secret) && (controller == nil || controller.UID != o.Ref.UID || controller.APIVersion != o.Ref.APIVersion)
@@ -89,7 +93,8 @@ func (o Owner) Take(secret client.Object) {
 	secret.SetOwnerReferences(append(others, o.Ref))
 }
 
-// precededBy reports whether the reference is to the owner, in this life or an earlier one, or to what it replaces.
+// precededBy reports whether the reference is to the owner, to a previous object with the same kind and name, or to a
+// kind that the owner replaces.
 func (o Owner) precededBy(ref metav1.OwnerReference) bool {
 	return ref.Kind == o.Ref.Kind && ref.Name == o.Ref.Name || slices.Contains(o.Replaces, ref.Kind)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// State is what there is of the required Secrets.
+// State describes the required Secrets that are missing or unusable.
 type State struct {
-	// Create are the purposes whose Secret is missing and can be generated.
+	// Create lists the missing Secrets that can be generated.
 	Create []Purpose
-	// Problems are what a person has to correct, in the order of the requirements.
+	// Problems lists the problems that the user has to correct, in the order of the requirements.
 	Problems []Problem
 }
 
-// MissingText says what is missing, for a message; empty: nothing.
+// MissingText lists the missing and unusable Secrets for a message. It is empty if there are none.
 func (s State) MissingText(cluster string) string {
 	var out []string
 	for _, problem := range s.Problems {
@@ -34,29 +34,28 @@ func (s State) MissingText(cluster string) string {
 // Problem is a Secret that is missing and cannot be generated, or that cannot be used.
 type Problem struct {
 	Purpose Purpose
-	// Secret is its name.
+	// Secret is the name of the Secret.
 	Secret string
-	// Missing: the Secret does not exist.
+	// Missing is true if the Secret does not exist.
 	Missing bool
-	// Text says what is the case and what to do.
+	// Text describes the problem and how to correct it.
 	Text string
 }
 
-// Complete reports whether every required Secret exists and can be used.
 func (s State) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
-// Check is what the required Secrets are judged by.
+// Check is the input of [Judge].
 type Check struct {
 	Now      time.Time
 	Cluster  string
 	Required []Requirement
 	Found    Found
-	// Generate is false once the cluster's first node may exist: from then on a missing Secret is a problem, because a new authority
-	// would not be the one that signed it.
+	// Generate is false once the first node of the cluster may exist. A missing Secret is a problem from then on,
+	// because the nodes do not trust a newly generated CA.
 	Generate bool
 }
 
-// Judge returns which of the required Secrets there are, and what is wrong with them.
+// Judge returns the required Secrets that are missing or unusable.
 func Judge(c Check) State {
 	var s State
 	for _, r := range c.Required {
@@ -79,7 +78,8 @@ func Judge(c Check) State {
 	return s
 }
 
-// goneText says that a Secret is gone of which each control plane node has the content, what waits for it, and how to get it back.
+// goneText returns the message for a missing Secret whose content also exists on every control plane node: the
+// operations that fail without it, and how to restore it.
 func goneText(p Purpose, name string) string {
 	waits, files := "no control plane Machine can join", "front-proxy-ca.crt and front-proxy-ca.key"
 	switch p {
@@ -104,10 +104,10 @@ func contentOf(r Requirement) string {
 	return "the certificate (tls.crt) and its key (tls.key)"
 }
 
-// Unusable is what is wrong with the content of a Secret now; empty: nothing.
+// Unusable returns the problem with the content of a Secret at the given time, or the empty string if it is valid.
 func Unusable(r Requirement, secret *corev1.Secret, now time.Time) string {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
-	// A user may keep the key of the cluster's CA elsewhere. Service account tokens have to be signed.
+	// Users may store the CA keys outside the cluster. The service account key is required for signing tokens.
 	keyless := r.Keyless || r.Purpose == CA || r.Purpose == Etcd || r.Purpose == Proxy
 	switch {
 	case len(cert) == 0:
@@ -132,7 +132,7 @@ func Unusable(r Requirement, secret *corev1.Secret, now time.Time) string {
 	return ""
 }
 
-// Until is when the certificate in a Secret expires; zero: there is none that can be read.
+// Until returns when the certificate in a Secret expires, or the zero time if it has no readable certificate.
 func Until(secret *corev1.Secret) time.Time {
 	if secret == nil {
 		return time.Time{}
@@ -144,8 +144,8 @@ func Until(secret *corev1.Secret) time.Time {
 	return cert.NotAfter
 }
 
-// Content returns certificate and key of a Secret, parsed and encoded again, so that nothing else travels with
-// them. Of a service account the certificate is the public key. Key is nil where the Secret has none.
+// Content returns the certificate and key of a Secret. Both are parsed and encoded again, so that any other data in
+// the Secret is dropped. For service account keys, cert is the public key. The key is nil if the Secret has none.
 func Content(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
 	cert, key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	switch {

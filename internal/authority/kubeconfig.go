@@ -15,36 +15,36 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// KubeconfigKey is the key of the kubeconfig in its Secret.
 const KubeconfigKey = "value"
 
-// AdminUser and AdminGroup are who the kubeconfig is for: the administrator that kubeadm knows too.
+// AdminUser and AdminGroup are the user and group of the kubeconfig's client certificate, as in the admin.conf of
+// kubeadm.
 const (
 	AdminUser  = "kubernetes-admin"
 	AdminGroup = "system:masters"
 )
 
-// ReasonInvalid is the reason of faults about authorities that cannot be used; their kind is Invalid.
+// ReasonInvalid is the reason of faults with kind Invalid for CAs that cannot be used.
 const ReasonInvalid = "AuthorityInvalid"
 
-// Kubeconfig is what a kubeconfig's Secret says.
+// Kubeconfig is the content of a kubeconfig Secret.
 type Kubeconfig struct {
-	// Readable is false where there is none, or it cannot be used.
+	// Readable is false if there is no kubeconfig or it cannot be used.
 	Readable bool
 	Server   string
 	CA       []byte
-	// ServerName is the name in the server's certificate, where that is not the host of Server.
+	// ServerName is the name in the server's certificate, if it differs from the host of Server.
 	ServerName string
-	// From and Until bound the validity of its client certificate; zero where it has none.
+	// From and Until are the validity bounds of the client certificate, or zero if it has none.
 	From, Until time.Time
 }
 
-// Inspect reads the Secret; nil is one that does not exist.
+// Inspect reads the kubeconfig from the Secret, which may be nil.
 func Inspect(secret *corev1.Secret) Kubeconfig {
 	if secret == nil {
 		return Kubeconfig{}
 	}
-	// Where the server may be is no question here: it is compared with the endpoint.
+	// The empty policy allows any server address, because the address is compared with the endpoint.
 	cfg, err := kubeconfig.Parse(secret.Data[KubeconfigKey], policy.Configuration{})
 	if err != nil {
 		return Kubeconfig{}
@@ -56,12 +56,13 @@ func Inspect(secret *corev1.Secret) Kubeconfig {
 	return k
 }
 
-// Server is the URL of an endpoint.
+// Server returns the URL of an endpoint.
 func Server(e clusterv1.APIEndpoint) string {
 	return "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 }
 
-// Outdated says why the kubeconfig must be issued again for the endpoint and the CA's Secret; empty: it need not.
+// Outdated returns the reason why the kubeconfig must be reissued for the endpoint and the CA Secret, or the empty
+// string if it is up to date.
 func (k Kubeconfig) Outdated(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
 	switch {
 	case !k.Readable:
@@ -78,16 +79,17 @@ func (k Kubeconfig) Outdated(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, 
 	return ""
 }
 
-// HalfLife is when half of the client certificate's life is over, and the kubeconfig is issued again.
+// HalfLife returns the time at which half of the client certificate's validity has passed and the kubeconfig is
+// reissued.
 func (k Kubeconfig) HalfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
-// Access is what a kubeconfig leads to.
+// Access identifies the cluster and endpoint of a kubeconfig.
 type Access struct {
 	Cluster  string
 	Endpoint clusterv1.APIEndpoint
 }
 
-// Issue makes the content of the kubeconfig's Secret: a client certificate with a new key, signed by the CA.
+// Issue returns the content of the kubeconfig Secret, with a new client key and a certificate signed by the CA.
 func Issue(to Access, ca *corev1.Secret, keys Keys, now time.Time) (map[string][]byte, error) {
 	if len(ca.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonInvalid, "Secret %s has no key in tls.key, so no kubeconfig can be issued; "+

@@ -16,11 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Purpose of a Secret of the cluster; the Secret is named <cluster>-<purpose>.
+// Purpose identifies a Secret of the cluster, which is named <cluster>-<purpose>.
 type Purpose string
 
-// The purposes. EtcdClient is the certificate with which an API server calls an external etcd, Encryption are keys and no certificates:
-// those with which a control plane encrypts what is in its etcd.
+// The purposes of Secrets. EtcdClient is the client certificate of the API server for an external etcd. Encryption
+// holds the keys for encryption at rest in etcd, and no certificates.
 const (
 	CA         Purpose = "ca"
 	Etcd       Purpose = "etcd"
@@ -31,30 +31,32 @@ const (
 	Encryption Purpose = "encryption"
 )
 
-// IsKnown reports whether it is one of the purposes.
+// IsKnown reports whether p is one of the purposes above.
 func (p Purpose) IsKnown() bool {
 	return slices.Contains([]Purpose{CA, Etcd, Proxy, SA, EtcdClient, Admin, Encryption}, p)
 }
 
-// SecretName is the name of the Secret with this purpose.
+// SecretName returns the name of the Secret with this purpose.
 func (p Purpose) SecretName(cluster string) string { return cluster + "-" + string(p) }
 
 // Requirement is a Secret that a control plane needs.
 type Requirement struct {
 	Purpose Purpose
-	// Brought by a person: it is never generated.
+	// Brought means that the user provides the Secret; it is never generated.
 	Brought bool
-	// Keyless: the certificate alone is enough.
+	// Keyless means that the certificate is sufficient without its private key.
 	Keyless bool
-	// Single: a file with the certificate is signed with, and what signs accepts one certificate in it.
+	// Single means that the certificate file must contain exactly one certificate, because the component that signs
+	// with it does not accept more.
 	Single bool
 }
 
-// signingFile is the flag of kube-controller-manager that names the file.
+// signingFile is the kube-controller-manager flag for the CA certificate file that it signs with.
 const signingFile = "cluster-signing-cert-file"
 
-// SignedByKubeadm are the requirements of a control plane whose nodes kubeadm makes with this configuration: kube-controller-manager signs with
-// the file of the cluster's CA and does not start with two certificates in it, unless its flag names another file, or a patch may do so.
+// SignedByKubeadm returns the requirements of a control plane whose nodes kubeadm creates with this configuration.
+// kube-controller-manager signs with the file of the cluster CA and does not start if the file contains two
+// certificates. The limit does not apply if the flag selects another file, or if a patch may do so.
 func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
 	out := Required(spec.ClusterConfiguration)
 	if spec.InitConfiguration.Patches.Directory != "" || spec.JoinConfiguration.Patches.Directory != "" ||
@@ -67,8 +69,8 @@ func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
 	return out
 }
 
-// Required are the Secrets that a control plane with this configuration needs, in the order in which they are
-// created. The authority of an external etcd, and the certificate for calling it, are brought by a person.
+// Required returns the Secrets that a control plane with this configuration needs, in the order of their creation.
+// For an external etcd, the user provides the CA and the client certificate.
 func Required(config bootstrapv1.ClusterConfiguration) []Requirement {
 	if config.Etcd.External.IsDefined() {
 		return []Requirement{{Purpose: CA}, {Purpose: Proxy}, {Purpose: SA},
@@ -77,12 +79,12 @@ func Required(config bootstrapv1.ClusterConfiguration) []Requirement {
 	return []Requirement{{Purpose: CA}, {Purpose: Etcd}, {Purpose: Proxy}, {Purpose: SA}}
 }
 
-// Found are Secrets of a cluster by purpose; one that does not exist is not in it.
+// Found maps purposes to the existing Secrets of a cluster. Missing Secrets have no entry.
 type Found map[Purpose]*corev1.Secret
 
-// Read reads the Secrets of a cluster at once, each from the first reader that has it: a cache that holds only
-// labelled Secrets does not have those that users bring, so the API server comes second. What a cache returns is
-// shared: do not change it.
+// Read reads the Secrets of a cluster concurrently, each from the first reader that has it. A cache that only holds
+// labelled Secrets does not contain Secrets provided by users, so pass the API reader second. Do not modify the
+// returned Secrets, because a cache shares them.
 func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, readers ...client.Reader) (Found, error) {
 	secrets := make([]*corev1.Secret, len(purposes))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -118,7 +120,7 @@ func readSecret(ctx context.Context, key client.ObjectKey, readers []client.Read
 	return nil, nil
 }
 
-// Purposes are those of the requirements.
+// Purposes returns the purposes of the requirements.
 func Purposes(required []Requirement) []Purpose {
 	out := make([]Purpose, 0, len(required))
 	for _, r := range required {
@@ -127,7 +129,8 @@ func Purposes(required []Requirement) []Purpose {
 	return out
 }
 
-// Fingerprint stands for the certificates of an authority's Secret, in their order: the first signs. Empty: there are none that can be read.
+// Fingerprint identifies the certificates of a CA Secret, including their order, because the first one signs. It is
+// empty if the Secret has no readable certificates.
 func Fingerprint(secret *corev1.Secret) string {
 	certs, err := pki.ReencodeCerts(secret.Data[corev1.TLSCertKey])
 	if err != nil {

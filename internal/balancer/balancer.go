@@ -12,41 +12,41 @@ import (
 	"time"
 )
 
-// Times of a load balancer.
+// Timeouts and intervals of a load balancer.
 const (
-	// dialTimeout is how long a member may take to accept a connection before the next one is tried.
+	// dialTimeout is the time for a member to accept a connection before the next member is tried.
 	dialTimeout = 2 * time.Second
-	// quiet is how long a connection to a member that leaves must have been quiet to be closed.
+	// quiet is the idle time after which a connection to a leaving member is closed.
 	quiet = 2 * time.Second
-	// sweepEvery is how often connections are looked through.
+	// sweepEvery is the interval of the sweeps of connections.
 	sweepEvery = 500 * time.Millisecond
 )
 
-// maxConnections bounds what one load balancer holds open; more are refused.
+// maxConnections limits the open connections of one load balancer; further connections are refused.
 const maxConnections = 8192
 
-// Balancer hands connections to members.
+// Balancer distributes connections to members.
 type Balancer struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	members map[string]*member // by name, those that are gone included while they have connections
+	members map[string]*member // by name; removed members are included while they have connections
 	held    int
 }
 
-// member is one API server with what is known of it.
+// member is one API server with its health and connections.
 type member struct {
 	Member
-	// gone tells that the configuration does not have it any more.
+	// gone is set if the configuration does not contain the member any more.
 	gone        bool
 	health      health
 	connections map[*connection]struct{}
 }
 
-// connection is a client with its member.
+// connection connects a client to a member.
 type connection struct {
 	client, server net.Conn
-	last           atomic.Int64 // when something went through, in nanoseconds
+	last           atomic.Int64 // time of the last transfer, in nanoseconds
 }
 
 func (c *connection) close() {
@@ -59,7 +59,7 @@ func New(now func() time.Time) *Balancer {
 	return &Balancer{now: now, members: map[string]*member{}}
 }
 
-// Set makes these the members.
+// Set replaces the members.
 func (b *Balancer) Set(members []Member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *Balancer) Set(members []Member) {
 	b.forget()
 }
 
-// forget drops members that are gone and have no connection left. It is called with mu held.
+// forget deletes removed members without connections. mu must be held.
 func (b *Balancer) forget() {
 	for name, m := range b.members {
 		if m.gone && len(m.connections) == 0 {
@@ -89,7 +89,7 @@ func (b *Balancer) forget() {
 	}
 }
 
-// Serve accepts connections until the context ends; then all are closed.
+// Serve accepts connections until the context ends, and then closes all of them.
 func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -103,7 +103,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
-		case err != nil: // no descriptors left, for example
+		case err != nil: // for example, no file descriptors are left
 			if !pause(ctx, 10*time.Millisecond) {
 				return nil
 			}
@@ -113,7 +113,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// look checks members and looks through connections until the context ends.
+// look checks members and sweeps connections until the context ends.
 func (b *Balancer) look(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -123,7 +123,7 @@ func (b *Balancer) look(ctx context.Context) {
 	}
 }
 
-// sweep closes connections that keep a member from leaving, or a client waiting.
+// sweep closes connections to lost members, and idle connections to leaving members if another member can accept them.
 func (b *Balancer) sweep() {
 	now := b.now()
 	b.mu.Lock()
@@ -139,7 +139,7 @@ func (b *Balancer) sweep() {
 	b.forget()
 }
 
-// other reports whether there is a member besides this one that a client could go to. It is called with mu held.
+// other reports whether another member can accept the clients of this one. mu must be held.
 func (b *Balancer) other(than *member) bool {
 	for _, m := range b.members {
 		if m != than && !m.gone && !m.Leaving && m.health.answers {
@@ -149,7 +149,7 @@ func (b *Balancer) other(than *member) bool {
 	return false
 }
 
-// handle finds a member for the client and copies until either side ends.
+// handle selects a member for the client and copies data until either side ends.
 func (b *Balancer) handle(ctx context.Context, client net.Conn) {
 	if !b.enter() {
 		_ = client.Close()
@@ -199,8 +199,8 @@ func (b *Balancer) keep(m *member, c *connection, open bool) {
 	delete(m.connections, c)
 }
 
-// candidates are the members to try: those that answer before those that are not known to, those that stay before those
-// that leave, then those with fewer connections.
+// candidates returns the members in the order in which they are tried: healthy ones first, then those that are not
+// leaving, then those with fewer connections.
 func (b *Balancer) candidates() []*member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +232,7 @@ func (b *Balancer) candidates() []*member {
 	return out
 }
 
-// copy copies both ways until both sides have ended, or one has broken.
+// copy copies data in both directions until both sides have ended, or one has failed.
 func (b *Balancer) copy(c *connection) {
 	var wait sync.WaitGroup
 	for _, way := range [][2]net.Conn{{c.client, c.server}, {c.server, c.client}} {
@@ -250,7 +250,7 @@ func (b *Balancer) copy(c *connection) {
 	c.close()
 }
 
-// noting tells of everything that is written.
+// noting calls note for every write.
 type noting struct {
 	io.Writer
 	note func()
@@ -267,7 +267,7 @@ func closeAll(m *member) {
 	}
 }
 
-// pause returns false when the context ended first.
+// pause waits, and returns false if the context ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

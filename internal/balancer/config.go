@@ -15,11 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Config is what a load balancer is told.
+// Config is the configuration of a load balancer.
 type Config struct {
-	// Listen is where clients connect to. It does not change.
+	// Listen is the address for clients. It does not change.
 	Listen netip.AddrPort `json:"listen"`
-	// Members in order of their names.
+	// Members, sorted by name.
 	Members []Member `json:"members,omitempty"`
 }
 
@@ -27,29 +27,29 @@ type Config struct {
 type Member struct {
 	Name    string         `json:"name"`
 	Address netip.AddrPort `json:"address"`
-	// Leaving members get no new connection while there is another.
+	// Leaving members get no new connections while there is another member.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// State is what a load balancer says of its members.
+// State is the state that a load balancer process reports.
 type State struct {
-	// Answering are the names of the members whose API server answers, sorted.
+	// Answering lists the names of the members whose API server is ready, sorted.
 	Answering []string `json:"answering,omitempty"`
-	// Problems of the others, by name.
+	// Problems of the other members, by name.
 	Problems map[string]string `json:"problems,omitempty"`
-	// Expired is when the certificates expired of those whose problem that is, by name.
+	// Expired contains the expiry times of expired certificates, by member name.
 	Expired map[string]string `json:"expired,omitempty"`
-	// Failure is why the process ended by itself.
+	// Failure is the reason why the process exited by itself.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Folder is the folder of one load balancer.
+// Folder is the directory of one load balancer.
 type Folder string
 
-// here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
+// here is the working directory of this process. Files below it are found even if the directory is renamed.
 const here Folder = "/proc/self/cwd"
 
-// exists reports whether the folder is there: a process may work in one that was deleted.
+// exists reports whether the directory exists: a process can have a deleted working directory.
 func (f Folder) exists() bool {
 	info, err := os.Stat(string(f))
 	if err != nil {
@@ -59,7 +59,7 @@ func (f Folder) exists() bool {
 	return !ok || st.Nlink > 0
 }
 
-// Lock is the path of the lock that the process holds while it lives.
+// Lock is the path of the lock that the process holds while it runs.
 func (f Folder) Lock() string { return filepath.Join(string(f), "lock") }
 
 // Log is the path of the process's log.
@@ -74,13 +74,13 @@ func (f Folder) Load() (Config, error) {
 	return c, readJSON(f.config(), &c)
 }
 
-// Save writes the configuration, at once or not at all.
+// Save writes the configuration atomically.
 func (f Folder) Save(c Config) error {
 	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return writeJSON(f.config(), c)
 }
 
-// ReadState returns what the process said last; nothing, if it has not said anything.
+// ReadState returns the last state that the process reported. It is empty if the process has not reported any.
 func (f Folder) ReadState() (State, error) {
 	var s State
 	err := readJSON(f.state(), &s)

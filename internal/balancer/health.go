@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// Checks of members.
+// Health checks of members.
 const (
 	checkEvery   = time.Second
 	checkTimeout = 2 * time.Second
-	// tolerated is how many checks in a row may go without any answer before a member's connections are closed.
+	// tolerated is the number of consecutive checks without a response after which a member's connections are closed.
 	tolerated = 3
 )
 
-// health is what the checks of a member said.
+// health is the result of a member's health checks.
 type health struct {
-	// answers tells that its API server is ready.
+	// answers is set if the API server is ready.
 	answers bool
-	// problem is why it is not.
+	// problem is the reason why it is not ready.
 	problem string
-	// expired is when the certificate expired that it shows, where that is the problem.
+	// expired is the expiry time of the certificate, if it has expired.
 	expired string
-	// silent counts the checks in a row without any answer.
+	// silent counts the consecutive checks without a response.
 	silent int
 }
 
-// lost reports whether nothing that was sent to the member will be answered.
+// lost reports whether the member does not respond any more.
 func (h health) lost() bool { return h.silent >= tolerated }
 
-// check asks all members until the context ends.
+// check checks all members until the context ends.
 func (b *Balancer) check(ctx context.Context) {
 	client := &http.Client{
 		Timeout: checkTimeout,
 		Transport: &http.Transport{
-			// The certificate is not looked at: nothing is sent, and what is answered only says where to send connections,
-			// whose clients look at it.
+			// The certificate is not verified: the request contains nothing confidential, and its result only selects a
+			// member for connections, whose clients verify the certificate.
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 			DisableKeepAlives: true,
 			DialContext:       (&net.Dialer{Timeout: checkTimeout}).DialContext,
@@ -70,7 +70,7 @@ func (b *Balancer) known() []Member {
 	return out
 }
 
-// note records what a check said, unless there is another member of the name by now.
+// note records the result of a check, unless another member has the name in the meantime.
 func (b *Balancer) note(ctx context.Context, about Member, now health) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,8 +84,8 @@ func (b *Balancer) note(ctx context.Context, about Member, now health) {
 	m.health = now
 }
 
-// ask asks a member whether it is ready. One that says that the question is not allowed answers. One whose certificate is over is as one that
-// does not: clients would refuse it.
+// ask checks whether a member is ready. A response that denies access counts as ready. An expired certificate counts as
+// not ready, because clients would reject it.
 func ask(ctx context.Context, client *http.Client, m Member, now func() time.Time) health {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Address.String()+"/readyz", nil)
 	if err != nil {
@@ -108,7 +108,7 @@ func ask(ctx context.Context, client *http.Client, m Member, now func() time.Tim
 	return health{problem: fmt.Sprintf("its API server is not ready (/readyz: status %d)", response.StatusCode)}
 }
 
-// State says which members answer.
+// State returns the health of the members.
 func (b *Balancer) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()

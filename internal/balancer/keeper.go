@@ -19,55 +19,56 @@ import (
 )
 
 const (
-	// graceful is how long a process may take to end before it is killed.
+	// graceful is the time for a process to exit before it is killed.
 	graceful = 5 * time.Second
-	// stable is how long a process has to live for its end to be no failure of its start.
+	// stable is the time after which the exit of a process does not count as a failed start.
 	stable = 30 * time.Second
-	// firstPause and lastPause bound how long a process that fails is not started again.
+	// firstPause and lastPause limit the backoff before a failed process is started again.
 	firstPause, lastPause = time.Second, time.Minute
 )
 
-// Keeper keeps the load balancers of a folder running. Their processes outlive it.
+// Keeper supervises the load balancer processes of a directory. They outlive it.
 type Keeper struct {
-	// Root has one folder for each, by its name.
+	// Root contains one directory for each load balancer, by name.
 	Root string
-	// Command is the program and its arguments, before the path of the folder.
+	// Command is the program with its arguments, to which the path of the directory is appended.
 	Command []string
-	// Ended is called with the name of each that ended, where this program started it. It must not block. May be nil.
+	// Ended is called with the name of each load balancer whose process exited, if this program started it. It must not
+	// block. May be nil.
 	Ended func(name string)
 
 	mu sync.Mutex
-	// own are the processes that this program started and that live, by name: one that starts has no lock yet.
+	// own contains the running processes that this program started, by name. A process has no lock yet while it starts.
 	own map[string]*launched
-	// failed are those that ended soon after their start, by name.
+	// failed contains the processes that exited soon after their start, by name.
 	failed map[string]failure
 }
 
 // launched is a process that this program started.
 type launched struct {
 	process *os.Process
-	ended   chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when the process has exited
 }
 
-// failure is what is known of a process that ends soon after its start.
+// failure is the backoff state of a process that exits soon after its start.
 type failure struct {
 	count int
-	// until is when it is started again.
+	// until is the time of the next start.
 	until time.Time
 }
 
-// Status is what is known of a load balancer.
+// Status is the observed state of a load balancer.
 type Status struct {
-	// Running tells that its process lives.
+	// Running is set if its process runs.
 	Running bool
 	PID     int
 	State   State
-	// Failure is why it does not run; empty: that is not known.
+	// Failure is the reason why it does not run. Empty: unknown.
 	Failure string
 }
 
-// Ensure makes the load balancer of this name serve this. It takes over a process that lives, and starts one otherwise;
-// it does not wait until that listens. One that fails is started again after growing pauses.
+// Ensure writes the configuration of the load balancer and starts its process unless one is running. It does not wait
+// until the process listens. A failing process is started again with exponential backoff.
 func (k *Keeper) Ensure(name string, c Config) (Status, error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -88,7 +89,7 @@ func (k *Keeper) Ensure(name string, c Config) (Status, error) {
 	return s, k.launch(name, f)
 }
 
-// Status returns what is known of the load balancer; found is false where it was never asked for.
+// Status returns the observed state of the load balancer; found is false if it does not exist.
 func (k *Keeper) Status(name string) (s Status, found bool, err error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -101,7 +102,7 @@ func (k *Keeper) Status(name string) (s Status, found bool, err error) {
 	return s, true, err
 }
 
-// Config returns what the load balancer was told last; an error that is os.ErrNotExist: nothing.
+// Config returns the configuration of the load balancer. The error is os.ErrNotExist if there is none.
 func (k *Keeper) Config(name string) (Config, error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -150,11 +151,11 @@ func (k *Keeper) launch(name string, f Folder) error {
 	return nil
 }
 
-// note notes that a process ended which lived this long.
+// note records the exit of a process and the time that it ran.
 func (k *Keeper) note(name string, l *launched, lived time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.own[name] != l { // it was removed
+	if k.own[name] != l { // removed in the meantime
 		return
 	}
 	delete(k.own, name)
@@ -169,7 +170,7 @@ func (k *Keeper) note(name string, l *launched, lived time.Duration) {
 	k.failed[name] = failure{count: n + 1, until: time.Now().Add(min(firstPause<<min(n, 10), lastPause))}
 }
 
-// Remove ends the load balancer of this name and deletes its folder. One that was never asked for is no error.
+// Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
 func (k *Keeper) Remove(ctx context.Context, name string) error {
 	f, err := k.folder(name)
 	if err != nil {
@@ -190,7 +191,7 @@ func (k *Keeper) Remove(ctx context.Context, name string) error {
 	return os.RemoveAll(string(f))
 }
 
-// end ends the process, gracefully first.
+// end stops the process, first with SIGTERM and then with SIGKILL.
 func (l *launched) end(ctx context.Context) error {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := l.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -209,7 +210,7 @@ func (l *launched) end(ctx context.Context) error {
 	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
 }
 
-// folder keeps a name within the root folder.
+// folder returns the directory of a load balancer, and an error for names that would lead out of the root directory.
 func (k *Keeper) folder(name string) (Folder, error) {
 	if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
 		return "", fault.New(fault.Bug, "LoadBalancerName", "%q cannot be the name of a load balancer", name)
@@ -217,7 +218,8 @@ func (k *Keeper) folder(name string) (Folder, error) {
 	return Folder(filepath.Join(k.Root, name)), nil
 }
 
-// StopAll ends every load balancer below root, also those that an earlier program started. Their folders stay.
+// StopAll stops every load balancer below root, including those that an earlier program started. Their directories are
+// retained.
 func StopAll(ctx context.Context, root string) error {
 	list, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {

@@ -15,10 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 )
 
-// readEvery is how often a process reads what it is told.
+// readEvery is the interval at which a process reads its configuration.
 const readEvery = 200 * time.Millisecond
 
-// Work is [Run] in a folder that may be renamed meanwhile: it becomes the working directory of this process.
+// Work calls [Run] in a directory that may be renamed while it runs, by making it the working directory of this
+// process.
 func Work(ctx context.Context, f Folder, now func() time.Time) error {
 	if err := os.Chdir(string(f)); err != nil {
 		return err
@@ -26,12 +27,12 @@ func Work(ctx context.Context, f Folder, now func() time.Time) error {
 	return Run(ctx, here, now)
 }
 
-// Run is the process: it serves what the folder says until the context ends. A folder that another process serves is no
-// error.
+// Run is the main function of the process: it serves the configuration in the directory until the context ends. If
+// another process already serves the directory, Run returns without an error.
 func Run(ctx context.Context, f Folder, now func() time.Time) error {
 	err := run(ctx, f, now)
 	if err != nil {
-		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log has it, too
+		_ = writeJSON(f.state(), State{Failure: fault.UserMessage(err)}) // the log contains it, too
 	}
 	return err
 }
@@ -73,8 +74,8 @@ func run(ctx context.Context, f Folder, now func() time.Time) error {
 	return err
 }
 
-// follow reads the members again and again, and writes who answers. It ends where the folder is gone: then nothing would
-// ever end the process.
+// follow reads the members periodically and writes the health of the members. It returns an error when the directory is
+// deleted, because nothing else would stop the process then.
 func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
 	said := State{}
 	for pause(ctx, readEvery) {
@@ -83,7 +84,7 @@ func (b *Balancer) follow(ctx context.Context, f Folder, before Config) error {
 		}
 		now, err := f.Load()
 		switch {
-		case err != nil: // it is written at once or not at all: this passes, or is a person's doing
+		case err != nil: // the file is written atomically, so the error is temporary, or the file was edited by hand
 			slog.Warn("the members are not readable; those before stay", "error", err)
 			continue
 		case now.Listen != before.Listen:

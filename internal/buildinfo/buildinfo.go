@@ -1,12 +1,5 @@
-// Package buildinfo says which build of Slipway this is.
-//
-// Does: holds the version that the linker stamps, and reads the commit and time
-// that the Go tool records.
-//
-// Never: is changed at run time; version is a variable only because the linker
-// can set nothing else.
-//
-// Read first: Get.
+// Package buildinfo describes this build of Slipway: the version that the linker sets, and the commit and time that the
+// Go tool records.
 package buildinfo
 
 import (
@@ -16,17 +9,18 @@ import (
 	componentversion "k8s.io/component-base/version"
 )
 
-// version is set with -ldflags "-X github.com/slipwayhq/slipway/internal/buildinfo.version=v0.1.0".
+// version is set with -ldflags "-X github.com/slipwayhq/slipway/internal/buildinfo.version=v0.1.0". It is a variable
+// only because the linker cannot set constants; it does not change at run time.
 var version = "v0.0.0-dev"
 
 // Info describes a build.
 type Info struct {
 	Version    string `json:"version"`             // of slipway
-	Kubernetes string `json:"kubernetesVersion"`   // of the components the binary carries, "v1.36.3"
-	ClusterAPI string `json:"clusterAPIVersion"`   // of the API it serves
-	Commit     string `json:"commit,omitempty"`    // empty where the build did not record it
+	Kubernetes string `json:"kubernetesVersion"`   // of the bundled components, "v1.36.3"
+	ClusterAPI string `json:"clusterAPIVersion"`   // of the served API
+	Commit     string `json:"commit,omitempty"`    // empty if the build did not record it
 	BuildTime  string `json:"buildTime,omitempty"` // of the commit, RFC 3339
-	Modified   bool   `json:"modified,omitempty"`  // the work tree had changes
+	Modified   bool   `json:"modified,omitempty"`  // the working tree had changes
 	Go         string `json:"goVersion"`
 	Platform   string `json:"platform"` // "linux/amd64"
 }
@@ -61,9 +55,9 @@ func Get() Info {
 	return i
 }
 
-// Version is slipway's version.
+// Version returns the version of Slipway.
 func Version() string { return version }
 
-// Kubernetes is the version of the Kubernetes components in this binary, as
-// stamped; a build without the stamp says "v0.0.0-master+$Format:%H$".
+// Kubernetes returns the version of the Kubernetes components in this binary, as set by the linker. A build without it
+// returns "v0.0.0-master+$Format:%H$".
 func Kubernetes() string { return componentversion.Get().GitVersion }

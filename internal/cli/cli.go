@@ -1,13 +1,6 @@
-// Package cli is the command line: one package per verb below it.
-//
-// Does: puts the verbs together, runs one, and maps its error to a message, a
-// hint and an exit code in one place.
-//
-// Owns: the exit codes.
-//
-// Never: holds logic of a verb.
-//
-// Read first: Run.
+// Package cli implements the slipway command line, with one package per command below it. It assembles the commands,
+// runs one, and maps its error to a message, a hint and an exit code. The logic of the commands is in their packages.
+// Start with [Run].
 package cli
 
 import (
@@ -62,8 +55,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Run runs the command line args (without the program's name) and returns the
-// exit code.
+// Run runs the command line args (without the program name) and returns the exit code.
 func Run(ctx context.Context, args []string, e env.Env) int {
 	root, plugins := Root(e), []string{"slipway", env.Clusterctl}
 	if e.Program == env.Clusterctl {
@@ -85,7 +77,7 @@ func Run(ctx context.Context, args []string, e env.Env) int {
 	return report(e.Err, root.Name(), err)
 }
 
-// Root builds the whole command tree.
+// Root returns the root command with all commands.
 func Root(e env.Env) *cobra.Command {
 	root := base(e)
 	for _, verb := range verbs() {
@@ -95,7 +87,7 @@ func Root(e env.Env) *cobra.Command {
 	return root
 }
 
-// base is a root without verbs.
+// base returns a root command without subcommands.
 func base(e env.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
@@ -107,7 +99,7 @@ func base(e env.Env) *cobra.Command {
 			DisableDefaultCmd: true,
 		},
 	}
-	// A flag of this name stands in for the one that Kubernetes' libraries add to every command.
+	// This flag replaces the flag of the same name that Kubernetes' libraries add to every command.
 	root.PersistentFlags().Bool("version", false, "print the version of slipway")
 	_ = root.PersistentFlags().MarkHidden("version")
 	root.SetIn(e.In)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// clusterctlVerbs are the verbs of clusterctl.
+// clusterctlVerbs returns the commands of clusterctl.
 func clusterctlVerbs() []string {
 	return []string{
 		"alpha rollout pause", "alpha rollout restart", "alpha rollout resume", "completion", "config repositories", "convert", "delete",
@@ -22,7 +22,7 @@ func clusterctlVerbs() []string {
 	}
 }
 
-// Clusterctl builds the tree of the verbs that clusterctl has, and no others.
+// Clusterctl returns the root command with only the commands of clusterctl.
 func Clusterctl(e env.Env) *cobra.Command {
 	root := base(e)
 	root.Use, root.Short = env.Clusterctl, "The verbs of clusterctl, by slipway "+buildinfo.Version()
@@ -37,7 +37,7 @@ func Clusterctl(e env.Env) *cobra.Command {
 	return root
 }
 
-// unknownVerb says where the verb is that clusterctl does not have.
+// unknownVerb returns an error with the equivalent slipway command for a command that clusterctl does not have.
 func unknownVerb(e env.Env, args []string, err error) error {
 	for _, cmd := range Root(e).Commands() {
 		if cmd.Hidden || !slices.Contains(args, cmd.Name()) || !strings.HasPrefix(err.Error(), fmt.Sprintf("unknown command %q", cmd.Name())) {
@@ -51,8 +51,8 @@ func unknownVerb(e env.Env, args []string, err error) error {
 	return err
 }
 
-// prune removes what clusterctl does not have below a verb, and reports whether anything is left. Hidden verbs stay: they answer for
-// what clusterctl had once.
+// prune removes the subcommands that clusterctl does not have, and reports whether the command remains. Hidden commands
+// remain: they handle commands that clusterctl had in earlier versions.
 func prune(cmd *cobra.Command, path string) bool {
 	isGroup := cmd.HasSubCommands() && !cmd.HasLocalFlags()
 	for _, sub := range cmd.Commands() {
@@ -70,7 +70,7 @@ func prune(cmd *cobra.Command, path string) bool {
 	return slices.ContainsFunc(clusterctlVerbs(), func(v string) bool { return v == path || strings.HasPrefix(v, path+" ") })
 }
 
-// ofClusterctl are the lines of examples whose verb clusterctl has.
+// ofClusterctl returns the lines of the examples whose command exists in clusterctl.
 func ofClusterctl(example string) string {
 	var out []string
 	for line := range strings.SplitSeq(example, "\n") {
@@ -84,7 +84,7 @@ func ofClusterctl(example string) string {
 	return strings.Join(out, "\n")
 }
 
-// renamed names the program as it was called, where a text shows one of its verbs.
+// renamed replaces the program name in the commands in a text with clusterctl.
 func renamed(text string) string {
 	var pairs []string
 	for _, verb := range clusterctlVerbs() {
@@ -94,12 +94,12 @@ func renamed(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// acceptFlags adds to the verbs of clusterctl the flags that all of them have there.
+// acceptFlags adds the global flags of clusterctl to its commands.
 func acceptFlags(root *cobra.Command) {
 	for _, verb := range clusterctlVerbs() {
 		cmd, rest, err := root.Find(strings.Fields(verb))
 		if err != nil || len(rest) > 0 {
-			continue // a verb of clusterctl that this build does not have
+			continue // this build does not have the clusterctl command
 		}
 		flags := cmd.Flags()
 		if cmd.Flag("config") == nil {

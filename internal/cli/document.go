@@ -12,7 +12,7 @@ import (
 
 //go:generate go test -run TestDocument -update .
 
-// Document returns docs/cli.md: every verb that is not hidden, with its flags.
+// Document returns docs/cli.md: all commands that are not hidden, with their flags.
 func Document(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# The command line\n\n" +
@@ -29,8 +29,8 @@ func Document(root *cobra.Command) string {
 	return b.String()
 }
 
-// leaves returns the verbs that do something, in the order of their names: those without verbs below them, and those that also take arguments of
-// their own, such as "restore FILE".
+// leaves returns the executable commands, sorted by name: commands without subcommands, and commands that also accept
+// arguments, such as "restore FILE".
 func leaves(c *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
 	if !c.HasAvailableSubCommands() || argument.IsVerb(c) {

@@ -15,22 +15,22 @@ import (
 // Exit codes.
 const (
 	ExitOK          = 0
-	ExitError       = 1   // something went wrong; trying again may help
-	ExitInvalid     = 2   // the command line or the input must be changed first
-	ExitUnreachable = 3   // a cluster or a daemon does not answer
-	ExitNotFound    = 4   // what was named does not exist
-	ExitBug         = 70  // slipway is wrong
+	ExitError       = 1   // something went wrong; retrying may help
+	ExitInvalid     = 2   // the command line or the input must be changed
+	ExitUnreachable = 3   // a cluster or a daemon is unreachable
+	ExitNotFound    = 4   // an object does not exist
+	ExitBug         = 70  // a bug in slipway
 	ExitInterrupted = 130 // by the user
 )
 
-// ExitCode carries the exit code of a program that a verb ran in its place, or
-// of an outcome that was already printed.
+// ExitCode is an error that carries the exit code of a program that a command ran in its place, or of a result that was
+// already printed.
 type ExitCode int
 
 // Error implements error.
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// report prints what is to be said about err, after the name that the program was called by, and returns the exit code.
+// report prints err after the program name, and returns the exit code.
 func report(w io.Writer, program string, err error) int {
 	var code ExitCode
 	var printed interface {
@@ -42,7 +42,7 @@ func report(w io.Writer, program string, err error) int {
 		return ExitOK
 	case errors.As(err, &code):
 		return int(code)
-	case errors.As(err, &printed): // of a child process, or of an outcome that a verb has printed
+	case errors.As(err, &printed): // the exit code of a child process, or of a result that was already printed
 		return printed.ExitCode()
 	case errors.Is(err, context.Canceled):
 		_, _ = fmt.Fprintln(w, program+": interrupted")
@@ -62,7 +62,7 @@ func classify(err error) (exit int, hint string) {
 		return ExitInvalid, ""
 	case fault.Unreachable:
 		if fault.As(err) != nil {
-			return ExitUnreachable, "" // a fault says itself what to do
+			return ExitUnreachable, "" // a fault already contains the remedy
 		}
 		return ExitUnreachable, "see \"slipway status\" for what runs on this host"
 	case fault.Gone:
@@ -73,7 +73,7 @@ func classify(err error) (exit int, hint string) {
 	return ExitError, ""
 }
 
-// usageError makes a fault of a wrong flag, and says where help is.
+// usageError converts a flag error to a fault that refers to the help.
 func usageError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if mistaken, similar, found := strings.Cut(text, "\n\nDid you mean this?\n"); found {

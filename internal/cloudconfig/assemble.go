@@ -2,8 +2,8 @@ package cloudconfig
 
 import "slices"
 
-// assemble turns sections into steps, in the order of cloud-init's modules: bootcmd, write_files, users,
-// ntp, the deferred files, runcmd.
+// assemble converts sections to steps in the order of cloud-init's modules: bootcmd, write_files, users, ntp,
+// deferred files, runcmd.
 func assemble(sections []section, meta Metadata) (Document, error) {
 	var doc Document
 	byName := map[string][]Step{}
@@ -33,7 +33,7 @@ func assemble(sections []section, meta Metadata) (Document, error) {
 	return doc, nil
 }
 
-// readSection returns the steps of one section, and what of it is left out.
+// readSection returns the steps of one section and the names of its unsupported items.
 func readSection(s section, meta Metadata) ([]Step, []string, error) {
 	switch s.name {
 	case "bootcmd":

@@ -8,9 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readCommands joins the commands of bootcmd or runcmd into one script, so that a variable or directory
-// set by one holds for the next. A string is a line for the shell; a list is a command and its arguments,
-// taken literally.
+// readCommands joins the commands of bootcmd or runcmd into one script, so that variables and the working directory
+// carry over from one command to the next. A string is a shell line; a list is a command with literal arguments.
 func readCommands(s section, prologue string) ([]Step, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {
@@ -38,11 +37,12 @@ func readCommands(s section, prologue string) ([]Step, error) {
 	return []Step{{Section: s.name, Script: script}}, nil
 }
 
-// shellWords are what decides whether a command is complete: quotes, and words that open and close a compound command.
+// shellWords matches the tokens that determine whether a command is complete: quotes, and words that open or close a
+// compound command.
 var shellWords = regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\;&|]+|['"]|\\$|[;&|\n]`)
 
-// isFragment reports whether a command may be complete only with those beside it, or may change how the shell goes on after a command
-// that fails. What it is not sure of is a fragment.
+// isFragment reports whether a command may be incomplete without its neighbors, or may change how the shell continues
+// after a failed command. In doubt, a command is a fragment.
 func isFragment(command string) bool {
 	if last := strings.TrimSpace(command); strings.HasSuffix(last, "&") || strings.HasSuffix(last, "|") {
 		return true
@@ -103,7 +103,7 @@ func listOf(name string, n *yaml.Node) ([]*yaml.Node, error) {
 	return n.Content, nil
 }
 
-// quote makes one word of s for a POSIX shell.
+// quote returns s as one word for a POSIX shell.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,13 +1,8 @@
-// Package cloudconfig reads a cloud-config document and says what it asks a machine to do.
-//
-// Does: takes bootstrap data as cloud-init would receive it (`#cloud-config`, optionally behind
-// `## template: jinja`, optionally gzipped), fills in instance data, and returns the work as an ordered
-// list of files to write and scripts to run, which a machine without cloud-init (a container) can carry
-// out one by one. bootcmd, write_files, users, ntp and runcmd become steps, in the order in which
-// cloud-init's own modules run, whatever their order in the document.
-//
-// Never: touches a file system, runs a command, or guesses: what it does not carry out is named in
-// [Document.Skipped], and what it cannot read is an Invalid fault.
-//
-// Read first: [Parse], then [Step].
+// Package cloudconfig parses cloud-config documents. It takes bootstrap data in the form that cloud-init receives
+// (`#cloud-config`, optionally preceded by `## template: jinja`, optionally gzipped), expands the instance data, and
+// returns an ordered list of files to write and scripts to run. A machine without cloud-init, such as a container,
+// can execute this list step by step. The sections bootcmd, write_files, users, ntp and runcmd become steps in the
+// order of cloud-init's own modules, independent of their order in the document. Unsupported sections are listed in
+// [Document.Skipped], and a document that cannot be parsed is an Invalid fault. The package neither accesses a file
+// system nor runs commands. Start reading at [Parse] and [Step].
 package cloudconfig

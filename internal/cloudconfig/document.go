@@ -14,45 +14,45 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonInvalid is the reason of every fault of this package: the document has to be changed.
+// ReasonInvalid is the reason of all faults of this package. They require a change of the document.
 const ReasonInvalid = "InvalidCloudConfig"
 
 const (
 	header      = "#cloud-config"
 	jinjaHeader = "## template: jinja"
-	// maxSize bounds a document after decompression, in bytes. Secrets hold at most 1 MiB.
+	// maxSize limits the size of a decompressed document, in bytes. Secrets hold at most 1 MiB.
 	maxSize = 16 << 20
 )
 
-// Document is what a cloud-config asks for.
+// Document is a parsed cloud-config.
 type Document struct {
-	// Steps are carried out one after the other. A step that fails does not prevent the next, as with
-	// cloud-init: its sentinel file alone tells whether the machine is ready.
+	// Steps run one after the other. As with cloud-init, a failed step does not prevent the next one, and only the
+	// sentinel file indicates that the machine is ready.
 	Steps []Step
-	// Skipped names the sections and items that a machine without disks and packages of its own cannot
-	// carry out, in the order of the document, each once.
+	// Skipped lists the sections and items that a machine without its own disks and packages does not support, in
+	// document order and without duplicates.
 	Skipped []string
 }
 
-// Step is one thing to do. Exactly one of File and Script is set.
+// Step is a file or a script. Exactly one of File and Script is set.
 type Step struct {
-	// Section is the name of the cloud-config section that the step comes from.
+	// Section is the cloud-config section of the step.
 	Section string
 	File    *File
 	Script  *Script
 }
 
-// Script is a text for /bin/sh, run as root in one process from the directory /.
+// Script is a script for /bin/sh, run as root in one process with the working directory /.
 type Script struct {
 	Text string
-	// Commands are the items of bootcmd or runcmd that Text has after Prologue; an item that is null is empty. There are none where one of
-	// them may not be complete without the others.
+	// Commands are the items of bootcmd or runcmd that follow Prologue in Text; a null item is empty. Commands is nil
+	// if one of the items may be incomplete without the others.
 	Commands []string
 	Prologue string
 }
 
-// Parse reads the document. meta is what placeholders of a jinja document stand for.
-// All errors are Invalid faults with reason [ReasonInvalid].
+// Parse parses the document. The placeholders of a jinja document are replaced with values from meta. All errors are
+// Invalid faults with reason [ReasonInvalid].
 func Parse(data []byte, meta Metadata) (Document, error) {
 	text, err := plainText(data)
 	if err != nil {
@@ -73,7 +73,7 @@ func invalid(message string, args ...any) *fault.Fault {
 	return fault.New(fault.Invalid, ReasonInvalid, message, args...)
 }
 
-// plainText undoes the compression that user data may have as a whole.
+// plainText decompresses user data that is gzipped as a whole.
 func plainText(data []byte) (string, error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		return string(data), nil
@@ -100,7 +100,7 @@ func gunzip(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// renderTemplate checks the first line and, where it announces a template, fills the placeholders in.
+// renderTemplate checks the first line and expands the placeholders if the document is a template.
 func renderTemplate(text string, meta Metadata) (string, error) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if isTemplate(text) {
@@ -118,7 +118,7 @@ func renderTemplate(text string, meta Metadata) (string, error) {
 	return text, nil
 }
 
-// isTemplate reports whether the first line announces a template; the template is what follows it.
+// isTemplate reports whether the first line declares a template. The template starts on the next line.
 func isTemplate(text string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	return strings.EqualFold(strings.TrimSpace(first), jinjaHeader)
@@ -138,8 +138,8 @@ type section struct {
 	value *yaml.Node
 }
 
-// readSections returns the top-level keys in document order; of a key that occurs twice, the last value
-// at the place of the first.
+// readSections returns the top-level keys in document order. If a key occurs twice, the last value is returned at the
+// position of the first.
 func readSections(text string, afterTemplateLine bool) ([]section, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -168,11 +168,11 @@ func readSections(text string, afterTemplateLine bool) ([]section, error) {
 
 var (
 	yamlProblem = regexp.MustCompile(`^yaml: (?:line (\d+): )?([^\n]+)`)
-	// quotedParts of a problem repeat the document, which may hold secrets there.
+	// quotedParts matches quoted excerpts of the document in YAML errors, which may contain secrets.
 	quotedParts = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
 )
 
-// problemOf describes what is wrong with the document, and in which of its lines, without repeating any of it.
+// problemOf describes the YAML error with its line number and without any content of the document.
 func problemOf(err error, afterTemplateLine bool) string {
 	found := yamlProblem.FindStringSubmatch(err.Error())
 	if found == nil {

@@ -11,18 +11,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// defaultMode is what cloud-init gives a file without permissions.
+// defaultMode is cloud-init's mode for files without permissions.
 const defaultMode fs.FileMode = 0o644
 
-// File is a file to write; missing directories above it are made (mode 0755, root).
+// File is a file to write. Missing parent directories are created with mode 0755 and owner root.
 type File struct {
 	// Path is absolute and clean.
 	Path string
 	// Content is decoded.
 	Content []byte
-	// Owner and Group are names or numbers; "root" where the document does not say.
+	// Owner and Group are names or numbers. They default to "root".
 	Owner, Group string
-	// Mode holds permission bits, setuid, setgid and sticky included, as in chmod (0o7777 at most).
+	// Mode holds the permission bits including setuid, setgid and sticky as in chmod, at most 0o7777.
 	Mode fs.FileMode
 	// Append adds to an existing file instead of replacing it.
 	Append bool
@@ -30,7 +30,7 @@ type File struct {
 	deferred bool
 }
 
-// fileItem is an entry of write_files on the wire.
+// fileItem is an item of write_files.
 type fileItem struct {
 	Path        string    `yaml:"path"`
 	Content     yaml.Node `yaml:"content"`
@@ -92,8 +92,8 @@ func (item fileItem) file() (*File, error) {
 	}, nil
 }
 
-// fileMode reads permissions: quoted, an octal number; unquoted, what YAML 1.1 makes of it, that is
-// octal with a leading zero and decimal without.
+// fileMode parses permissions. A quoted value is an octal number. An unquoted value follows YAML 1.1: octal with a
+// leading zero and decimal without.
 func fileMode(n *yaml.Node) (fs.FileMode, error) {
 	if n.Kind == 0 || isNull(n) {
 		return defaultMode, nil
@@ -110,8 +110,7 @@ func fileMode(n *yaml.Node) (fs.FileMode, error) {
 	return fs.FileMode(mode), nil
 }
 
-// decode undoes the encoding of a file's content. Encodings apply from right to left: gzip+base64 is
-// base64 around gzip.
+// decode decodes the content of a file. Encodings apply from right to left: gzip+base64 is base64 around gzip.
 func decode(n *yaml.Node, encoding string) ([]byte, error) {
 	if n.Kind == 0 || isNull(n) {
 		return []byte{}, nil

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// missingPrefix marks a placeholder without a value, in the words that cloud-init uses, so that a search
-// for it in a node's files finds the mistake.
+// missingPrefix marks a placeholder without a value. It is the same text that cloud-init uses, so that searching the
+// files of a node for it finds the mistake.
 const missingPrefix = "CI_MISSING_JINJA_VAR/"
 
-// Metadata is the instance data that placeholders stand for.
+// Metadata is the instance data for placeholders.
 type Metadata struct {
 	// InstanceID identifies the machine for its whole life: ds.meta_data.instance_id.
 	InstanceID string
-	// LocalHostname is the machine's host name: ds.meta_data.local_hostname and ds.meta_data.hostname.
+	// LocalHostname is the host name of the machine: ds.meta_data.local_hostname and ds.meta_data.hostname.
 	LocalHostname string
-	// Values are further keys of ds.meta_data by name (dotted where nested); they win over the two above.
+	// Values are further keys of ds.meta_data by name, dotted if nested. They take precedence over the two fields
+	// above.
 	Values map[string]string
 }
 
-// lookup returns the value of a dotted path. Dashes and underscores are the same.
+// lookup returns the value of a dotted path. Dashes and underscores are equivalent.
 func (m Metadata) lookup(path []string) (string, bool) {
 	switch {
 	case len(path) > 2 && path[0] == "ds" && path[1] == "meta_data":
@@ -46,9 +47,9 @@ func (m Metadata) lookup(path []string) (string, bool) {
 
 func underscored(s string) string { return strings.ReplaceAll(s, "-", "_") }
 
-// expandJinja replaces the part of jinja that instance data needs: {{ dotted.path }}, {{ path["key"] }},
-// {{ "text" }}, comments, raw blocks, and the dashes that trim space. Everything else is refused by name, because a
-// template that is half understood writes wrong files.
+// expandJinja implements the jinja subset that instance data needs: {{ dotted.path }}, {{ path["key"] }}, {{ "text"
+// }}, comments, raw blocks, and dashes that trim whitespace. Any other syntax is an error that names it, because a
+// partially expanded template would write wrong files.
 func expandJinja(text string, meta Metadata) (string, error) {
 	var out strings.Builder
 	trimNext := false
@@ -96,7 +97,7 @@ func nextTag(text string) int {
 	return at
 }
 
-// tag is one {{ }}, {% raw %} … {% endraw %} or {# #}, as it stands in the text.
+// tag is a {{ }}, {% raw %} … {% endraw %} or {# #} in the text.
 type tag struct {
 	kind                  byte // '{', '%' or '#'
 	body                  string
@@ -125,7 +126,6 @@ func readTag(text string) (tag, error) {
 	return t.rawBlock(text)
 }
 
-// endRaw matches the end of a raw block.
 const endRaw = `\{%-?\s*endraw\s*-?%\}`
 
 func (t tag) rawBlock(text string) (tag, error) {
@@ -139,7 +139,7 @@ func (t tag) rawBlock(text string) (tag, error) {
 	return t, nil
 }
 
-// literalPattern matches a quoted string, which is how a template writes two braces.
+// literalPattern matches a quoted string. Templates use it to write literal braces.
 const literalPattern = `^("[^"\\]*"|'[^'\\]*')$`
 
 // pathPattern matches a dotted path with optional quoted subscripts.

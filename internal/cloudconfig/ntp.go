@@ -2,18 +2,18 @@ package cloudconfig
 
 import "strings"
 
-// timesyncdConfig is where systemd-timesyncd reads additional servers.
+// timesyncdConfig is a drop-in file for additional servers of systemd-timesyncd.
 const timesyncdConfig = "/etc/systemd/timesyncd.conf.d/cloud-init.conf"
 
-// ntpSection is ntp on the wire.
+// ntpSection is the ntp section.
 type ntpSection struct {
 	Enabled *bool    `yaml:"enabled"`
 	Servers []string `yaml:"servers"`
 	Pools   []string `yaml:"pools"`
 }
 
-// readNTP writes the servers where systemd-timesyncd reads them. The service itself is left alone: the
-// clock of a container is its host's.
+// readNTP writes the servers to the configuration of systemd-timesyncd. It does not change the service, because a
+// container uses the clock of its host.
 func readNTP(s section) ([]Step, []string, error) {
 	var ntp ntpSection
 	if err := s.value.Decode(&ntp); err != nil {

@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// sudoersFile is where cloud-init puts the rules of the users it makes.
+// sudoersFile is cloud-init's file for the sudo rules of the users it creates.
 const sudoersFile = "/etc/sudoers.d/90-cloud-init-users"
 
-// userItem is an entry of users on the wire.
+// userItem is an item of users.
 type userItem struct {
 	Name         string    `yaml:"name"`
 	Gecos        string    `yaml:"gecos"`
@@ -84,7 +84,7 @@ func readUsers(s section) ([]Step, []string, error) {
 	return steps, skipped, nil
 }
 
-// script makes the user, unless it exists, and then what belongs to it.
+// script creates the user if it does not exist, and then sets the password, expiry and SSH keys.
 func (u userItem) script() string {
 	var b strings.Builder
 	name := quote(u.Name)
@@ -106,7 +106,7 @@ func (u userItem) script() string {
 	return b.String()
 }
 
-// flags are the arguments of useradd.
+// flags returns the arguments of useradd.
 func (u userItem) flags() []string {
 	var out []string
 	add := func(flag, value string) {
@@ -132,12 +132,12 @@ func (u userItem) flags() []string {
 	return append(out, quote(u.Name))
 }
 
-// inactive reports whether no one may log in as the user.
+// inactive reports whether login is disabled for the user.
 func (u userItem) inactive() bool {
 	return u.Inactive != "" && !strings.EqualFold(u.Inactive, "false")
 }
 
-// keyScript adds the public keys to the user's own file, below the home directory that the system says.
+// keyScript adds the public keys to the authorized_keys file in the home directory from the passwd database.
 func (u userItem) keyScript() string {
 	name := quote(u.Name)
 	var b strings.Builder
@@ -151,7 +151,7 @@ func (u userItem) keyScript() string {
 	return b.String()
 }
 
-// sudoRules are the user's lines for sudoers; sudo may be a string, a list, or false for none.
+// sudoRules returns the sudoers lines of the user. The sudo field may be a string, a list, or false for none.
 func (u userItem) sudoRules() ([]string, error) {
 	n := &u.Sudo
 	if n.Kind == 0 || isNull(n) || n.Tag == "!!bool" {

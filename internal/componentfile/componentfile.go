@@ -21,8 +21,8 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Problems returns why kube-apiserver would not accept the settings, by the field below the path. Tokens of a reserved
-// issuer are those of the API server itself.
+// Problems returns the errors for which kube-apiserver would reject the settings, with fields below the given
+// path. Issuers in reservedIssuers are rejected because the API server issues tokens under these URLs itself.
 func Problems(s hostedv1.Security, path *field.Path, reservedIssuers ...string) field.ErrorList {
 	var errs field.ErrorList
 	if s.Audit != nil {
@@ -40,7 +40,7 @@ func Problems(s hostedv1.Security, path *field.Path, reservedIssuers ...string) 
 	return errs
 }
 
-// below moves errors of a file to where its content is in an object.
+// below prefixes the field of each error in a file with the path of the field that holds the file's content.
 func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 	for _, e := range errs {
 		e.Field = path.String() + "." + e.Field
@@ -48,7 +48,7 @@ func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-// AuditPolicy is the file that says which requests are recorded.
+// AuditPolicy returns the audit policy file, which defines the requests that are recorded.
 func AuditPolicy(a hostedv1.Audit) ([]byte, error) {
 	policy := defaultAuditPolicy()
 	if a.Policy != nil {
@@ -72,8 +72,8 @@ func auditProblems(a hostedv1.Audit) field.ErrorList {
 	return auditvalidation.ValidatePolicy(policy)
 }
 
-// defaultAuditPolicy records who did what and when, without contents, and who read Secrets; not what the components of
-// Kubernetes read and renew all the time.
+// defaultAuditPolicy records the metadata of requests and of reads of Secrets, without contents. It leaves
+// out the reads of system components and the Events and Leases that these write continuously.
 func defaultAuditPolicy() hostedv1.AuditPolicy {
 	reads := []string{"get", "list", "watch"}
 	return hostedv1.AuditPolicy{
@@ -91,8 +91,8 @@ func defaultAuditPolicy() hostedv1.AuditPolicy {
 	}
 }
 
-// Authentication is the file that says whose tokens count (nil: of no issuer), and which paths those may read who say not
-// who they are.
+// Authentication returns the authentication configuration: the trusted token issuers (none if a is nil) and
+// the paths that anonymous requests may read.
 func Authentication(a *hostedv1.Authentication, anonymous ...string) ([]byte, error) {
 	file := struct {
 		metav1.TypeMeta `json:",inline"`
@@ -121,7 +121,7 @@ func authenticationProblems(a *hostedv1.Authentication, reservedIssuers []string
 	return apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, reservedIssuers)
 }
 
-// Issuers are the URLs that the API server connects to.
+// Issuers returns the URLs of the token issuers that the API server connects to.
 func Issuers(s hostedv1.Security) []string {
 	var urls []string
 	if s.Authentication != nil {
@@ -137,7 +137,7 @@ func configKind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// decode reads a file as kube-apiserver does, and refuses fields that it does not know.
+// decode decodes a file as kube-apiserver does, and rejects unknown fields.
 func decode(text []byte, into runtime.Object, install func(*runtime.Scheme)) error {
 	scheme := runtime.NewScheme()
 	install(scheme)

@@ -1,12 +1,7 @@
-// Package componentfile is the files that kube-apiserver of a hosted control plane reads.
-//
-// Does: makes the audit policy, the configurations of authentication, of admission and of encryption from the typed fields
-// of a HostedControlPlane, and says what Kubernetes' own validation finds wrong with them. The API server is a process of
-// the host: what it reads is only ever encoded from values that are known here, never a tenant's text.
-//
-// Owns: the form of the files, the default audit policy, the form of encryption keys.
-//
-// Never: writes a file, or decides which issuers the operator allows (package policy).
-//
-// Read first: [Problems], then [Encryption].
+// Package componentfile generates the configuration files of a hosted kube-apiserver: audit policy,
+// authentication, admission and encryption. It encodes them from the typed fields of a HostedControlPlane and
+// validates them with the validation code of Kubernetes. The API server is a process of the host, therefore
+// its files are only encoded from known fields and never contain text from a tenant. The package also defines
+// the default audit policy and the format of encryption keys. Writing the files is left to the caller, and
+// package policy decides which issuers an operator allows. Start at [Problems] and [Encryption].
 package componentfile

@@ -13,9 +13,10 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Encryption is the file that says what is encrypted when it is written (nil: nothing) and how all that ever was is read.
-// The second entry is for resources that are encrypted no more: as plain text they are written, and whatever a key of ours
-// opens is read.
+// Encryption returns the encryption configuration: the resources that are encrypted on write (none if e is
+// nil) and the providers that decrypt existing data. Its last entry covers resources that are no longer
+// encrypted: they are written as plain text, and data that was encrypted with one of the keys can still be
+// read.
 func Encryption(e *hostedv1.Encryption, keys KeySet) ([]byte, error) {
 	file := apiserverv1.EncryptionConfiguration{TypeMeta: configKind("EncryptionConfiguration")}
 	plain := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}
@@ -35,13 +36,13 @@ func Encryption(e *hostedv1.Encryption, keys KeySet) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// encryptedResources are Secrets and what is named besides.
+// encryptedResources returns Secrets followed by the additional resources of the spec.
 func encryptedResources(e *hostedv1.Encryption) []string {
 	others := slices.DeleteFunc(slices.Clone(e.Resources), func(r string) bool { return r == "secrets" })
 	return append([]string{"secrets"}, others...)
 }
 
-// ciphers are all providers with their keys, that which encrypts first.
+// ciphers returns all encryption providers with their keys. The first entry encrypts.
 func ciphers(keys KeySet, first hostedv1.EncryptionProvider) []apiserverv1.ProviderConfiguration {
 	var out []apiserverv1.ProviderConfiguration
 	for _, p := range providers() {
@@ -77,7 +78,7 @@ func encryptionProblems(e *hostedv1.Encryption, path *field.Path) field.ErrorLis
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	errs := apiservervalidation.ValidateEncryptionConfiguration(config, false)
-	for _, problem := range errs { // they name a place in the file
+	for _, problem := range errs { // errors carry paths in the file, not in the object
 		problem.Field = path.Child("resources").String()
 	}
 	return errs

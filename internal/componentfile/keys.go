@@ -15,41 +15,41 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// keyLength is that of AES-256 and of XSalsa20, in bytes.
+// keyLength is the key length of AES-256 and XSalsa20, in bytes.
 const keyLength = 32
 
-// Names in a Secret of keys, beside those of the providers.
+// Entries of the Secret with the keys, in addition to one entry for each provider.
 const (
-	// nameKey is what stands in front of all that the keys encrypt; firstName where it is not there.
+	// nameKey holds the key name that prefixes all data encrypted with the keys. It defaults to firstName.
 	nameKey, firstName = "name", "key1"
-	// formerPrefix is in front of the keys of before, and of their name.
+	// formerPrefix prefixes the entries of the previous keys and of their name.
 	formerPrefix = "former-"
-	// rewrittenKey has the fingerprint of the keys with which everything is encrypted that ever was, and after markSeparator what tells this
-	// rewriting from every other.
+	// rewrittenKey holds the fingerprint of the keys with which all stored data was rewritten, followed by
+	// markSeparator and a random suffix that identifies this rewrite.
 	rewrittenKey  = "rewritten"
 	markSeparator = "/"
 )
 
-// maxMark is how long a mark can be: a person may have written it.
+// maxMark limits the length of a mark, because the Secret can be edited by hand.
 const maxMark = 64
 
-// keyName is one that kube-apiserver finds again in front of what is encrypted.
+// keyName matches key names that kube-apiserver can parse from the prefix of encrypted data.
 var keyName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,62}$`)
 
-// Keys encrypt what is in etcd. Each provider has a key of its own, by its name, so that another one can be chosen at any
-// time and what was encrypted before stays readable. The entry "name" tells them from others.
+// Keys encrypt the data in etcd. There is one key for each provider, so that the provider can be changed at
+// any time and existing data remains readable. The entry "name" distinguishes a set of keys from others.
 type Keys map[string][]byte
 
-// KeySet are the keys of a control plane.
+// KeySet holds the encryption keys of a control plane.
 type KeySet struct {
-	// Current encrypt and decrypt; Former, which may be nil, decrypt.
+	// Current encrypts and decrypts. Former only decrypts, and may be nil.
 	Current, Former Keys
-	// Rewritten marks that everything which was encrypted with other keys was written once more with Current, each time by another text;
-	// empty: that is not known.
+	// Rewritten marks that all data encrypted with other keys was rewritten with Current. The mark is
+	// different after each rewrite. Empty means unknown.
 	Rewritten string
 }
 
-// providers that keys are for, by preference.
+// providers returns the encryption providers in order of preference.
 func providers() []hostedv1.EncryptionProvider {
 	return []hostedv1.EncryptionProvider{hostedv1.EncryptionSecretbox, hostedv1.EncryptionAESGCM, hostedv1.EncryptionAESCBC}
 }
@@ -63,7 +63,7 @@ func NewKeys() Keys {
 	return keys
 }
 
-// blankKeys returns keys that encrypt nothing: for the check of a configuration, which is no place for real ones.
+// blankKeys returns zero keys, for validating a configuration without real key material.
 func blankKeys() Keys {
 	keys := Keys{}
 	for _, p := range providers() {
@@ -72,7 +72,7 @@ func blankKeys() Keys {
 	return keys
 }
 
-// ParseKeys returns the keys of a Secret, and nothing else that is in it.
+// ParseKeys returns the keys in the data of a Secret. It ignores other entries.
 func ParseKeys(data map[string][]byte) (KeySet, error) {
 	set := KeySet{}
 	var err error
@@ -95,7 +95,7 @@ func ParseKeys(data map[string][]byte) (KeySet, error) {
 	return set, nil
 }
 
-// parse returns the keys whose names in the data begin with the prefix.
+// parse returns the keys whose entries have the prefix.
 func parse(data map[string][]byte, prefix string) (Keys, error) {
 	keys := Keys{}
 	for _, p := range providers() {
@@ -114,7 +114,7 @@ func parse(data map[string][]byte, prefix string) (Keys, error) {
 	return keys, nil
 }
 
-// Data is the content of a Secret with the keys.
+// Data returns the keys as the data of a Secret.
 func (k KeySet) Data() map[string][]byte {
 	data := map[string][]byte{}
 	for name, key := range k.Current {
@@ -129,21 +129,23 @@ func (k KeySet) Data() map[string][]byte {
 	return data
 }
 
-// Rotated puts new keys before the current ones, which become those of before.
+// Rotated returns a set with new current keys and the present keys as former keys.
 func (k KeySet) Rotated() KeySet {
 	next := NewKeys()
 	next[nameKey] = []byte("key-" + next.fingerprint()[:12])
 	return KeySet{Current: next, Former: k.Current}
 }
 
-// Settled leaves the current keys alone, once everything is encrypted with them.
+// Settled returns the set without its former keys, for use after all data was rewritten with the current
+// keys.
 func (k KeySet) Settled() KeySet {
 	once := make([]byte, 8)
 	_, _ = rand.Read(once) // never fails
 	return KeySet{Current: k.Current, Rewritten: k.Current.fingerprint() + markSeparator + hex.EncodeToString(once)}
 }
 
-// Fingerprint stands for the keys and tells nothing of them: for each of the two, with a comma between them.
+// Fingerprint identifies the keys without revealing them. The fingerprints of current and former keys are
+// separated by a comma.
 func (k KeySet) Fingerprint() string {
 	if k.Former == nil {
 		return k.Current.fingerprint()
@@ -156,7 +158,7 @@ func (k Keys) fingerprint() string {
 	for _, p := range providers() {
 		sum.Write(k[string(p)]) // never fails
 	}
-	if name := k.name(); name != firstName { // what is encrypted is found by it, too
+	if name := k.name(); name != firstName { // the name is part of the prefix by which encrypted data is read
 		sum.Write([]byte(name))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:12])
@@ -169,7 +171,7 @@ func (k Keys) name() string {
 	return firstName
 }
 
-// of are the keys of a provider, that which encrypts first.
+// of returns the keys of a provider. The first one encrypts.
 func (k KeySet) of(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	var out []apiserverv1.Key
 	for _, keys := range []Keys{k.Current, k.Former} {
@@ -180,8 +182,9 @@ func (k KeySet) of(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	return out
 }
 
-// OpenedBy reports whether keys open what may be encrypted with those that a fingerprint stands for. Those of which everything was
-// rewritten need the current ones alone, if they were among them: else nothing can have been.
+// OpenedBy reports whether the given keys can decrypt all data that may have been encrypted with the used
+// keys, both as fingerprints. If all data was rewritten, the current given keys suffice, provided that they
+// are among the used ones, because only these can have encrypted the rewritten data.
 func OpenedBy(used, given string, rewritten bool) bool {
 	have, need := strings.Split(given, ","), strings.Split(used, ",")
 	if rewritten && slices.Contains(need, have[0]) {

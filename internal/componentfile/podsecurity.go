@@ -14,22 +14,23 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// exempt is the namespace where the network of a cluster and kube-proxy run, which are privileged.
+// exempt is the namespace of the CNI plugin and kube-proxy, whose Pods are privileged.
 const exempt = metav1.NamespaceSystem
 
-// Most Events of one namespace that a hardened API server takes in a second, and at once.
+// eventsPerSecond and eventsAtOnce limit the Events that a hardened API server accepts in one namespace.
 const eventsPerSecond, eventsAtOnce = 50, 100
 
-// plugin is the configuration of one admission plugin.
+// plugin is the configuration of an admission plugin.
 type plugin struct {
 	Name          string `json:"name"`
 	Configuration any    `json:"configuration"`
 }
 
-// Admission is the file that configures admission plugins; nil: none needs one.
+// Admission returns the file that configures admission plugins. It is nil if no plugin needs a configuration.
 func Admission(s hostedv1.Security) ([]byte, error) { return admission(s, "") }
 
-// ManagementAdmission is the file of a management cluster, whose webhooks are called with the credentials in a kubeconfig.
+// ManagementAdmission returns the file for a management cluster, whose webhooks are called with the
+// credentials in a kubeconfig.
 func ManagementAdmission(s hostedv1.Security, webhookKubeconfig string) ([]byte, error) {
 	return admission(s, webhookKubeconfig)
 }
@@ -56,7 +57,7 @@ func admission(s hostedv1.Security, webhookKubeconfig string) ([]byte, error) {
 	}{configKind("AdmissionConfiguration"), plugins})
 }
 
-// webhookCredentials is the configuration of the admission plugins that call webhooks.
+// webhookCredentials returns the configuration of the admission plugins that call webhooks.
 func webhookCredentials(kubeconfig string) any {
 	return struct {
 		metav1.TypeMeta `json:",inline"`
@@ -64,7 +65,8 @@ func webhookCredentials(kubeconfig string) any {
 	}{configKind("WebhookAdmissionConfiguration"), kubeconfig}
 }
 
-// eventRateLimit is the configuration of the admission plugin of this name. Its Go types are those of Kubernetes' own programs.
+// eventRateLimit returns the configuration of the EventRateLimit plugin. Its Go types are not in a library of
+// Kubernetes that can be imported.
 func eventRateLimit() any {
 	type limit struct {
 		Type      string `json:"type"`

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Component of a control plane.
+// Component names a control plane component.
 type Component string
 
-// The components.
 const (
 	APIServer         Component = "kube-apiserver"
 	ControllerManager Component = "kube-controller-manager"
@@ -17,10 +16,11 @@ const (
 	Etcd              Component = "etcd"
 )
 
-// maxLength of a value, as in the API.
+// maxLength limits the length of a value, as in the API.
 const maxLength = 1024
 
-// Problem returns why the component may not be given the flag, empty if it may. The name has no leading dashes.
+// Problem returns why the flag cannot be set on the component, or an empty string if it can. The name has no
+// leading dashes.
 func Problem(c Component, name, value string) string {
 	form, listed := flagsOf(c)[name]
 	if !listed {
@@ -32,7 +32,8 @@ func Problem(c Component, name, value string) string {
 	return ""
 }
 
-// Names returns the names of the flags that the component may be given, sorted, each with what its value must be.
+// Names returns the sorted names of the flags that can be set on the component, and a description of the
+// valid values of each.
 func Names(c Component) (names []string, values map[string]string) {
 	values = map[string]string{}
 	for name, form := range flagsOf(c) {
@@ -42,7 +43,7 @@ func Names(c Component) (names []string, values map[string]string) {
 	return names, values
 }
 
-// Split returns name and value of a flag that is written --name=value.
+// Split splits a flag of the form --name=value into name and value.
 func Split(flag string) (name, value string) {
 	name, value, _ = strings.Cut(strings.TrimPrefix(flag, "--"), "=")
 	return name, value

@@ -1,12 +1,6 @@
-// Package componentflag is the list of flags that a HostedControlPlane may give to its components.
-//
-// Does: says of a flag and its value whether a component of a hosted control plane may have it. The components are
-// processes of this host, so that a flag which names a file, a socket, a URL or an address to listen at would reach the
-// host; what is not listed is refused, and the values of what is listed are bounded.
-//
-// Owns: the lists, and the forms of values.
-//
-// Never: runs anything, or knows what Slipway itself gives to the components.
-//
-// Read first: [Problem], then lists.go.
+// Package componentflag lists the flags that a HostedControlPlane may set on its components, and validates
+// their values. The components are processes of the host, therefore a flag that names a file, a socket, a URL
+// or a listen address would reach the host. Flags that are not listed are rejected, and the values of listed
+// flags are bounded. Flags that Slipway sets itself are not part of the lists. Start at [Problem] and
+// lists.go.
 package componentflag

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// form is what a flag's value must look like.
+// form describes the valid values of a flag.
 type form struct {
-	// says completes "must be".
+	// says completes the sentence "the flag must be …".
 	says    string
 	accepts func(value string) bool
 }
@@ -22,7 +22,7 @@ func oneOf(values ...string) form {
 	return form{"one of " + strings.Join(values, ", "), func(v string) bool { return slices.Contains(values, v) }}
 }
 
-// someOf is a list of values, separated by commas.
+// someOf accepts a comma-separated list of the given values.
 func someOf(values ...string) form {
 	return form{"a list of " + strings.Join(values, ", "), func(v string) bool {
 		for part := range strings.SplitSeq(v, ",") {
@@ -55,7 +55,7 @@ func duration(from, to time.Duration) form {
 	}}
 }
 
-// matching is a list of at most 100 parts, separated by commas, each of which matches the pattern as a whole.
+// matching accepts a comma-separated list of at most 100 parts, each of which must match the whole pattern.
 func matching(says, pattern string) form {
 	return form{says, func(v string) bool {
 		whole := regexp.MustCompile(`^(?:` + pattern + `)$`)
@@ -68,7 +68,7 @@ func featureGates() form {
 	return matching("feature gates as Name=true or Name=false, separated by commas", `[A-Za-z][A-Za-z0-9]{0,99}=(?:true|false)`)
 }
 
-// portRange is a range of ports that are not those of the system.
+// portRange accepts a range of unprivileged ports.
 func portRange() form {
 	return form{"a range of ports within 1024-65535, for example 30000-32767", func(v string) bool {
 		low, high, found := strings.Cut(v, "-")

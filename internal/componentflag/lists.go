@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Bounds that many flags share.
 const (
 	second, minute, hour, day = time.Second, time.Minute, time.Hour, 24 * time.Hour
-	// verbosity is the most that a log may say: above it there are the contents of requests, Secrets among them.
+	// verbosity is the highest log level. Above it, logs contain the bodies of requests, including Secrets.
 	verbosity = 4
 )
 
-// common are flags of all components of Kubernetes.
+// common returns the flags that all Kubernetes components have.
 func common() map[string]form {
 	return map[string]form{"feature-gates": featureGates(), "v": integer(0, verbosity)}
 }
 
-// apiServerFlags leave out what would reach the host (files, sockets, URLs, addresses, other etcds), what Slipway relies
-// on (authentication, authorization, NodeRestriction), and what has no effect without a file.
+// apiServerFlags leaves out flags that would reach the host (files, sockets, URLs, addresses, other etcd
+// clusters), flags that Slipway depends on (authentication, authorization, NodeRestriction), and flags that
+// have no effect without a file.
 func apiServerFlags() map[string]form {
 	out := common()
 	maps.Copy(out, map[string]form{
@@ -53,7 +53,7 @@ func apiServerFlags() map[string]form {
 	return out
 }
 
-// controllerManagerFlags leave out files, folders, addresses, cloud providers, and volumes on the host.
+// controllerManagerFlags leaves out files, directories, addresses, cloud providers and host volumes.
 func controllerManagerFlags() map[string]form {
 	out := common()
 	for _, objects := range []string{
@@ -94,14 +94,14 @@ func controllerManagerFlags() map[string]form {
 	return out
 }
 
-// schedulerFlags are few: everything else is in a configuration file.
+// schedulerFlags is short because all other settings of the scheduler are in a configuration file.
 func schedulerFlags() map[string]form {
 	out := common()
 	out["pod-max-in-unschedulable-pods-duration"] = duration(10*second, day)
 	return out
 }
 
-// etcdFlags leave out addresses, folders and what would lose data.
+// etcdFlags leaves out addresses, directories and flags that could cause data loss.
 func etcdFlags() map[string]form {
 	return map[string]form{
 		"auto-compaction-mode":      oneOf("periodic", "revision"),

@@ -10,13 +10,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Reasons are the three reasons that a combined condition reports for its three outcomes.
+// Reasons are the reasons of a combined condition for its three outcomes.
 type Reasons struct {
 	Good, Bad, Unknown string
 }
 
-// Mirror returns the verdict of a condition of another object; missing is the verdict where that object
-// does not have it.
+// Mirror returns the verdict that copies a condition of another object. It returns missing if the object does not
+// have the condition.
 func Mirror(source Set, conditionType string, missing Verdict) Verdict {
 	c := source.Get(conditionType)
 	if c == nil {
@@ -25,19 +25,19 @@ func Mirror(source Set, conditionType string, missing Verdict) Verdict {
 	return Verdict{Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// Part names one condition that a summary looks at.
+// Part describes one condition that contributes to a summary.
 type Part struct {
 	Type     string
 	Polarity Polarity
-	// Optional parts say nothing where they are absent; others then count as unknown.
+	// Optional parts are ignored if they are absent. Other absent parts count as unknown.
 	Optional bool
-	// Ignore lists reasons with which the part counts as good whatever its status.
+	// Ignore lists reasons with which the part counts as good regardless of its status.
 	Ignore []string
-	// Only, where set, lists the reasons with which the part counts as an issue at all.
+	// Only lists the reasons with which the part counts as an issue. If it is empty, every reason does.
 	Only []string
 }
 
-// weight orders what a reader has to know first: issues, then what is unknown, then the rest.
+// weight orders the parts of a message: issues first, then unknown conditions, then the rest.
 type weight int
 
 const (
@@ -62,7 +62,7 @@ func weigh(c metav1.Condition, p Part) weight {
 	return info
 }
 
-// Ready is the row of the condition Ready, a summary of others and of Deleting.
+// Ready returns the row of the Ready condition, which summarizes the given conditions and Deleting.
 func Ready[F any](types ...string) Row[F] {
 	var parts []Part
 	for _, t := range types {
@@ -73,8 +73,8 @@ func Ready[F any](types ...string) Row[F] {
 	return Row[F]{Type: clusterv1.ReadyCondition, Over: func(_ F, set Set) Verdict { return Summarize(set, reasons, parts...) }}
 }
 
-// Summarize returns one verdict over several conditions of one object: bad if any part is an issue, else
-// unknown if any part is unknown, else good. The message has a line for each part that matters.
+// Summarize returns one verdict over several conditions of one object: bad if any part is an issue, otherwise
+// unknown if any part is unknown, otherwise good. The message has a line for each relevant part.
 func Summarize(set Set, reasons Reasons, parts ...Part) Verdict {
 	lines := map[weight][]string{}
 	for _, p := range parts {
@@ -116,25 +116,26 @@ func bullet(subject string, c metav1.Condition) string {
 	return fmt.Sprintf("* %s: %s", subject, message)
 }
 
-// Indent moves every line of a message two columns to the right, so that it can stand below another.
+// Indent indents every line of a message by two columns, for use below another message.
 func Indent(message string) string {
 	return "  " + strings.ReplaceAll(message, "\n", "\n  ")
 }
 
-// Member is one object of an aggregation.
+// Member is one object in an aggregation.
 type Member struct {
-	// Kind and Name as a message should show them.
+	// Kind and Name are shown in messages.
 	Kind, Name string
 	Conditions Set
-	// Deleted is its deletion timestamp; nil: it stays. Only [Lingering] looks at it.
+	// Deleted is the deletion timestamp of the object, or nil. Only [Lingering] uses it.
 	Deleted *metav1.Time
 }
 
-// namesShown is how many objects a message names before it only counts the rest.
+// namesShown is the maximum number of objects that a message names; the rest are counted.
 const namesShown = 3
 
-// Aggregate returns one verdict over one condition of many objects. Objects with the same message share a
-// line, of which at most three are shown for the weight that decides.
+// Aggregate returns one verdict over one condition of many objects. Objects with the same message share a line. Issues
+// are listed before unknown conditions; other messages are listed only if there are neither. At most three messages of
+// each weight are listed, the rest are counted.
 func Aggregate(members []Member, part Part, reasons Reasons) Verdict {
 	groups := map[weight]map[string][]Member{issue: {}, unknown: {}, info: {}}
 	for _, m := range members {
@@ -159,8 +160,8 @@ func Aggregate(members []Member, part Part, reasons Reasons) Verdict {
 	return flip(v, part.Polarity, reasons)
 }
 
-// flip turns the verdict of an aggregation of negative conditions around: it is of the same negative type,
-// so it is True where there is an issue.
+// flip inverts the verdict of an aggregation of negative conditions, because the aggregated condition is negative
+// too: it is True if there is an issue.
 func flip(v Verdict, p Polarity, reasons Reasons) Verdict {
 	if p == Positive || v.Status == metav1.ConditionUnknown {
 		return v
@@ -220,7 +221,7 @@ func plural(kind string, n int) string {
 	return kind + "s"
 }
 
-// Names joins names for a message: three of them, then how many more there are.
+// Names joins up to three names for a message and appends the number of remaining names.
 func Names(names []string) string {
 	if len(names) <= namesShown {
 		return strings.Join(names, ", ")

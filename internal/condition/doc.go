@@ -1,15 +1,12 @@
-// Package condition turns facts into conditions.
-//
-// Does: evaluates one table of rows per kind, each row a pure function from the controller's snapshot to a
-// [Verdict], into the list of conditions that the controller reports; it alone sets observedGeneration and
-// lastTransitionTime. Mirror, summary and aggregate are ways to reach a verdict from other conditions.
-// The deprecated v1beta1 conditions are one projection of the result ([Project]).
+// Package condition computes the conditions of objects. For each kind a [Table] lists the conditions that a
+// controller reports. Each [Row] is a pure function from the controller's snapshot to a [Verdict]; [Mirror],
+// [Summarize] and [Aggregate] compute verdicts from other conditions. Only this package sets observedGeneration and
+// lastTransitionTime. The deprecated v1beta1 conditions are a projection of the result ([Project]). The package
+// does not read or write objects and contains no logic for a particular kind.
 //
 //	row(snapshot) ──► Verdict ──► Table.Evaluate ──► []metav1.Condition ──► Project ──► v1beta1 conditions
 //	                    ▲
 //	      Mirror · Summarize · Aggregate  ◄── conditions of this and of other objects
 //
-// Never: reads or writes objects, or knows a kind.
-//
-// Read first: [Row], [Verdict], then combine.go.
+// Start with [Row] and [Verdict], then read combine.go.
 package condition

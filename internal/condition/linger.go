@@ -9,12 +9,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LingerAfter is how long the deletion of an object may take until messages of its owner name it.
+// LingerAfter is how long the deletion of an object may take before its owner's messages mention it.
 const LingerAfter = 15 * time.Minute
 
-// Lingering names the members whose deletion takes long, with the stages at which they are, which the reasons of their
-// Deleting conditions tell: "Machines m1, m2 in deletion since more than 15m, stage: DrainingNode". Empty: there are
-// none. All members are of one kind.
+// Lingering returns a message with the members whose deletion takes longer than [LingerAfter] and the stages of
+// these deletions, which are the reasons of their Deleting conditions: "Machines m1, m2 in deletion since more than
+// 15m, stage: DrainingNode". It returns an empty string if there are none. All members must be of one kind.
 func Lingering(members []Member, now time.Time) string {
 	var late []Member
 	var stages []string

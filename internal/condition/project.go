@@ -7,28 +7,30 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Legacy is one deprecated v1beta1 condition and the condition that it is made from.
+// Legacy describes one deprecated v1beta1 condition and the condition that it is computed from.
 type Legacy struct {
-	// Type of the v1beta1 condition.
+	// Type is the type of the v1beta1 condition.
 	Type clusterv1.ConditionType
-	// From is the type of the condition it repeats.
+	// From is the type of the source condition.
 	From string
-	// FromPolarity of that condition; v1beta1 conditions are all positive.
+	// FromPolarity is the polarity of the source condition. All v1beta1 conditions are positive.
 	FromPolarity Polarity
-	// Reason, where set, gives the v1beta1 reason for the condition's reason.
+	// Reason maps the reason of the source condition to the v1beta1 reason. If it is nil, the reason is copied.
 	Reason func(reason string) string
-	// Severity of the condition when False, by its (v1beta2) reason; nil: Info.
+	// Severity returns the severity of a False condition for its v1beta2 reason. If it is nil, the severity is
+	// Info.
 	Severity func(reason string) clusterv1.ConditionSeverity
-	// Sticky conditions stay True once they were.
+	// Sticky conditions stay True once they have been True.
 	Sticky bool
 }
 
-// The lengths in bytes that the API accepts of v1beta1 conditions.
+// The maximum lengths in bytes that the API accepts in v1beta1 conditions.
 const maxLegacyReason, maxLegacyMessage = 256, 10240
 
-// Project returns the deprecated v1beta1 conditions for the conditions in set. Old is what the object has:
-// transition times, sticky conditions and the conditions that no row names come from there. The latter are those of other
-// writers, whose conditions would be lost otherwise: an apply replaces this list as a whole.
+// Project returns the deprecated v1beta1 conditions for the conditions in set. The argument old contains the
+// object's current v1beta1 conditions, from which transition times and sticky conditions are taken. Conditions in
+// old without a row belong to other writers and are copied, because an apply replaces the list as a whole and would
+// remove them.
 func Project(rows []Legacy, set Set, old clusterv1.Conditions) clusterv1.Conditions {
 	var out clusterv1.Conditions
 	for _, row := range rows {

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxMessage is the largest number of bytes that the API accepts in a condition's message.
+// MaxMessage is the maximum length in bytes that the API accepts for a condition's message.
 const MaxMessage = 32768
 
-// Polarity says which status of a condition is the good one.
+// Polarity specifies which status of a condition is the good one.
 type Polarity int
 
 const (
@@ -20,27 +20,25 @@ const (
 	Negative
 )
 
-// Verdict is what a row says of its condition.
+// Verdict is the computed status, reason and message of a condition.
 type Verdict struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
 }
 
-// True returns a verdict without a message: all is said by type and reason.
+// True returns a True verdict without a message, because type and reason explain it.
 func True(reason string) Verdict { return Verdict{Status: metav1.ConditionTrue, Reason: reason} }
 
-// TrueBecause returns a True verdict that has something to add.
+// TrueBecause returns a True verdict with a message.
 func TrueBecause(reason, message string) Verdict {
 	return Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// False returns a False verdict.
 func False(reason, message string) Verdict {
 	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// Unknown returns an Unknown verdict.
 func Unknown(reason, message string) Verdict {
 	return Verdict{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
@@ -48,7 +46,7 @@ func Unknown(reason, message string) Verdict {
 // Absent returns the verdict that the condition does not apply and must not be on the object.
 func Absent() Verdict { return Verdict{} }
 
-// Set is a list of conditions, at most one of each type.
+// Set is a list of conditions with at most one of each type.
 type Set []metav1.Condition
 
 // Get returns the condition of the type, or nil.
@@ -73,8 +71,8 @@ func (s Set) IsFalse(conditionType string) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// Row is one condition of a kind. Exactly one of Of and Over is set: Of looks at the snapshot alone, Over
-// also at the conditions of the rows above it and at those of other writers, as summaries do.
+// Row is one condition of a kind. Exactly one of Of and Over is set. Of computes the verdict from the snapshot.
+// Over is for summaries: it also receives the conditions of the rows above it and the conditions of other writers.
 type Row[S any] struct {
 	Type     string
 	Polarity Polarity
@@ -82,21 +80,21 @@ type Row[S any] struct {
 	Over     func(S, Set) Verdict
 }
 
-// Table is all conditions that one controller writes on one kind, in the order of their dependencies.
+// Table contains all conditions that one controller writes on one kind, in the order of their dependencies.
 type Table[S any] []Row[S]
 
-// Moment is what a table needs to know besides the snapshot.
+// Moment contains the inputs of a table's evaluation besides the snapshot.
 type Moment struct {
-	// Generation of the object that the snapshot was made from.
+	// Generation is the generation of the object in the snapshot.
 	Generation int64
 	// Now is the time of the snapshot.
 	Now time.Time
-	// Old is the conditions on the object, those of other writers included.
+	// Old contains the conditions on the object, including those of other writers.
 	Old []metav1.Condition
 }
 
-// Evaluate returns the conditions of the table's rows; those of other writers in Moment.Old are visible to
-// the rows, and are not part of the result.
+// Evaluate returns the conditions of the table's rows. The conditions of other writers in Moment.Old are visible to
+// the rows but not part of the result.
 func (t Table[S]) Evaluate(s S, at Moment) []metav1.Condition {
 	seen := make(Set, 0, len(at.Old)+len(t))
 	for _, c := range at.Old {
@@ -116,7 +114,7 @@ func (t Table[S]) Evaluate(s S, at Moment) []metav1.Condition {
 	return out
 }
 
-// Polarity returns the polarity of a type in the table; unknown types are positive.
+// Polarity returns the polarity of a condition type in the table. Unknown types are positive.
 func (t Table[S]) Polarity(conditionType string) Polarity {
 	for _, row := range t {
 		if row.Type == conditionType {
@@ -155,7 +153,7 @@ func stamp(conditionType string, v Verdict, at Moment) metav1.Condition {
 	return c
 }
 
-// clip shortens a message to so many bytes, and makes it valid UTF-8.
+// clip truncates a message to the given number of bytes and makes it valid UTF-8.
 func clip(message string, most int) string {
 	const more = " …"
 	message = strings.ToValidUTF8(message, "\uFFFD")
@@ -169,8 +167,8 @@ func clip(message string, most int) string {
 	return message[:cut] + more
 }
 
-// reasonOf makes a reason of the API's form (a letter, then letters, digits, "_", "," and ":") of what another client
-// says: a condition that repeats a bad one must not be refused.
+// reasonOf converts a reason to the form that the API requires (a letter, then letters, digits, "_", "," and ":").
+// Mirrored reasons of other clients may be malformed and must not cause the API to reject the status.
 func reasonOf(v Verdict) string {
 	const most = 1024
 	reason := strings.Map(func(r rune) rune {

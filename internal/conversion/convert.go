@@ -24,19 +24,18 @@ import (
 )
 
 const (
-	// HubVersion is the version that every kind is stored in, and that all others are turned into.
+	// HubVersion is the storage version of every kind, through which all conversions go.
 	HubVersion = "v1beta2"
 
-	// DataAnnotation carries, on an object in an older version, the hub's content that the older version has no
-	// place for.
+	// DataAnnotation preserves, on an object in an older version, hub content that the older version has no fields for.
 	DataAnnotation = "cluster.x-k8s.io/conversion-data"
 
-	// unknownVersion stands in a reference for the version of a kind that no CRD in the cluster serves.
+	// unknownVersion is the version in a reference to a kind that no CRD in the cluster serves.
 	unknownVersion = "unknown"
 )
 
-// VersionOf returns the served version of a kind that follows the newest contract, or "" when there is none. A
-// reference in an older version of Cluster API's kinds names it.
+// VersionOf returns the served version of a kind that implements the newest contract, or "" if there is none.
+// References in older versions of Cluster API's kinds include this version.
 type VersionOf func(kind schema.GroupKind) string
 
 // Converter converts objects. It is safe for concurrent use.
@@ -45,7 +44,7 @@ type Converter struct {
 	versionOf VersionOf
 }
 
-// New returns a Converter. A nil versionOf knows no kind.
+// New returns a Converter. If versionOf is nil, no version of any kind is known.
 func New(versionOf VersionOf) (*Converter, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -63,10 +62,10 @@ func New(versionOf VersionOf) (*Converter, error) {
 	return &Converter{scheme: scheme, versionOf: versionOf}, nil
 }
 
-// Scheme holds all versions of all kinds that can be converted.
+// Scheme returns the scheme with all versions of all kinds that can be converted.
 func (c *Converter) Scheme() *runtime.Scheme { return c.scheme }
 
-// Convert returns the object in another version of its group. The object given is not changed.
+// Convert returns the object in another version of its group. The given object is not modified.
 func (c *Converter) Convert(object runtime.Object, version string) (runtime.Object, error) {
 	kinds, _, err := c.scheme.ObjectKinds(object)
 	if err != nil {
@@ -91,7 +90,7 @@ func (c *Converter) Convert(object runtime.Object, version string) (runtime.Obje
 	return object, nil
 }
 
-// fromHub makes a spoke of a hub; the annotation is set when the spoke cannot say everything.
+// fromHub converts a hub to a spoke, and sets the annotation if the spoke cannot represent all of its content.
 func (c *Converter) fromHub(hub runtime.Object, version string) (runtime.Object, error) {
 	spoke, err := c.down(hub, version)
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *Converter) fromHub(hub runtime.Object, version string) (runtime.Object,
 	return spoke, annotate(spoke, string(data))
 }
 
-// toHub makes a hub of a spoke, with everything that the annotation remembers and the spoke did not change.
+// toHub converts a spoke to a hub, and restores content from the annotation that was not changed in the spoke.
 func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 	hub, err := c.up(spoke)
 	if err != nil {
@@ -143,7 +142,7 @@ func (c *Converter) toHub(spoke runtime.Object) (runtime.Object, error) {
 	return c.restore(hub, spoke.GetObjectKind().GroupVersionKind().Version, before)
 }
 
-// restore makes the change that a user made to a spoke to the hub that the spoke was made from.
+// restore applies the changes that a user made to a spoke to the original hub.
 func (c *Converter) restore(hub runtime.Object, version string, before map[string]any) (runtime.Object, error) {
 	original, err := withContent(hub, before)
 	if err != nil {
@@ -169,7 +168,8 @@ func (c *Converter) restore(hub runtime.Object, version string, before map[strin
 	return withContent(hub, merged)
 }
 
-// Expressed returns what of a hub the fields of another version say: the hub without what only the annotation brings.
+// Expressed returns the hub with only the content that the fields of another version can represent, without content
+// from the annotation.
 func (c *Converter) Expressed(hub runtime.Object, version string) (runtime.Object, error) {
 	spoke, err := c.down(hub, version)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *Converter) Expressed(hub runtime.Object, version string) (runtime.Objec
 	return c.up(spoke)
 }
 
-// up makes a hub of a spoke by the spoke's own fields alone.
+// up converts a spoke to a hub using only the fields of the spoke.
 func (c *Converter) up(spoke runtime.Object) (runtime.Object, error) {
 	spoke = spoke.DeepCopyObject()
 	hub, err := c.convert(spoke, HubVersion)
@@ -193,7 +193,7 @@ func (c *Converter) up(spoke runtime.Object) (runtime.Object, error) {
 	return hub, nil
 }
 
-// down makes a spoke of a hub as far as the spoke's own fields go.
+// down converts a hub to a spoke, without setting the annotation.
 func (c *Converter) down(hub runtime.Object, version string) (runtime.Object, error) {
 	hub = hub.DeepCopyObject()
 	spoke, err := c.convert(hub, version)
@@ -225,7 +225,7 @@ func (c *Converter) convert(in runtime.Object, version string) (runtime.Object, 
 	return out, nil
 }
 
-// contentOf returns everything in an object but its type and metadata, as JSON values.
+// contentOf returns the content of an object without its type and metadata, as JSON values.
 func contentOf(object runtime.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -237,7 +237,7 @@ func contentOf(object runtime.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// withContent returns an object with the type and metadata of the one given and other content.
+// withContent returns an object with the type and metadata of the given object and other content.
 func withContent(object runtime.Object, content map[string]any) (runtime.Object, error) {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -260,7 +260,7 @@ func withContent(object runtime.Object, content map[string]any) (runtime.Object,
 	return out, nil
 }
 
-// annotate sets the data annotation, or removes it when data is empty.
+// annotate sets the data annotation, or removes it if data is empty.
 func annotate(object runtime.Object, data string) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

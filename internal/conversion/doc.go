@@ -1,25 +1,17 @@
-// Package conversion turns objects of Cluster API's groups from one served version into another.
+// Package conversion converts objects of Cluster API's groups between their served versions ([Converter.Convert]).
+// v1beta2 is the hub: every other version (a spoke) is converted to and from it. The conversion functions for fields
+// come from the API module; this package handles the cases that the module leaves to its caller: references (which have
+// a version in a spoke and a contract in the hub), moved fields, and zero values. Package webhook serves the
+// conversions.
 //
-// Does: Convert, for every kind that has more than one version. v1beta2 is the hub: every other version (a spoke) is
-// turned into it, and made from it. The functions for each field come from the API module; what they leave to their
-// caller is here: references (which name a version in a spoke and a contract in the hub), fields that moved, zeros.
+// No content is lost in a conversion hub → spoke → hub. The annotation cluster.x-k8s.io/conversion-data preserves the
+// hub's content if a spoke has no fields for all of it. When the spoke is converted back, its changes are determined by
+// comparing it with the spoke of the unchanged hub, and are applied to the hub (merge.go). Individual fields therefore
+// need no code. Clients can write the annotation, and no schema validates its content; package webhook does that, using
+// [Converter.Expressed].
 //
-// Nothing is lost on the way hub → spoke → hub. What a spoke has no place for travels in the annotation
-// cluster.x-k8s.io/conversion-data, which holds the hub's content and is there only when needed. On the way back the
-// change that was made to the spoke is found by comparing it with the spoke of an unchanged hub, and made to the hub
-// (merge.go): so no field needs code of its own to survive.
-//
-// On the way spoke → hub → spoke these come back in their normal form: the version in a reference is the one that
-// serves the contract now, its namespace is the object's, uid and the like are dropped; durations are whole seconds;
-// false and 0 where the hub tells them from absent are absent; fields that nothing reads any more
-// (progressDeadlineSeconds, useExperimentalRetryJoin, a ref's fieldPath) are dropped.
-//
-// Owns: the annotation cluster.x-k8s.io/conversion-data.
-//
-// The annotation is a client's to write, so what comes from it was judged by no schema: package webhook does that, with the help
-// of Expressed.
-//
-// Never: HTTP; package webhook serves it. No clock, no I/O besides the given VersionOf.
-//
-// Read first: convert.go.
+// A conversion spoke → hub → spoke normalizes some fields: the version in a reference is the one that currently serves
+// the contract, its namespace is the object's, and uid and similar fields are dropped; durations are whole seconds;
+// false and 0 are omitted if the hub distinguishes them from absent; and unused fields are dropped
+// (progressDeadlineSeconds, useExperimentalRetryJoin, fieldPath of references).
 package conversion

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// kubeadmSpecs returns the kubeadm configuration in both forms of a kind that has one, else nil.
+// kubeadmSpecs returns the kubeadm configurations of a spoke and its hub, or nil if the kind has none.
 func kubeadmSpecs(spoke, hub runtime.Object) (*bootstrapv1beta1.KubeadmConfigSpec, *bootstrapv1.KubeadmConfigSpec) {
 	switch in := spoke.(type) {
 	case *bootstrapv1beta1.KubeadmConfig:
@@ -25,8 +25,8 @@ func kubeadmSpecs(spoke, hub runtime.Object) (*bootstrapv1beta1.KubeadmConfigSpe
 	return nil, nil
 }
 
-// timeoutsUp gives the two timeouts of the older form the places that kubeadm's own newer configuration has for
-// them: the wait for the API server counts for init and for joining, the one for discovery when joining.
+// timeoutsUp converts two timeouts to the structure of kubeadm's newer configuration: the timeout for the API server
+// applies to init and join, the timeout for discovery to join.
 func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.KubeadmConfigSpec) {
 	if in.ClusterConfiguration != nil && in.ClusterConfiguration.APIServer.TimeoutForControlPlane != nil {
 		seconds := clusterv1.ConvertToSeconds(in.ClusterConfiguration.APIServer.TimeoutForControlPlane)
@@ -39,7 +39,8 @@ func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.Kubeadm
 	}
 }
 
-// partitionsUp drops the layout flag beside a layout: the hub wants one of the two, v1beta1 always has the flag.
+// partitionsUp removes the layout flag if there is also a disk layout: the hub allows only one of them, but v1beta1
+// always holds the flag.
 func partitionsUp(out *bootstrapv1.KubeadmConfigSpec) {
 	for i := range out.DiskSetup.Partitions {
 		partition := &out.DiskSetup.Partitions[i]
@@ -49,7 +50,7 @@ func partitionsUp(out *bootstrapv1.KubeadmConfigSpec) {
 	}
 }
 
-// timeoutsDown is the way back; where init and joining differ, init counts.
+// timeoutsDown reverses timeoutsUp; if init and join differ, it uses the value for init.
 func timeoutsDown(in *bootstrapv1.KubeadmConfigSpec, out *bootstrapv1beta1.KubeadmConfigSpec) {
 	wait := in.InitConfiguration.Timeouts.ControlPlaneComponentHealthCheckSeconds
 	if wait == nil {

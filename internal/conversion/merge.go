@@ -2,11 +2,11 @@ package conversion
 
 import "reflect"
 
-// absent stands for a key that is not there.
+// absent represents a missing key.
 type absent struct{}
 
-// merge makes the change from unchanged to changed to original. All three are JSON values. What did not change keeps
-// its original form; what changed takes the new form, as deep inside as the change is.
+// merge applies the changes from unchanged to changed to original. All three are JSON values. Unchanged parts retain
+// their original value; changed parts get the new value, at the deepest possible level.
 func merge(original, unchanged, changed any) any {
 	if reflect.DeepEqual(unchanged, changed) {
 		return original
@@ -50,8 +50,8 @@ func valueAt(m map[string]any, key string) any {
 	return absent{}
 }
 
-// mergeLists pairs the items of the lists, by what identifies them or else by place, and merges each pair. Items
-// without a pair are taken from the changed list; its order and length count.
+// mergeLists pairs the items of the lists by key, or else by index, and merges each pair. Items without a pair are
+// copied from the changed list, which determines order and length.
 func mergeLists(original, unchanged, changed []any) []any {
 	identify := identityOf(original, unchanged, changed)
 	if identify == "" && (len(original) != len(unchanged) || len(unchanged) != len(changed)) {
@@ -72,7 +72,7 @@ func mergeLists(original, unchanged, changed []any) []any {
 	return merged
 }
 
-// identityOf returns the first key that every item of every list has, with a text that no other item of its list has.
+// identityOf returns the first key for which every item of every list has a string that is unique in its list.
 func identityOf(lists ...[]any) string {
 	for _, key := range [...]string{"name", "type", "path", "key", "device", "kind"} {
 		if identifies(key, lists) {

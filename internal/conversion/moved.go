@@ -12,9 +12,9 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// movedUp carries over the fields that have another place in the hub and that the API module leaves to its caller:
-// flags that became the status of initialization, and minReadySeconds, which became a property of a Machine. The way
-// down of the flags is in the module.
+// movedUp converts fields that have a different place in the hub and that the API module leaves to its caller: flags
+// that became status.initialization, and minReadySeconds, which became a field of the Machine spec. The API module
+// converts the flags in the other direction.
 func movedUp(spoke, hub runtime.Object) {
 	if in, out := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsUp(in, out)
@@ -48,7 +48,7 @@ func movedUp(spoke, hub runtime.Object) {
 	}
 }
 
-// movedDown is the way back.
+// movedDown reverses movedUp.
 func movedDown(hub, spoke runtime.Object) {
 	if out, in := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsDown(in, out)
@@ -69,8 +69,8 @@ func movedDown(hub, spoke runtime.Object) {
 	}
 }
 
-// claimConditionsUp does for the oldest version of IPAddressClaim what the API module does for the next: its
-// conditions are the hub's deprecated ones.
+// claimConditionsUp converts the conditions of the oldest version of IPAddressClaim to the deprecated conditions of the
+// hub, as the API module does for v1beta1.
 func claimConditionsUp(in *ipamv1alpha1.IPAddressClaim, out *ipamv1.IPAddressClaim) {
 	out.Status.Conditions = nil
 	if in.Status.Conditions == nil {

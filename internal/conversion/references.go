@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// referencesUp turns the references in a spoke, which name a version, into those of the hub, which do not.
+// referencesUp converts the references in a spoke, which include a version, to references in the hub, which do not.
 func referencesUp(spoke, hub runtime.Object) error {
 	switch in := spoke.(type) {
 	case *clusterv1beta1.Cluster:
@@ -54,8 +54,8 @@ func referenceUp(in *corev1.ObjectReference, out *clusterv1.ContractVersionedObj
 	return nil
 }
 
-// referencesDown turns the references in the hub into those of a spoke: with the version that serves the newest
-// contract, and with the object's namespace, which is the only one that can be meant.
+// referencesDown converts the references in the hub to references in a spoke, with the version that serves the newest
+// contract and the object's namespace, because references cannot cross namespaces.
 func (c *Converter) referencesDown(hub, spoke runtime.Object) {
 	switch in := hub.(type) {
 	case *clusterv1.Cluster:
@@ -86,7 +86,7 @@ func (c *Converter) referencesDown(hub, spoke runtime.Object) {
 	}
 }
 
-// healthChecks returns the MachineHealthChecks that a Cluster or ClusterClass describes.
+// healthChecks returns the health checks in a Cluster or ClusterClass.
 func healthChecks(spoke runtime.Object) []*clusterv1beta1.MachineHealthCheckClass {
 	var checks []*clusterv1beta1.MachineHealthCheckClass
 	add := func(class *clusterv1beta1.MachineHealthCheckClass) {
@@ -119,7 +119,7 @@ func healthChecks(spoke runtime.Object) []*clusterv1beta1.MachineHealthCheckClas
 	return checks
 }
 
-// inNamespace completes a reference that the API module has made.
+// inNamespace sets the namespace of a reference that the API module has converted.
 func inNamespace(ref *corev1.ObjectReference, namespace string) {
 	if ref != nil {
 		ref.Namespace = namespace

@@ -2,12 +2,12 @@ package conversion
 
 import "reflect"
 
-// plainElsewhere names the fields that one version has a pointer for and another has not: there false, 0 and "" are
-// not told from absent. The API module turns them into pointers to those; absent is what was meant.
-// The key is the Go type and field of the version with the pointer.
+// plainElsewhere reports whether a field is a pointer in one version and a plain value in another, in which false, 0
+// and "" are not distinguished from absent. The API module converts them to pointers to zero values, although absent is
+// meant. The argument is the Go type and field in the version with the pointer.
 func plainElsewhere(field string) bool { return plainInSpokes(field) || plainInHub(field) }
 
-// plainInHub names the pointers of older versions.
+// plainInHub reports whether a field is a pointer in older versions only.
 func plainInHub(field string) bool {
 	switch field {
 	case
@@ -45,7 +45,7 @@ func plainInHub(field string) bool {
 	return false
 }
 
-// plainInSpokes names the pointers of the hub. Fields that the hub requires are not among them.
+// plainInSpokes reports whether a field is a pointer in the hub only. It excludes fields that the hub requires.
 func plainInSpokes(field string) bool {
 	switch field {
 	case
@@ -82,7 +82,7 @@ func plainInSpokes(field string) bool {
 	return false
 }
 
-// dropZeros removes pointers to false, 0 and "" from the fields that plainElsewhere names.
+// dropZeros removes pointers to false, 0 and "" from the fields for which plainElsewhere is true.
 func dropZeros(object any) { dropIn(reflect.ValueOf(object)) }
 
 func dropIn(value reflect.Value) {
@@ -102,7 +102,7 @@ func dropIn(value reflect.Value) {
 	}
 }
 
-// dropInMap handles the maps of structs: properties of schemas and the like.
+// dropInMap processes maps of structs, such as the properties of schemas.
 func dropInMap(value reflect.Value) {
 	if value.Type().Elem().Kind() != reflect.Struct {
 		return

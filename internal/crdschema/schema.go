@@ -21,7 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Schema is that of one version of a CRD. It is safe for concurrent use.
+// Schema is the schema of one version of a CRD. It is safe for concurrent use.
 type Schema struct {
 	crd     *apiextensionsv1.CustomResourceDefinition
 	version string
@@ -37,13 +37,13 @@ type Schema struct {
 	rulesErr  error
 }
 
-// Of returns the schema of a CRD's version. The CRD must not be changed any more. A version that is not there, or that
-// has no schema, accepts everything.
+// Of returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist or
+// has no schema accepts everything.
 func Of(crd *apiextensionsv1.CustomResourceDefinition, version string) *Schema {
 	return &Schema{crd: crd, version: version}
 }
 
-// form reads the schema.
+// form converts the schema to its structural form.
 func (s *Schema) form() error {
 	s.formOnce.Do(func() {
 		for _, v := range s.crd.Spec.Versions {
@@ -63,7 +63,7 @@ func (s *Schema) form() error {
 	return nil
 }
 
-// compile prepares what objects are checked with; nothing is checked where there is no schema.
+// compile compiles the validators; nothing is validated if there is no schema.
 func (s *Schema) compile() error {
 	if err := s.form(); err != nil || s.structural == nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Schema) compile() error {
 	return nil
 }
 
-// Complete drops what the schema does not know and adds its defaults, in place.
+// Complete prunes unknown fields and sets defaults, in place.
 func (s *Schema) Complete(content map[string]any) error {
 	if err := s.form(); err != nil || s.structural == nil {
 		return err
@@ -91,7 +91,7 @@ func (s *Schema) Complete(content map[string]any) error {
 	return nil
 }
 
-// Unknown returns the paths of fields of an object that the schema does not know, sorted. The object stays as it is.
+// Unknown returns the paths of unknown fields in an object, sorted. The object is not modified.
 func (s *Schema) Unknown(content map[string]any) ([]string, error) {
 	if err := s.form(); err != nil || s.structural == nil || s.crd.Spec.PreserveUnknownFields {
 		return nil, err
@@ -99,8 +99,8 @@ func (s *Schema) Unknown(content map[string]any) ([]string, error) {
 	return pruning.PruneWithOptions(runtime.DeepCopyJSON(content), s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}), nil
 }
 
-// Shape returns what is wrong with an object by everything but the rules; old is nil where it is created. It fails only for
-// a schema that cannot be read.
+// Shape returns all violations except violations of CEL rules; old is nil on create. The error is only for an invalid
+// schema.
 func (s *Schema) Shape(content, old map[string]any) (field.ErrorList, error) {
 	if err := s.compile(); err != nil || s.structural == nil {
 		return nil, err
@@ -120,8 +120,8 @@ func (s *Schema) Shape(content, old map[string]any) (field.ErrorList, error) {
 	return errs, nil
 }
 
-// Rules returns what is wrong with an object by the CEL rules; old is nil where it is created. It fails where not all of
-// them could be evaluated: the object is too large for the budget, or the context ended.
+// Rules returns the violations of the CEL rules; old is nil on create. It returns an error if not all rules could be
+// evaluated, because the object exceeds the cost budget or the context ended.
 func (s *Schema) Rules(ctx context.Context, content, old map[string]any) (field.ErrorList, error) {
 	if err := s.compile(); err != nil || s.rules == nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Schema) Rules(ctx context.Context, content, old map[string]any) (field.
 	return errs, nil
 }
 
-// both pairs what is in an object with what was there before.
+// both correlates an object with its previous version.
 func (s *Schema) both(content, old map[string]any) *common.CorrelatedObject {
 	return common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 }

@@ -14,25 +14,27 @@ import (
 )
 
 const (
-	// unreachableGraceSeconds is the grace period of Pods on a Node whose kubelet does not answer, or whose machine was removed.
+	// unreachableGraceSeconds is the grace period for Pods on a Node whose kubelet is unreachable or whose machine
+	// was removed.
 	unreachableGraceSeconds = 1
-	// unreachablePatience is how long ago the deletion of a Pod on such a Node may be before it is waited for no more.
+	// unreachablePatience is how long the drain waits for the deletion of a Pod on such a Node.
 	unreachablePatience = time.Second
 )
 
-// View is a Node and what its drain depends on.
+// View is the input of [Decide]: a Node and everything that its drain depends on.
 type View struct {
 	Now  time.Time
 	Node *corev1.Node
-	// Removed: the machine of the Node does not exist any more. What ran there has ended, and nothing will confirm it.
+	// Removed is set if the machine of the Node no longer exists. Its Pods have stopped, but no kubelet will
+	// confirm that.
 	Removed bool
-	// Pods of the Node.
+	// Pods are the Pods on the Node.
 	Pods []corev1.Pod
-	// Orphans are the DaemonSets that Pods name as their controller and that do not exist any more.
+	// Orphans are DaemonSets that Pods name as their controller but that no longer exist.
 	Orphans map[types.NamespacedName]bool
-	// Namespaces holds the labels of Namespaces, where a rule asks for them.
+	// Namespaces contains the labels of Namespaces if a rule selects by them.
 	Namespaces map[string]labels.Set
-	// Rules that apply, in their order.
+	// Rules are the applicable rules in their order of precedence.
 	Rules []Rule
 }
 
@@ -40,30 +42,31 @@ type View struct {
 type Target struct {
 	Pod types.NamespacedName
 	UID types.UID
-	// GraceSeconds; nil: the Pod's own.
+	// GraceSeconds overrides the Pod's grace period unless it is nil.
 	GraceSeconds *int64
 }
 
-// Plan says for each Pod of a Node what is to become of it. Every list is by namespace and name.
+// Plan assigns every Pod of a Node to a step of the drain. The lists are sorted by namespace and name.
 type Plan struct {
-	// Evict now.
+	// Evict lists the Pods to evict now.
 	Evict []Target
-	// Going are on their way out.
+	// Going lists the Pods that are already being deleted.
 	Going []types.NamespacedName
-	// Later have a higher order than others that are still there.
+	// Later lists the Pods to evict after Pods with a lower order.
 	Later []types.NamespacedName
-	// Awaited are left alone until they complete, AwaitedLater after those of a lower order.
+	// Awaited lists the Pods that must complete without eviction, AwaitedLater those that must do so after Pods
+	// with a lower order.
 	Awaited, AwaitedLater []types.NamespacedName
-	// Stay are not drained.
+	// Stay lists the Pods that are not drained.
 	Stay []*corev1.Pod
 }
 
-// Done reports whether nothing of what has to leave is left.
+// Done reports whether no Pod is left to evict or to wait for.
 func (p Plan) Done() bool {
 	return len(p.Evict)+len(p.Going)+len(p.Later)+len(p.Awaited)+len(p.AwaitedLater) == 0
 }
 
-// fate of a Pod.
+// fate is the drain behavior of a Pod.
 type fate int
 
 const (
@@ -72,17 +75,17 @@ const (
 	awaited
 )
 
-// Decide says what is to become of the Pods.
+// Decide computes the drain behavior of all Pods on the Node.
 //
-//	it is deleted, or to complete, and the machine was removed    stays: nothing will confirm it
-//	its deletion is old, and the Node does not answer             stays: nothing will confirm it
-//	of a DaemonSet that exists, and not finished                  stays: it would come back
-//	mirror of a static Pod                                        stays: kubelet runs it
-//	label cluster.x-k8s.io/drain                                  as it says
-//	the first rule that selects it                                as it says, in its order
-//	otherwise                                                     leaves, order 0
+//	being deleted or awaited, and the machine was removed         stays: no kubelet will confirm the end
+//	deleted some time ago, and the Node is unreachable            stays: no kubelet will confirm the end
+//	controlled by an existing DaemonSet, and not finished         stays: it would be recreated
+//	mirror of a static Pod                                        stays: the kubelet runs it
+//	label cluster.x-k8s.io/drain                                  as the label specifies
+//	the first rule that selects it                                as the rule specifies, in the rule's order
+//	otherwise                                                     evicted, order 0
 //
-// Of those that leave or are awaited, the ones of the lowest order come first.
+// Pods with the lowest order are evicted or awaited first.
 func Decide(v View) Plan {
 	type member struct {
 		*corev1.Pod
@@ -128,7 +131,7 @@ func sorted(pods []corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// judge says what is to become of a Pod, and in which order.
+// judge returns the behavior and the order of a Pod.
 func (v View) judge(pod *corev1.Pod) (fate, int32) {
 	f, order := v.judgeRunning(pod)
 	if v.Removed && (f == awaited || !pod.DeletionTimestamp.IsZero()) {
@@ -137,7 +140,7 @@ func (v View) judge(pod *corev1.Pod) (fate, int32) {
 	return f, order
 }
 
-// judgeRunning says what is to become of a Pod of a machine that exists.
+// judgeRunning returns the behavior and the order of a Pod if its machine exists.
 func (v View) judgeRunning(pod *corev1.Pod) (fate, int32) {
 	if at := pod.DeletionTimestamp; !at.IsZero() && Unreachable(v.Node) && v.Now.Sub(at.Time) > unreachablePatience {
 		return stays, 0
@@ -159,7 +162,8 @@ func (v View) judgeRunning(pod *corev1.Pod) (fate, int32) {
 	return leaves, 0
 }
 
-// byLabel says what the Pod asks for itself; that goes before rules. Case and dashes do not matter.
+// byLabel returns the behavior that the Pod's drain label requests, which takes precedence over rules. Case and
+// dashes are ignored.
 func byLabel(pod *corev1.Pod) (fate, bool) {
 	switch strings.ToLower(strings.ReplaceAll(pod.Labels[clusterv1.PodDrainLabel], "-", "")) {
 	case "skip":
@@ -180,7 +184,7 @@ func byRule(r Rule, pod *corev1.Pod) (fate, int32) {
 	return leaves, r.Order
 }
 
-// await is the fate of a Pod that is left alone until it completes: one that has stays as it is.
+// await returns the behavior of a Pod that must complete without eviction. A completed Pod stays.
 func await(pod *corev1.Pod) fate {
 	if finished(pod) {
 		return stays
@@ -214,7 +218,7 @@ func (v View) target(pod *corev1.Pod) Target {
 	return t
 }
 
-// Unreachable reports whether the control plane has heard nothing of the Node's kubelet for some time.
+// Unreachable reports whether the control plane has lost contact with the Node's kubelet.
 func Unreachable(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shown is how many objects a line names before it only counts the rest.
+// shown is the maximum number of objects that a line names; the rest are counted.
 const shown = 5
 
-// Describe says for users what the drain still waits for, a line for each reason: the same text as long as nothing
-// changes.
+// Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The text
+// is stable while nothing changes.
 func Describe(p Plan, r Results) []string {
 	var lines []string
 	add := func(what string, pods []types.NamespacedName) {
@@ -36,7 +36,7 @@ func Describe(p Plan, r Results) []string {
 	return lines
 }
 
-// Delays says in a few words what a drain that takes long waits for.
+// Delays returns short reasons why a drain takes long.
 func Delays(p Plan, r Results) []string {
 	var out []string
 	add := func(what string, is bool) {
@@ -63,7 +63,7 @@ func names(pods []types.NamespacedName) string {
 	return join("", texts)
 }
 
-// join names at most as many as are shown, then counts the rest.
+// join lists as many texts as shown allows and counts the rest.
 func join(before string, texts []string) string {
 	if more := len(texts) - shown; more > 0 {
 		return fmt.Sprintf("%s%s and %d more", before, strings.Join(texts[:shown], ", "), more)

@@ -1,14 +1,12 @@
-// Package drain empties a Node before its machine goes away.
-//
-// Does: decides which Pods of a Node have to leave, in which order, and which stay ([Decide]); asks
-// them to leave through the eviction API, so that PodDisruptionBudgets hold ([Evict]); says for users what is
-// still waited for and why ([Describe]); finds the volumes that are still attached ([Volumes.Attached]).
+// Package drain drains a Node before its machine is deleted. It decides which Pods have to leave the Node, in which
+// order, and which stay ([Decide]). It evicts Pods through the eviction API, so that PodDisruptionBudgets are
+// respected ([Evict]), describes for users which Pods are still awaited and why ([Describe]), and lists the volumes
+// that are still attached ([Volumes.Attached]).
 //
 //	MachineDrainRules ─► RulesFor ─┐
 //	Node, Pods, …     ─► Look ─────┴─► View ─► Decide ─► Plan ─► Evict ─► Results ─► Describe
 //	                    (reads)               (pure)            (writes)            (pure)
 //
-// Never: blocks for longer than the [Budget] of a pass, or deletes a Pod past a PodDisruptionBudget.
-//
-// Read first: [View], then [Decide].
+// An [Evict] call never takes longer than [Budget], and never deletes a Pod that a PodDisruptionBudget protects.
+// Start with [View], then read [Decide].
 package drain

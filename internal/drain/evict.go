@@ -15,61 +15,62 @@ import (
 )
 
 const (
-	// Budget is how long the evictions of one pass may take together.
+	// Budget limits the total duration of the evictions in one reconciliation.
 	Budget = 10 * time.Second
-	// each is how long one of them may take: an API server that asks to come back later must not hold up the others.
+	// each limits the duration of one eviction, so that a throttling API server does not delay the other evictions.
 	each = 3 * time.Second
 )
 
-// Results are what became of evictions.
+// Results are the results of evictions.
 type Results struct {
-	// Accepted are the Pods that are on their way out.
+	// Accepted lists the Pods whose eviction was accepted.
 	Accepted []types.NamespacedName
-	// Refused are those that may not leave now.
+	// Refused lists the Pods whose eviction was rejected.
 	Refused []Refusal
-	// Left are those that were not asked: the time of the pass was over.
+	// Left lists the Pods that were not evicted because the time limit was reached.
 	Left []types.NamespacedName
 }
 
-// Refusal is a Pod that could not be evicted, and why.
+// Refusal is a rejected eviction with its reason.
 type Refusal struct {
 	Pod types.NamespacedName
 	Why Why
-	// Message says for users what stands in the way.
+	// Message explains to users why the Pod cannot be evicted.
 	Message string
 }
 
-// Why a Pod could not be evicted.
+// Why classifies the reason of a rejected eviction.
 type Why int
 
 const (
-	// Failed: something is wrong.
+	// Failed is any other error.
 	Failed Why = iota
-	// Budgeted: a PodDisruptionBudget protects it now.
+	// Budgeted: a PodDisruptionBudget does not allow the eviction now.
 	Budgeted
-	// Terminating: its Namespace is being deleted.
+	// Terminating: the Pod's Namespace is being deleted.
 	Terminating
-	// Busy: the API server asks to try again later.
+	// Busy: the API server throttles the request.
 	Busy
 )
 
-// HeldByBudget begins the messages of refusals that are Budgeted.
+// HeldByBudget is the prefix of messages for Budgeted refusals.
 const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
-// Budgets are the messages of what PodDisruptionBudgets hold, each once, with its Pods.
+// Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects.
 func (r Results) Budgets() []string {
 	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Why != Budgeted })}
 	return Describe(Plan{}, held)
 }
 
-// Failures reports whether an eviction failed for another reason than a PodDisruptionBudget or a Namespace.
+// Failures reports whether an eviction failed for a reason other than a PodDisruptionBudget, a terminating
+// Namespace or throttling.
 func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Why == Failed })
 }
 
-// Evict asks the Pods to leave, one after the other, for no longer than the Budget. What is refused is a result, not
-// an error: it is retried in a later pass. Pods that are gone, or were replaced by another of the name, are not
-// mentioned.
+// Evict evicts the Pods one after the other, within [Budget]. A rejected eviction is a result, not an error: a
+// later reconciliation retries it. Pods that no longer exist, or were replaced by another Pod with the same name,
+// are omitted from the results.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
 	ctx, cancel := context.WithTimeout(ctx, Budget)
 	defer cancel()
@@ -104,7 +105,7 @@ func evict(ctx context.Context, workload client.Client, t Target) error {
 	})
 }
 
-// explain says why an eviction did not happen.
+// explain classifies the error of an eviction and returns a message for users.
 func explain(err error) (Why, string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NodeName is the field of Pods by which those of a Node are listed.
+// NodeName is the field selector for the Pods of a Node.
 const NodeName = "spec.nodeName"
 
-// Look reads from the workload cluster what the drain of the Node depends on: its Pods, the DaemonSets that they name,
-// and Namespaces where a rule asks for their labels.
+// Look reads from the workload cluster what the drain of the Node depends on: its Pods, the DaemonSets that control
+// them, and Namespaces if a rule selects by their labels.
 func Look(ctx context.Context, workload client.Reader, node *corev1.Node, rules []Rule) (View, error) {
 	v := View{Node: node, Rules: rules, Orphans: map[types.NamespacedName]bool{}}
 	pods := &corev1.PodList{}
@@ -45,7 +45,7 @@ func Look(ctx context.Context, workload client.Reader, node *corev1.Node, rules 
 	return v, nil
 }
 
-// lookForDaemonSet finds out whether the DaemonSet of a Pod exists, once for each.
+// lookForDaemonSet reads, at most once, whether the DaemonSet that controls a Pod exists.
 func (v View) lookForDaemonSet(ctx context.Context, workload client.Reader, pod *corev1.Pod) error {
 	name, ok := daemonSetOf(pod)
 	if _, known := v.Orphans[name]; !ok || known {
@@ -59,14 +59,14 @@ func (v View) lookForDaemonSet(ctx context.Context, workload client.Reader, pod 
 	return nil
 }
 
-// At returns the view at a time.
+// At returns a copy of the view with the given time.
 func (v View) At(now time.Time) View {
 	v.Now = now
 	return v
 }
 
-// LookForVolumes reads from the workload cluster which volumes are attached to the Node. VolumeAttachments are only
-// considered where that is wanted (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments).
+// LookForVolumes reads from the workload cluster which volumes are attached to the Node. VolumeAttachments are read
+// only if attachments is set (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments).
 func LookForVolumes(ctx context.Context, workload client.Reader, node *corev1.Node, attachments bool) (Volumes, error) {
 	v := Volumes{Node: node}
 	if attachments {

@@ -13,22 +13,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Rule is a MachineDrainRule that applies to the Machine whose Node is drained.
+// Rule is a MachineDrainRule that applies to the Machine of the drained Node.
 type Rule struct {
-	// Name of the MachineDrainRule.
 	Name string
-	// Behavior of its Pods; Order counts for Drain only.
+	// Behavior is the drain behavior of the selected Pods; Order is used only for Drain.
 	Behavior clusterv1.MachineDrainRuleDrainBehavior
 	Order    int32
-	// pods are alternatives; none: all Pods.
+	// pods are alternative selectors. An empty list selects all Pods.
 	pods []podSelector
 }
 
-// podSelector selects Pods by their labels and those of their Namespace.
+// podSelector selects Pods by their labels and the labels of their Namespace.
 type podSelector struct{ pod, namespace labels.Selector }
 
-// RulesFor returns those of the rules, which are of the Machine's namespace, that apply to the Machine of the Cluster,
-// by name. A selector that cannot be read is invalid: without it, it is not known which Pods to spare.
+// RulesFor returns the rules that apply to the Machine of the Cluster, sorted by name. The rules must be from the
+// Machine's namespace. An invalid selector is an error, because otherwise Pods that the rule protects could be
+// evicted.
 func RulesFor(rules []clusterv1.MachineDrainRule, machine *clusterv1.Machine, cluster *clusterv1.Cluster) ([]Rule, error) {
 	var out []Rule
 	for _, r := range rules {
@@ -47,7 +47,7 @@ func RulesFor(rules []clusterv1.MachineDrainRule, machine *clusterv1.Machine, cl
 	return out, nil
 }
 
-// concerns reports whether one of the rule's alternatives selects both Machine and Cluster.
+// concerns reports whether one of the rule's alternatives selects both the Machine and the Cluster.
 func concerns(r clusterv1.MachineDrainRule, machine *clusterv1.Machine, cluster *clusterv1.Cluster) (bool, error) {
 	if len(r.Spec.Machines) == 0 {
 		return true, nil
@@ -87,7 +87,7 @@ func compile(r clusterv1.MachineDrainRule) (Rule, error) {
 	return out, nil
 }
 
-// selector selects everything where nothing is said.
+// selector converts a label selector. A nil selector selects everything.
 func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -95,14 +95,15 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// selects reports whether the rule is for the Pod; namespaces holds the labels of the workload cluster's Namespaces.
+// selects reports whether the rule applies to the Pod. The argument namespaces contains the labels of the workload
+// cluster's Namespaces.
 func (r Rule) selects(pod *corev1.Pod, namespaces map[string]labels.Set) bool {
 	return len(r.pods) == 0 || slices.ContainsFunc(r.pods, func(s podSelector) bool {
 		return s.pod.Matches(labels.Set(pod.Labels)) && s.namespace.Matches(namespaces[pod.Namespace])
 	})
 }
 
-// asksForNamespaces reports whether one of the rules depends on labels of Namespaces.
+// asksForNamespaces reports whether any rule depends on labels of Namespaces.
 func asksForNamespaces(rules []Rule) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool {
 		return slices.ContainsFunc(r.pods, func(s podSelector) bool { return !s.namespace.Empty() })

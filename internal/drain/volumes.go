@@ -9,22 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volumes is what is attached to a Node.
+// Volumes contains the volumes attached to a Node.
 type Volumes struct {
 	Node *corev1.Node
-	// Attachments of the Node that are in effect.
+	// Attachments are the VolumeAttachments of the Node that are attached.
 	Attachments []storagev1.VolumeAttachment
-	// PersistentVolumes of the workload cluster; empty where nothing is attached.
+	// PersistentVolumes are the volumes of the workload cluster. The list is empty if nothing is attached.
 	PersistentVolumes []corev1.PersistentVolume
 }
 
-// None reports whether nothing is attached.
+// None reports whether no volume is attached.
 func (v Volumes) None() bool {
 	return len(v.Attachments) == 0 && len(v.Node.Status.VolumesAttached) == 0
 }
 
-// Attached names what has to be detached before the machine may go: everything but the volumes of those Pods that
-// stay. PersistentVolumes by their name, others by that of the VolumeAttachment or by what the Node reports.
+// Attached returns the names of the volumes that must be detached before the machine may be deleted, which excludes
+// the volumes of Pods that stay. PersistentVolumes are listed by name, other volumes by their VolumeAttachment or
+// by the name that the Node reports.
 func (v Volumes) Attached(stay []*corev1.Pod) []string {
 	byName, byHandle := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
 	for i := range v.PersistentVolumes {
@@ -78,5 +79,5 @@ func claimedBy(claims map[types.NamespacedName]bool, pv *corev1.PersistentVolume
 	return ref != nil && claims[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
-// DescribeVolumes names volumes for a message.
+// DescribeVolumes lists volumes for a message.
 func DescribeVolumes(volumes []string) string { return join("", volumes) }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// call makes one call to the member on a Node, within its time.
+// call sends one call to the member on a Node, with CallTimeout.
 func (c *cluster) call(ctx context.Context, node string, do func(context.Context, *clientv3.Client) error) error {
 	client, err := c.client(node)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *cluster) call(ctx context.Context, node string, do func(context.Context
 	return nil
 }
 
-// any makes a call to one Node after the other until a member answers. Nodes in except are not asked.
+// any tries the call on one Node after the other until a member responds. It skips the Node in except.
 func (c *cluster) any(ctx context.Context, except string, do func(context.Context, *clientv3.Client) error) error {
 	err := error(fault.New(fault.Unreachable, "NoEtcdMember", "no Node with another etcd member is known"))
 	for _, node := range c.cfg.Nodes {
@@ -83,13 +83,15 @@ func (c *cluster) Status(ctx context.Context, node string) (Status, error) {
 	return out, err
 }
 
-// statusOf asks a member for its status over the connection that the client has. The client's own method would make another one each time.
+// statusOf reads the status of a member over the existing connection of the client. The client's own Status method
+// would open a new connection for each call.
 func statusOf(ctx context.Context, client *clientv3.Client) (*clientv3.StatusResponse, error) {
 	over := pb.NewMaintenanceClient(client.ActiveConnection())
 	return clientv3.NewMaintenanceFromMaintenanceClient(over, client).Status(ctx, client.Endpoints()[0])
 }
 
-// MoveLeader implements Cluster. Only the leader can hand over, so it is looked for first.
+// MoveLeader implements Cluster. Only the current leader can transfer leadership, so the members are searched for it
+// first.
 func (c *cluster) MoveLeader(ctx context.Context, to uint64) error {
 	err := error(fault.New(fault.Unreachable, "EtcdLeaderUnknown", "the leader of the etcd cluster is not on a Node that is known"))
 	for _, node := range c.cfg.Nodes {
@@ -131,7 +133,7 @@ func (c *cluster) RemoveMember(ctx context.Context, id uint64) error {
 	})
 }
 
-// members returns the members by ID, with their alarms.
+// members returns the members sorted by ID, with their alarms.
 func members(list []*pb.Member, alarms []*pb.AlarmMember) []Member {
 	var out []Member
 	for _, m := range list {
@@ -148,8 +150,8 @@ func members(list []*pb.Member, alarms []*pb.AlarmMember) []Member {
 	return out
 }
 
-// asFault gives the error of a call its kind. What etcd cannot do without a leader, and what did not reach it, can be
-// retried; what it refuses cannot.
+// asFault classifies the error of a call. Calls that fail without a leader or do not reach etcd can be retried; calls
+// that etcd rejects cannot.
 func asFault(node string, err error) error {
 	if fault.As(err) != nil {
 		return err

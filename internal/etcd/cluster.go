@@ -7,43 +7,45 @@ import (
 // Member is a member of an etcd cluster.
 type Member struct {
 	ID uint64
-	// Name is that of the member's Node where kubeadm made it; empty while the member has not started.
+	// Name is the name of the member's Node if kubeadm created the member. It is empty until the member has started.
 	Name string
-	// PeerURLs and ClientURLs are where the member says that it listens.
+	// PeerURLs and ClientURLs are the URLs that the member advertises.
 	PeerURLs, ClientURLs []string
-	// Learner tells that the member has no vote yet.
+	// Learner means that the member does not vote yet.
 	Learner bool
-	// Alarms are those that are raised for it, for example NOSPACE and CORRUPT, sorted.
+	// Alarms are the active alarms of the member, for example NOSPACE and CORRUPT, sorted.
 	Alarms []string
 }
 
-// Status is what a member says about itself.
+// Status is the status that a member reports.
 type Status struct {
-	// ID is the member's, ClusterID that of its cluster, Leader that of the leader as it sees it; 0: it sees none.
+	// ID is the ID of the member, ClusterID the ID of its cluster, and Leader the ID of the leader as seen by the
+	// member, or 0 if it sees none.
 	ID, ClusterID, Leader uint64
 	// Version of etcd.
 	Version string
-	// DBSize is the size of its database in bytes.
+	// DBSize is the size of the database in bytes.
 	DBSize int64
-	// Learner tells that the member has no vote yet.
+	// Learner means that the member does not vote yet.
 	Learner bool
-	// Errors are what it says is wrong with it, sorted.
+	// Errors are the errors reported by the member, sorted.
 	Errors []string
-	// Members are those that it knows, without alarms, by ID. They can differ from the cluster's while it lags behind.
+	// Members are the members known to this member, sorted by ID and without alarms. A member that lags behind may
+	// return an outdated list.
 	Members []Member
 }
 
-// Cluster is an etcd cluster. Its methods may be called at the same time. Their errors are faults: Unreachable where no
-// member answers in time or the cluster has no leader, Invalid where it refuses.
+// Cluster is an etcd cluster. Its methods are safe for concurrent use. Errors are faults: Unreachable if no member
+// responds in time or the cluster has no leader, Invalid if etcd rejects the call.
 type Cluster interface {
-	// Members returns all members as the cluster has agreed on them, by ID, with their alarms. It needs a quorum.
+	// Members returns all members of the cluster, sorted by ID, with their alarms. It requires quorum.
 	Members(ctx context.Context) ([]Member, error)
-	// Status asks the member on a Node. It needs no quorum.
+	// Status reads the status of the member on a Node. It does not require quorum.
 	Status(ctx context.Context, node string) (Status, error)
-	// MoveLeader makes a member the leader. If it is already, nothing happens.
+	// MoveLeader transfers leadership to a member. It does nothing if the member is already the leader.
 	MoveLeader(ctx context.Context, to uint64) error
-	// RemoveMember removes a member; another one is asked to do so. One that is not a member is no error.
+	// RemoveMember removes a member by calling another member. It returns no error if the member does not exist.
 	RemoveMember(ctx context.Context, id uint64) error
-	// Close closes all connections. Calls after it fail.
+	// Close closes all connections. Later calls fail.
 	Close() error
 }

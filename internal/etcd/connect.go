@@ -19,33 +19,35 @@ import (
 )
 
 const (
-	// maxAnswer bounds what a member answers, in bytes.
+	// maxAnswer limits the size of a response, in bytes.
 	maxAnswer = 1 << 20
-	// clientPort is where a member listens for clients.
+	// clientPort is the port on which members listen for clients.
 	clientPort = "2379"
 	// clientUser is the name in client certificates.
 	clientUser = "slipway-etcd-client"
 )
 
-// Config says how to reach the members of an etcd cluster.
+// Config configures the connections to the members of an etcd cluster.
 type Config struct {
-	// Nodes are the names of the Nodes with a member, in the order in which they are asked. One whose member is about to
-	// go is left out. Required.
+	// Nodes are the names of the Nodes with a member, in the order in which they are tried. Omit the Node of a member
+	// that is about to be removed. Required.
 	Nodes []string
 	// Dial connects to the member on a Node. Required.
 	Dial func(ctx context.Context, node string) (net.Conn, error)
-	// TLS has the client's certificate and who signs those of the members. Members have to present one for the name of
-	// their Node. Required.
+	// TLS contains the client certificate and the CA of the members. The certificate of each member must be valid for
+	// the name of its Node. Required.
 	TLS *tls.Config
-	// CallTimeout ends a call to one member, and DialTimeout ends connecting to it, which is part of the call.
+	// CallTimeout limits a call to one member, and DialTimeout limits connecting to it, which is part of the call.
 	// Defaults: 15 s and 10 s.
 	CallTimeout, DialTimeout time.Duration
-	// Idle is how long a connection without a call is kept. Default: 150 s, so that what is read each minute needs no new one.
+	// Idle is the time after which an unused connection is closed. It defaults to 150 s, so that reads once a minute
+	// reuse the connection.
 	Idle time.Duration
 }
 
-// ClientTLS returns the TLS configuration of a client of an etcd cluster, with a new certificate by its authority, both
-// PEM. The certificate is valid for an hour: a Cluster that is kept for longer has to be connected again.
+// ClientTLS returns the TLS configuration for a client of an etcd cluster, with a new client certificate signed by
+// the given CA. Certificate and key are PEM. The client certificate is valid for one hour, so longer-lived clients
+// have to reconnect.
 func ClientTLS(caCert, caKey []byte, now time.Time) (*tls.Config, error) {
 	authority, err := pki.ParsePair(caCert, caKey)
 	if err != nil {
@@ -64,7 +66,7 @@ func ClientTLS(caCert, caKey []byte, now time.Time) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}, nil
 }
 
-// cluster implements Cluster with a client for each Node.
+// cluster implements Cluster with one client per Node.
 type cluster struct {
 	cfg Config
 
@@ -73,7 +75,7 @@ type cluster struct {
 	closed  bool
 }
 
-// Connect returns a Cluster. Nothing is connected before the first call.
+// Connect returns a Cluster. Connections are opened by the first call.
 func Connect(cfg Config) (Cluster, error) {
 	if len(cfg.Nodes) == 0 {
 		return nil, fault.New(fault.Unreachable, "NoEtcdMember", "no Node with an etcd member is known")
@@ -93,7 +95,7 @@ func Connect(cfg Config) (Cluster, error) {
 	return &cluster{cfg: cfg, clients: map[string]*clientv3.Client{}}, nil
 }
 
-// client returns the client of the member on a Node.
+// client returns the client for the member on a Node.
 func (c *cluster) client(node string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,21 +1,7 @@
-// Package etcd asks and changes the etcd members of a workload cluster.
-//
-// # Does
-//
-// Reads membership, alarms and the status of each member, moves leadership and removes members, through etcd's own
-// client. How a member is reached is up to the caller (Config.Dial). Each member has one connection, which is opened by the
-// first call, shared by those after it, and closed when no call was made for a while. A call to one member has a time limit,
-// and answers are bounded.
-//
-// # Owns
-//
-// The membership of etcd clusters. It writes no object of either API.
-//
-// # Never
-//
-// Decides whether a member may go (the controller of the control plane does), or sends a call to the member that is removed.
-//
-// # Read first
-//
-// cluster.go (what can be asked), then connect.go.
+// Package etcd manages the etcd members of a workload cluster through etcd's own client. It reads membership, alarms
+// and the status of members, transfers leadership, and removes members. The caller provides the network connections
+// ([Config.Dial]). Each member has one connection, which is opened by the first call, shared by later calls and
+// closed when idle. Calls have timeouts, and the size of responses is limited. The controller of the control plane
+// decides whether a member may be removed, and a removal is never sent to the member that is being removed. Start
+// reading at [Cluster] and [Connect].
 package etcd

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonNoSnapshots says that an etcd takes no snapshots: a simulated one has no database.
+// ReasonNoSnapshots is the reason of the fault for an etcd without snapshots. A simulated etcd has no database.
 const ReasonNoSnapshots = "EtcdTakesNoSnapshots"
 
 // Connection is a connection to one member.
@@ -27,7 +27,7 @@ type Connection struct {
 	close  func() error
 }
 
-// ConnectTo returns a connection to the member on one Node of the configuration.
+// ConnectTo connects to the member on one Node.
 func ConnectTo(cfg Config, node string) (*Connection, error) {
 	cfg.Nodes = []string{node}
 	all, err := Connect(cfg)
@@ -41,8 +41,8 @@ func ConnectTo(cfg Config, node string) (*Connection, error) {
 	return &Connection{client: one, node: node, close: all.Close}, nil
 }
 
-// ConnectToSocket returns a connection to a member that listens on a unix socket of this host. A socket on which another user listens is
-// not one of the member.
+// ConnectToSocket connects to a member that listens on a unix socket of this host. The connection is refused if
+// another user than the given one listens on the socket.
 func ConnectToSocket(path string, user int) (*Connection, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxAnswer, MaxUnaryRetries: 1,
@@ -56,7 +56,7 @@ func ConnectToSocket(path string, user int) (*Connection, error) {
 	return &Connection{client: client, node: "localhost", close: client.Close}, nil
 }
 
-// dialUser connects to a socket of a user.
+// dialUser connects to a unix socket after checking which user listens on it.
 func dialUser(ctx context.Context, path string, user int) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -81,7 +81,6 @@ func dialUser(ctx context.Context, path string, user int) (net.Conn, error) {
 	return conn, nil
 }
 
-// Close closes the connection.
 func (c *Connection) Close() error { return c.close() }
 
 // State returns the revision and the version of etcd.
@@ -93,7 +92,7 @@ func (c *Connection) State(ctx context.Context) (revision int64, version string,
 	return got.Header.GetRevision(), got.Version, nil
 }
 
-// Snapshot returns the member's database as a stream, with its checksum at the end.
+// Snapshot returns the member's database as a stream that ends with its checksum.
 func (c *Connection) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	r, err := c.client.Snapshot(ctx)
 	if err != nil {
@@ -102,7 +101,7 @@ func (c *Connection) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	return streamed{r, c.node}, nil
 }
 
-// streamed gives errors of a stream their kind.
+// streamed converts the read errors of a stream to faults.
 type streamed struct {
 	io.ReadCloser
 	node string

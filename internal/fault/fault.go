@@ -10,26 +10,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Kind says what a caller can do about an error.
+// Kind is the class of an error, which determines how a caller can react.
 type Kind int
 
 const (
-	// Transient is every error of which nothing better is known: retry with backoff.
+	// Transient is the default for all other errors: retry with backoff.
 	Transient Kind = iota
-	// Conflict means that another writer was first: read again, then decide again.
+	// Conflict means that another writer changed the object first: read it and decide again.
 	Conflict
-	// Gone means that the object acted upon does not exist any more.
+	// Gone means that the object does not exist any more.
 	Gone
-	// Unreachable means that a system outside the management cluster does not answer. Waiting for it is
-	// not an error of the object that waits.
+	// Unreachable means that a system outside the management cluster does not respond. It is not an error of the object
+	// that waits for it.
 	Unreachable
-	// Invalid means that a person has to change something before a retry makes sense.
+	// Invalid means that a user has to change something before a retry can succeed.
 	Invalid
 	// Bug means that the program itself is wrong.
 	Bug
 )
 
-// String returns the kind's name.
 func (k Kind) String() string {
 	return [...]string{"Transient", "Conflict", "Gone", "Unreachable", "Invalid", "Bug"}[k]
 }
@@ -37,16 +36,16 @@ func (k Kind) String() string {
 // Fault is an error with a kind, a reason for conditions and events, and a message for users.
 type Fault struct {
 	Kind Kind
-	// Reason is CamelCase, stable, and fit for a condition or an event.
+	// Reason is CamelCase and stable, for use in conditions and events.
 	Reason string
-	// Message says what is wrong and what to do about it. It holds no times and no names that change
-	// from one try to the next.
+	// Message describes the problem and how to correct it. It contains no times and no names that change with each
+	// attempt.
 	Message string
-	// RetryAfter is after which time a retry makes sense; zero: nothing is known of it.
+	// RetryAfter is the delay after which a retry makes sense; zero if it is unknown.
 	RetryAfter time.Duration
 	// Details are key/value pairs for the log.
 	Details []any
-	// Cause is what the fault was made from. May be nil.
+	// Cause is the underlying error. It may be nil.
 	Cause error
 }
 
@@ -69,14 +68,14 @@ func (f *Fault) With(keysAndValues ...any) *Fault {
 	return &c
 }
 
-// RetryIn returns the fault with the time after which a retry makes sense.
+// RetryIn returns the fault with the delay after which a retry makes sense.
 func (f *Fault) RetryIn(d time.Duration) *Fault {
 	c := *f
 	c.RetryAfter = d
 	return &c
 }
 
-// RetryAfter returns after which time a retry makes sense, by the outermost fault in err's chain; zero: nothing is known of it.
+// RetryAfter returns the retry delay of the outermost fault in err's chain; zero if it is unknown.
 func RetryAfter(err error) time.Duration {
 	if f := As(err); f != nil {
 		return f.RetryAfter
@@ -111,8 +110,8 @@ func As(err error) *Fault {
 	return nil
 }
 
-// KindOf returns the kind of err: that of the outermost fault in its chain, else what the Kubernetes API
-// or the network said, else Transient.
+// KindOf returns the kind of err: the kind of the outermost fault in its chain, or else the kind that follows from an
+// error of the Kubernetes API or the network, or else Transient.
 func KindOf(err error) Kind {
 	if f := As(err); f != nil {
 		return f.Kind
@@ -137,8 +136,7 @@ func isNetwork(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &dns)
 }
 
-// UserMessage returns what a user should read of err: the fault's message where there is one, else the
-// text of the error.
+// UserMessage returns the message of err for users: the message of the outermost fault, or else the text of the error.
 func UserMessage(err error) string {
 	if f := As(err); f != nil {
 		return f.Message

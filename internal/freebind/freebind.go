@@ -1,11 +1,6 @@
-// Package freebind listens on addresses that this machine may not have yet.
-//
-// Does: opens a port on the address of a network that may appear after the program, and may disappear and reappear while it
-// runs, as the bridges of clusters' networks do. It names the process that has a port which is not free.
-//
-// Never: accepts a connection.
-//
-// Read first: [Listen].
+// Package freebind listens on addresses that this machine may not have yet. [Listen] opens a port on the address of a
+// network that may appear after the program starts, and may disappear and reappear while it runs, as the bridges of
+// cluster networks do. [Holder] names the process that uses a port.
 package freebind
 
 import (
@@ -18,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens the TCP port.
+// Listen listens on the TCP address.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
 		var opt error

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Holder names the process of this host that listens at an address, ADDRESS:PORT, in words that follow "is taken by": its number and program and,
-// if it is a slipway, its data directory. The processes of other users are not visible to users other than root.
+// Holder describes the process of this host that listens on ADDRESS:PORT, in words that follow "is taken by": its PID,
+// its program and, if it is a slipway, its data directory. Only root can identify the processes of other users.
 func Holder(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -32,7 +32,8 @@ func Holder(address string) string {
 	return "another process"
 }
 
-// sockets are the names, as the links of open files have them, of the sockets that listen at an address or at all addresses.
+// sockets returns the names of the sockets that listen on the address or on all addresses, in the format of the links
+// in /proc/PID/fd.
 func sockets(a netip.AddrPort) (names []string) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		data, err := os.ReadFile(table)
@@ -50,8 +51,8 @@ func sockets(a netip.AddrPort) (names []string) {
 	return names
 }
 
-// listensAt reports whether a local address of the kernel's table, ADDRESS:PORT in hexadecimal with the words of the address in the order of the
-// host, is the address or all addresses.
+// listensAt reports whether a local address in the kernel's table equals the address or stands for all addresses. The
+// table has the format ADDRESS:PORT in hexadecimal, with the 32-bit words of the address in host byte order.
 func listensAt(local string, a netip.AddrPort) bool {
 	words, port, _ := strings.Cut(local, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
@@ -70,7 +71,7 @@ func listensAt(local string, a netip.AddrPort) bool {
 	return strings.HasSuffix(words, want.String())
 }
 
-// describe names a process, whose folder in /proc this is.
+// describe describes the process with this directory in /proc.
 func describe(p string) string {
 	args := arguments(p)
 	if len(args) == 0 {
@@ -87,9 +88,10 @@ func describe(p string) string {
 	return text
 }
 
-// dataDirectory is the data directory of a slipway or of the one that started it; empty: the process is none.
+// dataDirectory returns the data directory of a slipway process, from the arguments of the process or its
+// ancestors, and an empty string for other processes.
 func dataDirectory(p string) string {
-	const generations = 3 // the manager is a child of the management cluster, which is one of its supervisor
+	const generations = 3 // the manager is a child of the management cluster, which is a child of its supervisor
 	for range generations {
 		args := arguments(p)
 		if i := slices.Index(args, "--data-dir"); i >= 0 && i+1 < len(args) {
@@ -101,7 +103,7 @@ func dataDirectory(p string) string {
 			}
 		}
 		data, err := os.ReadFile(p + "/stat")
-		end := bytes.LastIndexByte(data, ')') // of the name, which may contain anything
+		end := bytes.LastIndexByte(data, ')') // the end of the name, which may contain any character
 		if err != nil || end < 0 {
 			return ""
 		}

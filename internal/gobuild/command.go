@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// errorLines is how much of a failed command's output an error shows.
+// errorLines limits the lines of a failed command's output in an error.
 const errorLines = 15
 
-// Command is a program to run. Its standard error is kept for the error only.
+// Command is a program to run. Its standard error is used only for the error.
 type Command struct {
 	Dir  string
 	Env  []string
 	Args []string
-	// Lines is called with the number of lines on standard error so far, from one goroutine at a time. Where it is set, lines of one word
-	// (go build -v names each package) tell of progress, and are not in the error.
+	// Lines is called with the number of lines on standard error so far, from one goroutine at a time. If it is set,
+	// lines of one word count as progress (go build -v prints the name of each package) and are not part of the error.
 	Lines func(n int)
 }
 
-// Run returns the standard output.
+// Run runs the command and returns its standard output.
 func (c Command) Run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
@@ -40,13 +40,13 @@ func (c Command) Run(ctx context.Context) ([]byte, error) {
 		if c.Lines != nil {
 			said = withoutProgress(said)
 		}
-		// Not wrapped: the exit code of this program says nothing to who runs ours.
+		// Not wrapped, because callers must not use the exit code of the command as their own.
 		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(c.Args[:min(3, len(c.Args))], " "), err, Tail(said+out.String()))
 	}
 	return out.Bytes(), nil
 }
 
-// withoutProgress drops the lines that are one word.
+// withoutProgress removes the lines of one word.
 func withoutProgress(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -63,7 +63,7 @@ func Tail(text string) string {
 	return strings.Join(all[max(0, len(all)-errorLines):], "\n")
 }
 
-// counter tells how many lines were written.
+// counter counts the written lines and reports the count.
 type counter struct {
 	to   *bytes.Buffer
 	n    int

@@ -1,11 +1,4 @@
-// Package gobuild compiles programs from Go modules, together with one version of Kubernetes.
-//
-// Does: makes the go.mod that a program of Kubernetes needs outside of its own tree, has the Go toolchain of this host
-// compile it, and keeps each result under the hash of what it is made from, so that it is made once.
-//
-// Owns: the folder of its Store.
-//
-// Never: knows what the programs are for (internal/nodeimage, internal/releases).
-//
-// Read first: [Store], [ModuleMaker], [Toolchain].
+// Package gobuild compiles programs from Go modules together with one version of Kubernetes. A [ModuleMaker] creates
+// the go.mod that a Kubernetes program needs outside of the Kubernetes repository, a [Toolchain] compiles the program
+// with the Go toolchain of this host, and a [Store] caches each result in a directory under the hash of its inputs.
 package gobuild

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Module is a Go module made for a build: go.mod, and the files of its own packages if it has any, by path.
+// Module is a Go module for a build: its go.mod and the files of its own packages, by path.
 type Module struct {
 	Mod   string
 	Files map[string]string
-	// Sealed tells that everything it is compiled from is known: a module without a known checksum is an error.
+	// Sealed is set if all dependencies are known: a module without a known checksum is an error.
 	Sealed bool
 }
 
-// key stands for the module's contents.
+// key returns a hash of the module's contents.
 func (m Module) key() string {
 	parts := []string{m.Mod}
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
@@ -32,25 +32,25 @@ func (m Module) key() string {
 // Requirement is a module at a version.
 type Requirement struct{ Path, Version string }
 
-// stagingVersion returns the version of the modules that are released with a Kubernetes version: v0.36.3 with v1.36.3.
+// stagingVersion returns the version of the staging modules of a Kubernetes version: v0.36.3 for v1.36.3.
 func stagingVersion(kubernetes string) string { return "v0." + strings.TrimPrefix(kubernetes, "v1.") }
 
-// ModuleMaker makes modules for programs that are built with the modules of one version of Kubernetes.
+// ModuleMaker creates modules for programs that are built with the dependencies of one version of Kubernetes.
 type ModuleMaker struct {
-	// Path is the module's own. Default: slipway.dev/node/build.
+	// Path is the path of the created module. Default: slipway.dev/node/build.
 	Path string
 	// Kubernetes is the version, Mod the go.mod of its source.
 	Kubernetes string
 	Mod        []byte
-	// Pins are versions to prefer where they are newer.
+	// Pins are versions that replace older ones.
 	Pins map[string]string
-	// Sealed is that of the modules.
+	// Sealed is copied to the created modules.
 	Sealed bool
 }
 
-// Make returns a module that requires r. Kubernetes names the modules that it is released with (its staging modules)
-// at v0.0.0 and finds them in its own tree; outside that tree each is replaced by its release. Everything else is
-// required at Kubernetes' own version, or at the pinned one if that is newer.
+// Make returns a module that requires r. Kubernetes requires its staging modules at v0.0.0 and replaces them with
+// directories of its repository; here, each is replaced with its published version. All other modules are required at
+// the version that Kubernetes requires, or at the pinned version if that is newer.
 func (k ModuleMaker) Make(r Requirement) (Module, error) {
 	in, err := modfile.Parse("go.mod", k.Mod, nil)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// keepUnused is how long the cache keeps what no build has used.
+// keepUnused is the time after which unused files are removed from the cache.
 const keepUnused = 14 * 24 * time.Hour
 
-// KeyOf returns the hash of parts. Their number and lengths count, so that no two lists have the same key by moving
-// bytes from one part to the next.
+// KeyOf returns the hash of parts. It includes the length of each part, so that moving bytes from one part to the next
+// results in another key.
 func KeyOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -25,13 +25,13 @@ func KeyOf(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Store keeps the result of each step in a file named after the step and the key of what it is made from.
+// Store caches the result of each step in a file that is named after the step and the key of its inputs.
 type Store struct {
 	Dir      string
-	Progress io.Writer // gets a line for each step
+	Progress io.Writer // receives a line for each step
 }
 
-// Lock waits until no other build uses the folder, and returns how to give it up.
+// Lock waits until no other build uses the directory, and returns the function that unlocks it.
 func (s Store) Lock() (func(), error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache folder: %w", err)
@@ -49,14 +49,14 @@ func (s Store) Lock() (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// Step is something to Make: a file from inputs that key stands for.
+// Step creates a file from inputs with the hash Key.
 type Step struct {
 	Name, Key string
 	// Make writes the file.
 	Make func(ctx context.Context, file string) error
 }
 
-// Run returns the step's file, made now unless it is there. The file appears whole or not at all.
+// Run returns the file of the step and creates it if it does not exist. The file is created atomically.
 func (s Store) Run(ctx context.Context, st Step) (string, error) {
 	file := filepath.Join(s.Dir, st.Name+"-"+st.Key[:16])
 	if _, err := os.Stat(file); err == nil {
@@ -75,7 +75,7 @@ func (s Store) Run(ctx context.Context, st Step) (string, error) {
 	return file, os.Rename(draft, file)
 }
 
-// Timed runs f and writes a line: what, when it begins, then how many seconds it took or that it failed.
+// Timed runs f and prints a line of progress: the step when it begins, then its duration in seconds or its failure.
 func (s Store) Timed(what string, f func() error) error {
 	fmt.Fprintf(s.Progress, "%-32s", what)
 	start := time.Now()
@@ -88,7 +88,8 @@ func (s Store) Timed(what string, f func() error) error {
 	return nil
 }
 
-// Sweep removes what no build has used for keepUnused. It is best effort: what stays costs space, nothing else.
+// Sweep removes files that no build has used for keepUnused. Errors are ignored, because remaining files only use disk
+// space.
 func (s Store) Sweep(now time.Time) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

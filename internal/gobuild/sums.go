@@ -8,16 +8,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// known are the checksums of the modules that this release was tested with, as in a go.sum: of everything that the programs of the
-// default Kubernetes version are compiled from, and of what is known of others. What cannot be checked against it is checked
-// against the public checksum database, if the environment of the caller does not say otherwise.
+// known contains the checksums of the modules that this release was tested with, in the format of go.sum: all modules
+// of the programs for the default Kubernetes version, and some for other versions. Other modules are verified with the
+// public checksum database, unless the caller's environment disables that.
 //
-// After a change of a version, a build says which lines are missing, and in which go.sum they are.
+// After a change of a version, the error of a build lists the modules whose lines are missing here. The lines are in the
+// go.sum of the build's module directory in the cache.
 //
 //go:embed known.sum
 var known string
 
-// sums are lines of a go.sum by what they are about: module and version, and for a go.mod alone, version/go.mod.
+// sums contains lines of a go.sum by module and version (version/go.mod for a checksum of only the go.mod).
 type sums map[string]string
 
 func parseSums(text string) sums {
@@ -30,7 +31,7 @@ func parseSums(text string) sums {
 	return out
 }
 
-// String writes them as a go.sum.
+// String returns the sums in the format of go.sum.
 func (s sums) String() string {
 	lines := make([]string, 0, len(s))
 	for about, sum := range s {
@@ -40,7 +41,7 @@ func (s sums) String() string {
 	return strings.Join(lines, "")
 }
 
-// start is the go.sum with which a build begins that found this one from before. A known line is never another one.
+// start returns the initial go.sum of a build, given the existing one. Known checksums take precedence.
 func (s sums) start(m Module, before string) string {
 	out := sums{}
 	if !m.Sealed {
@@ -52,7 +53,7 @@ func (s sums) start(m Module, before string) string {
 	return out.String()
 }
 
-// check refuses modules that a build took although the release does not know them.
+// check rejects modules that a sealed build used but whose checksums are unknown.
 func (s sums) check(m Module, after string) error {
 	if !m.Sealed {
 		return nil
@@ -71,7 +72,7 @@ func (s sums) check(m Module, after string) error {
 		strings.Join(unknown, ", "))
 }
 
-// checkDownload refuses a module whose content is another than the known one.
+// checkDownload rejects a module whose checksum differs from the known one.
 func (s sums) checkDownload(r Requirement, sum string) error {
 	if want := s[r.Path+" "+r.Version]; want != "" && want != sum {
 		return fault.New(fault.Invalid, "ModuleChanged", "the module %s %s has the checksum %s and not %s, which this release knows: do not use what the module proxy sent (go env GOPROXY)", r.Path, r.Version, sum, want)

@@ -15,13 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Program is something to compile.
+// Program is a program to compile.
 type Program struct {
 	Name string
 	// Package is the main package: an import path, or "." for the module's own.
 	Package string
 	Module  Module
-	// Stamp are the variables that the linker sets, name=value.
+	// Stamp contains the variables that the linker sets, as name=value.
 	Stamp []string
 }
 
@@ -31,42 +31,44 @@ type Toolchain struct {
 	Store   Store
 }
 
-// goEnvironment makes builds independent of the caller's workspace and of C. The rest (proxy, caches) is the user's.
+// goEnvironment makes builds independent of the caller's workspace and of C. Other settings, such as proxy and caches,
+// are the user's.
 func goEnvironment() []string {
 	return []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
 }
 
 const (
-	// modulesOn makes Go work with modules whatever the caller's environment says.
+	// modulesOn enables Go modules regardless of the caller's environment.
 	modulesOn = "GO111MODULE=on"
-	// ownToolchain makes Go use the toolchain that is installed.
+	// ownToolchain makes Go use the installed toolchain.
 	ownToolchain = "GOTOOLCHAIN=local"
-	// noModule is the go.mod of the folder in which commands run that are about no module of the caller's.
+	// noModule is the go.mod of the directory for commands that do not concern a module.
 	noModule = "module slipway.dev/nothing\n\ngo 1.21\n"
 )
 
-// goCommand runs a command of Go that is about no module in a folder, such as finding a version. Go reads the go.mod of the folder that it
-// runs in, or of one above, and does what is in it, up to running another toolchain. So it runs in a folder that only the user can write to,
-// with a go.mod of its own, never in the folder for temporary files or the one where Slipway was started.
+// goCommand runs a go command that does not concern the module of a directory, such as a query for a version. Go
+// applies the go.mod of its working directory or of a parent directory, which can even select another toolchain.
+// Therefore the command runs in a directory with its own go.mod that only the user can write to, never in the directory
+// for temporary files or in the caller's working directory.
 func (s Store) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	dir := filepath.Join(s.Dir, "go-commands")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // fails if it is another user's
+	if err := os.Chmod(dir, 0o700); err != nil { // fails if it belongs to another user
 		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(noModule), 0o600); err != nil {
 		return nil, fmt.Errorf("making a folder for commands of Go: %w", err)
 	}
 	env := append(goEnvironment(), modulesOn)
-	if args[0] != "mod" { // a module that needs a newer Go than the installed one is downloaded with that, if the user lets Go do so
+	if args[0] != "mod" { // a module that needs a newer Go than the installed one may be downloaded with that, if the user's settings allow it
 		env = append(env, ownToolchain)
 	}
 	return Command{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
 }
 
-// CacheFolder returns the folder of the user's build cache; empty: not known.
+// CacheFolder returns the user's Go build cache directory. Empty: unknown.
 func (t Toolchain) CacheFolder(ctx context.Context) string {
 	out, err := t.Store.goCommand(ctx, "env", "GOCACHE")
 	if err != nil {
@@ -75,13 +77,13 @@ func (t Toolchain) CacheFolder(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// NewToolchain finds the Go toolchain.
+// NewToolchain detects the Go toolchain.
 func NewToolchain(ctx context.Context, s Store) (Toolchain, error) {
 	out, err := s.goCommand(ctx, "env", "GOVERSION")
 	return Toolchain{Version: strings.TrimSpace(string(out)), Store: s}, err
 }
 
-// Download returns the folder of a module's source.
+// Download downloads a module and returns the directory of its source.
 func (t Toolchain) Download(ctx context.Context, r Requirement) (string, error) {
 	out, err := t.Store.goCommand(ctx, "mod", "download", "-json", r.Path+"@"+r.Version)
 	if err != nil {
@@ -94,7 +96,8 @@ func (t Toolchain) Download(ctx context.Context, r Requirement) (string, error) 
 	return answer.Dir, parseSums(known).checkDownload(r, answer.Sum)
 }
 
-// arguments are those of go build for a program. Symbols are left out: they double the size of an image.
+// arguments returns the go build arguments for a program. Symbols are stripped, because they double the size of an
+// image.
 func (p Program) arguments() []string {
 	flags := []string{"-s", "-w"}
 	for _, v := range p.Stamp {
@@ -103,13 +106,13 @@ func (p Program) arguments() []string {
 	return []string{"go", "build", "-buildvcs=false", "-ldflags", strings.Join(flags, " ")}
 }
 
-// Key stands for everything that a program is made from.
+// Key returns a hash of all inputs of a program.
 func (t Toolchain) Key(p Program) string {
 	parts := []string{t.Version, p.Name, p.Package, p.Module.key()}
 	return KeyOf(append(append(parts, p.arguments()...), goEnvironment()...)...)
 }
 
-// Build returns the compiled program.
+// Build compiles the program and returns the path of its file.
 func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
 	return t.Store.Run(ctx, Step{Name: p.Name, Key: t.Key(p), Make: func(ctx context.Context, file string) error {
 		dir, err := t.place(p.Module)
@@ -128,10 +131,10 @@ func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
 	}})
 }
 
-// tellEvery is how often a long build says how far it is.
+// tellEvery is the interval of progress lines in a long build.
 const tellEvery = 15 * time.Second
 
-// heartbeat says how many packages were compiled, from time to time.
+// heartbeat prints the number of compiled packages periodically.
 func (t Toolchain) heartbeat() func(packages int) {
 	began, told := time.Now(), time.Now()
 	return func(packages int) {
@@ -142,14 +145,14 @@ func (t Toolchain) heartbeat() func(packages int) {
 	}
 }
 
-// Versions returns the versions of a module that the module proxy has. A proxy that does not answer is an error.
+// Versions returns the versions of a module that the module proxy offers. A proxy that does not respond is an error.
 func (t Toolchain) Versions(ctx context.Context, path string) ([]string, error) {
 	out, err := t.Store.goCommand(ctx, "list", "-m", "-versions", "-f", "{{join .Versions \"\\n\"}}", path)
 	return strings.Fields(string(out)), err
 }
 
-// place writes a module to a folder of its own, with the checksums that are known. go.sum grows there where they do not name a
-// module: Go checks that against the public checksum database the first time and against go.sum afterwards.
+// place writes a module with the known checksums to a directory of its own. Go adds modules without a known checksum to
+// the go.sum there: it verifies them with the public checksum database the first time and with go.sum afterwards.
 func (t Toolchain) place(m Module) (string, error) {
 	dir := filepath.Join(t.Store.Dir, "module-"+m.key()[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -174,7 +177,7 @@ func (t Toolchain) place(m Module) (string, error) {
 	return dir, os.WriteFile(file, []byte(m.Mod), 0o644)
 }
 
-// placeSums writes the go.sum of a module, if it is not what it is to be.
+// placeSums writes the go.sum of a module if it differs.
 func placeSums(dir string, m Module) error {
 	file := filepath.Join(dir, "go.sum")
 	before, err := os.ReadFile(file)
@@ -188,7 +191,7 @@ func placeSums(dir string, m Module) error {
 	return os.WriteFile(file, []byte(want), 0o644)
 }
 
-// Stamp is how Kubernetes' programs know their version.
+// Stamp returns the linker variables for the version of Kubernetes programs.
 func Stamp(kubernetes string) []string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(kubernetes, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -9,27 +9,25 @@ import (
 	"time"
 )
 
-// While a control plane starts it allocates much and keeps little: not
-// collecting garbage saves a third of the processor time. Afterwards memory
-// counts more than the time of a few requests, until there are many of them.
+// A starting control plane allocates much memory and retains little: disabling garbage collection saves a third of the
+// processor time. Afterwards, memory matters more than processor time, until the process is busy.
 const (
 	gcWhileStarting = -1 // only near the limit
 	gcWhileRunning  = 50
 	gcSparing       = 25
 )
 
-// How much memory, in bytes, a start may take before garbage is collected.
+// Memory, in bytes, that a start may use before garbage is collected.
 const (
 	StartManagementMemory = 640 << 20
-	StartWorkloadMemory   = 208 << 20 // many may start at once, and what is scattered over much memory keeps it
-	PlanMemory            = 1 << 30   // of a command that ends when it has its answer
+	StartWorkloadMemory   = 208 << 20 // many can start at once, and memory fragmented by the start is not returned
+	PlanMemory            = 1 << 30   // for a command that exits when it has its result
 )
 
-// Starting sets the garbage collector of this process up for a start that may
-// take memory bytes. The function it returns, to be called when what was to be
-// started runs, sets it up for running and gives memory back to the system. A
-// limit that was set before, as by GOMEMLIMIT, holds in between where it is the
-// smaller one, and afterwards. Where GOGC is set, neither does anything.
+// Starting configures the garbage collector for a start that may use the given memory, in bytes. The returned function
+// must be called when the start has finished; it configures the garbage collector for normal operation and returns
+// memory to the system. An existing memory limit, for example from GOMEMLIMIT, applies during the start if it is
+// smaller, and afterwards. If GOGC is set, neither function does anything.
 func Starting(memory int64) (started func()) {
 	if userConfigured() {
 		return func() {}
@@ -44,58 +42,63 @@ func Starting(memory int64) (started func()) {
 	}
 }
 
-// Limit sets the memory, in bytes, near which garbage is collected without regard to the processor time that it takes. It is no bound: a process
-// that needs more gets it. Where GOMEMLIMIT is set, it does nothing.
+// Limit sets the soft memory limit, in bytes, near which garbage is collected regardless of processor time. The process
+// can use more if it needs to. If GOMEMLIMIT is set, Limit does nothing.
 func Limit(memory int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memory)
 	}
 }
 
-// Spare keeps the heap small for as long as the process runs, which takes more processor time. It is for commands that hold much. Where
-// GOGC is set, it does nothing.
+// Spare limits the growth of the heap for the whole run of the process, at the cost of processor time. It is for
+// commands that hold many objects. If GOGC is set, Spare does nothing.
 func Spare() {
 	if !userConfigured() {
 		debug.SetGCPercent(gcSparing)
 	}
 }
 
-// Headroom is how much garbage may accumulate: at rest percent of the heap, and while the process is busy some more.
+// Headroom limits the garbage between two collections: at rest a percentage of the heap, and more while the process is
+// busy.
 type Headroom struct {
 	rest  int
 	bytes int64
-	// A heap of which more than large bytes are in use may grow by percent of them.
+	// If more than large bytes of the heap are in use, it may grow by percent of them.
 	large   int64
 	percent int
 }
 
-// Management is the headroom of a management cluster, with or without controllers. What an API server allocates for a write
-// does not depend on how much it stores, but the cost of a collection does: a large heap may grow to three times its size.
+// Management is the headroom of a management cluster, with or without controllers. The memory that an API server
+// allocates for a write does not depend on the amount of stored data, but the cost of a collection does, so a large
+// heap may grow to three times its size.
 func Management() Headroom {
 	return Headroom{rest: gcWhileRunning, bytes: 192 << 20, large: 96 << 20, percent: 200}
 }
 
-// Manager is the headroom of controllers alone. A hundred clusters do not make their heap a large one.
+// Manager is the headroom of a process that runs only controllers. Their heap is not large even with a hundred
+// clusters.
 func Manager() Headroom {
 	return Headroom{rest: gcSparing, bytes: 40 << 20, large: 256 << 20, percent: 150}
 }
 
-// Workload is the headroom of a hosted control plane. There are many of them, and most have little to do.
+// Workload is the headroom of a hosted control plane. There are many of them, and most are idle.
 func Workload() Headroom {
 	return Headroom{rest: gcSparing, bytes: 64 << 20, large: 128 << 20, percent: gcWhileRunning}
 }
 
 const (
-	// busyAllocRate is what a busy process allocates at least, in bytes per second. The cost of the collector depends on it,
-	// and not on the size of the heap: a larger one takes as much longer to collect as it is collected less often.
+	// busyAllocRate is the minimum allocation rate of a busy process, in bytes per second. The cost of the collector
+	// depends on this rate and not on the size of the heap: a larger heap takes longer to collect, but is collected
+	// less often in proportion.
 	busyAllocRate = 8 << 20
-	// idleCheck is how long after a collection it is checked whether the process is still busy.
+	// idleCheck is the time after a collection at which the process is checked for being idle.
 	idleCheck = 10 * time.Second
 )
 
-// Collect keeps the heap small for as long as the process runs, and watches the collector: while the process is busy, the heap
-// may grow by the headroom between two collections; afterwards, and after a start, memory is returned to the system. Otherwise a third of the
-// processor time of a busy API server is the collector's. Where GOGC is set, it does nothing.
+// Collect configures the garbage collector for a small heap and then watches it: while the process is busy, the heap
+// may grow by the headroom between two collections; afterwards, and after a start, memory is returned to the system.
+// Without the headroom, a busy API server spends a third of its processor time on garbage collection. If GOGC is set,
+// Collect does nothing.
 func Collect(headroom Headroom) {
 	if userConfigured() {
 		return
@@ -106,7 +109,7 @@ func Collect(headroom Headroom) {
 	c.watch()
 }
 
-// giveBack gives the system what this process has in memory and does not need at rest.
+// giveBack returns memory to the system that this process does not need at rest.
 func giveBack() {
 	debug.FreeOSMemory()
 	dropProgram()
@@ -124,10 +127,11 @@ type collector struct {
 	idle    *time.Timer
 }
 
-// sample is the state of the heap at a time.
+// sample is the state of the heap at one time.
 type sample struct {
 	at time.Time
-	// live was in use after the last collection, allocated is the total since the process began; bytes.
+	// live is the memory in use after the last collection, allocated the total since the start of the process, in
+	// bytes.
 	live, allocated int64
 }
 
@@ -158,14 +162,14 @@ func (c *collector) collected(now sample) {
 	c.idle.Reset(idleCheck)
 }
 
-// checkIdle is called when there was no collection for a while.
+// checkIdle is called when there was no collection for idleCheck.
 func (c *collector) checkIdle(now sample) {
 	if c.shrinks(now) {
 		giveBack()
 	}
 }
 
-// shrinks makes the heap small where the process is not busy any more, and reports whether.
+// shrinks lowers the GC percentage if the process is idle, and reports whether it did.
 func (c *collector) shrinks(now sample) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +189,7 @@ func (c *collector) set(percent int) {
 	}
 }
 
-// percent is the GC percent by which a heap may grow by its headroom: the larger it is, the longer a collection takes.
+// percent returns the GC percentage with which the heap may grow by its headroom.
 func percent(h Headroom, live int64) int {
 	if live >= h.large {
 		return h.percent

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropProgram lets go of the pages of the program's file that this process has in memory. What it still needs comes back from the
-// kernel's cache at the next use; what only its start or much work needed does not. Then the memory of a process tells what it needs,
-// and the kernel, which rather drops a page that no process has, has more to choose from.
+// dropProgram drops the resident pages of the program file from this process. Pages that are needed again are read from
+// the page cache; pages that only the start needed are not. As a result, the resident memory of the process shows its
+// real need, and the kernel, which prefers to evict unmapped pages, has more pages to evict.
 func dropProgram() {
 	if exe, err := os.Readlink("/proc/self/exe"); err == nil {
 		drop(exe)
 	}
 }
 
-// drop lets go of the pages of a file that this process has in memory and did not change.
+// drop drops the resident, unmodified pages of a file from this process.
 func drop(file string) {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -27,15 +27,15 @@ func drop(file string) {
 	}
 	defer smaps.Close()
 	for _, m := range clean(smaps, file) {
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED) // refused: the pages stay
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED) // if the kernel refuses, the pages remain
 	}
 }
 
-// mapping is a part of the address space, from one address up to another.
+// mapping is an address range, from inclusive to exclusive.
 type mapping struct{ from, to uintptr }
 
-// clean is the mappings of a file in smaps (proc_pid_smaps(5)) that the process cannot write, and of which it has no page that
-// differs from the file: only those are the same when they were dropped.
+// clean returns the mappings of a file in smaps (proc_pid_smaps(5)) that are read-only and have no private copies of
+// pages. Only such pages have the same content when they are read from the file again.
 func clean(smaps io.Reader, file string) []mapping {
 	var found []mapping
 	candidate := false
@@ -56,11 +56,11 @@ func clean(smaps io.Reader, file string) []mapping {
 	return found
 }
 
-// isOwn reports whether a field counts pages that are not those of the file any more. Pages of a file that was just written are
-// dirty, and the file's all the same.
+// isOwn reports whether a field counts private pages, whose content can differ from the file. Dirty pages do not count:
+// the pages of a file that was just written are dirty, but still belong to the file.
 func isOwn(field string) bool { return field == "Anonymous:" || field == "Swap:" }
 
-// ofFile is the mapping that a line of smaps begins, if it is one of the file that is not written.
+// ofFile returns the mapping in a line of smaps, and false unless it is a read-only mapping of the file.
 func ofFile(line, file string) (mapping, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 6 || !strings.HasSuffix(line, " "+file) || !strings.HasPrefix(fields[1], "r-") {

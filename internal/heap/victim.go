@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The processes that the kernel kills first when memory runs out: the manager, which is restarted and loses nothing, then
-// hosted control planes, then the management cluster. The numbers are added to oom_score_adj (proc_pid_oom_score_adj(5)).
+// When memory runs out, the kernel kills the manager first, because it is restarted and loses nothing, then hosted
+// control planes, then the management cluster. The numbers are added to oom_score_adj (proc_pid_oom_score_adj(5)).
 const (
 	VictimManager      = 500
 	VictimControlPlane = 250
 )
 
-// SetVictim makes the kernel choose the process before this one when memory runs out.
+// SetVictim raises the oom_score_adj of a process above the score of this one.
 func SetVictim(pid, more int) error {
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -27,7 +27,7 @@ func SetVictim(pid, more int) error {
 	return setScore(pid, min(n+more, 1000))
 }
 
-// ResetVictim sets what a process that the manager started has from it.
+// ResetVictim sets the score of this process, which otherwise inherits the manager's.
 func ResetVictim(score int) error { return setScore(os.Getpid(), score) }
 
 func setScore(pid, score int) error {

@@ -15,9 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// decode reads the answer of a hook. Unread are fields that no one reads, for the log: an extension made for a newer
-// version of the API may send some. An answer need not name its apiVersion and kind (servers made with the reference
-// library send neither); the response has those of the hook in any case.
+// decode parses the response of a hook. unread lists unknown fields, for the log: an extension built for a newer
+// version of the API may send some. A response may omit apiVersion and kind (servers built with the reference library
+// send neither); the returned object always has the hook's apiVersion and kind.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
 	if wire.CountValues(body, maxValues) > maxValues {
 		return nil, nil, fault.New(fault.Unreachable, wire.ReasonTooLarge, "the answer has more than %d values", maxValues)
@@ -25,7 +25,7 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 	response = h.NewResponse()
 	strict, err := json.UnmarshalStrict(body, response)
 	if err != nil {
-		// Not valid at all, or a field of another type: only the kind tells the two apart.
+		// Either the body is not valid JSON or a field has another type; only the kind distinguishes the two.
 		if got := typeOfDocument(body); !fits(got, h) {
 			return nil, nil, wrongKind(got, h)
 		}
@@ -39,16 +39,17 @@ func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, e
 	return response, errors.Join(strict...), check(response)
 }
 
-// maxValues is how many values the JSON of an answer may have. Values of three bytes become objects of some hundred: without
-// a limit, 20 MiB of empty variables take more than 10 GiB of memory. What fits into a ClusterClass has less.
+// maxValues limits the number of JSON values in a response. Values of three bytes become objects of about a hundred
+// bytes: without a limit, 20 MiB of empty variables take more than 10 GiB of memory. Everything that fits into a
+// ClusterClass has fewer values.
 const maxValues = 1 << 16
 
-// fits reports whether what a document says of its type is what the answer of a hook may say: nothing, or the truth.
+// fits reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.
 func fits(got metav1.TypeMeta, h hooks.Hook) bool {
 	return (got.APIVersion == "" || got.APIVersion == h.APIVersion()) && (got.Kind == "" || got.Kind == h.ResponseKind())
 }
 
-// typeOfResponse returns apiVersion and kind as they were sent. ObjectKind alone would lose an apiVersion that is none.
+// typeOfResponse returns apiVersion and kind as they were sent. ObjectKind alone would lose a malformed apiVersion.
 func typeOfResponse(response hooks.Response, body []byte) metav1.TypeMeta {
 	if sent, ok := response.GetObjectKind().(*metav1.TypeMeta); ok {
 		return *sent
@@ -56,7 +57,7 @@ func typeOfResponse(response hooks.Response, body []byte) metav1.TypeMeta {
 	return typeOfDocument(body)
 }
 
-// typeOfDocument returns apiVersion and kind of a document; empty if it cannot be read.
+// typeOfDocument returns apiVersion and kind of a JSON document, or the zero value if the document cannot be parsed.
 func typeOfDocument(body []byte) metav1.TypeMeta {
 	var sent metav1.TypeMeta
 	if json.UnmarshalCaseSensitivePreserveInts(body, &sent) != nil {
@@ -69,7 +70,7 @@ func wrongKind(got metav1.TypeMeta, h hooks.Hook) error {
 	return fault.New(fault.Invalid, ReasonWrongKind, "the answer is a %s, want %s of %s", describe(got), h.ResponseKind(), h.APIVersion())
 }
 
-// describe names the type of a document that has apiVersion or kind.
+// describe formats the type of a document for a message. At least one of apiVersion and kind is set.
 func describe(t metav1.TypeMeta) string {
 	switch {
 	case t.Kind == "":
@@ -81,19 +82,21 @@ func describe(t metav1.TypeMeta) string {
 }
 
 const (
-	// maxWord and maxMessage bound what an extension contributes to our messages, in bytes: the names it gives, and its own
-	// messages, which end in conditions.
+	// maxWord and maxMessage limit, in bytes, the text that an extension contributes to messages: names that it
+	// returns, and its own messages, which appear in conditions.
 	maxWord    = 128
 	maxMessage = 4 << 10
 )
 
-// clip makes a name that an extension gave fit for a message.
+// clip shortens and sanitizes a name from an extension for use in a message.
 func clip(s string) string { return clipTo(s, maxWord) }
 
-// ClipMessage shortens what an extension says to what is fit for a condition, and replaces what would control the terminal it is shown on.
+// ClipMessage shortens a message from an extension to a size that fits in a condition, and replaces control characters,
+// which could affect the terminal that displays it.
 func ClipMessage(message string) string { return clipTo(message, maxMessage) }
 
-// clipTo shortens a text between two characters, and replaces what would control the terminal it is shown on.
+// clipTo shortens a text to at most the given number of bytes, at a character boundary, and replaces control characters
+// other than newlines.
 func clipTo(text string, most int) string {
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
@@ -109,7 +112,7 @@ func clipTo(text string, most int) string {
 	}, text)
 }
 
-// check says what is wrong with an answer of the right kind.
+// check validates the status and retryAfterSeconds of a response of the right kind.
 func check(response hooks.Response) error {
 	switch status := response.GetStatus(); status {
 	case hooksv1.ResponseStatusSuccess:
@@ -132,7 +135,7 @@ func check(response hooks.Response) error {
 	return nil
 }
 
-// aggregate joins the answers of all handlers of a hook.
+// aggregate merges the responses of all handlers of a hook.
 func aggregate(answers []hooks.Response, into hooks.Response) {
 	message, retry := "", int32(0)
 	for _, answer := range answers {

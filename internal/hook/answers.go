@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// keptLongest, keptMost and keptBytes bound the answers that are kept.
+	// Limits of the response cache: lifetime of an entry, number of entries and total bytes.
 	keptLongest = 24 * time.Hour
 	keptMost    = 8192
 	keptBytes   = 32 << 20
 )
 
-// answers keeps answers until their time is over. The longest unused go first where there are too many.
+// answers is a cache of responses with an expiry time for each entry. When a limit is exceeded, the least recently used
+// entries are evicted first.
 type answers struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	byKey map[string]*list.Element
-	used  *list.List // of kept, the last used first
+	used  *list.List // of type kept, most recently used first
 	bytes int
 }
 
@@ -41,8 +42,8 @@ func newAnswers(now func() time.Time) *answers {
 	return &answers{now: now, byKey: map[string]*list.Element{}, used: list.New()}
 }
 
-// keyOf names what an answer depends on: the handler in the version of its ExtensionConfig and since the last request to
-// discover it once more, the object, and the input.
+// keyOf returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
+// requests, the object, and the input.
 func keyOf(t target, of client.Object, input string, body []byte) string {
 	if input == "" {
 		sum := sha256.Sum256(body)
@@ -52,7 +53,7 @@ func keyOf(t target, of client.Object, input string, body []byte) string {
 		of.GetNamespace(), of.GetName(), of.GetUID(), input)
 }
 
-// keepFor says how long an answer is good for.
+// keepFor returns how long a response may be reused.
 func keepFor(answer hooks.Response, reuse time.Duration) time.Duration {
 	if r, ok := answer.(hooks.RetryResponse); ok && r.GetRetryAfterSeconds() > 0 {
 		return min(time.Duration(r.GetRetryAfterSeconds())*time.Second, keptLongest)
@@ -60,7 +61,7 @@ func keepFor(answer hooks.Response, reuse time.Duration) time.Duration {
 	return min(reuse, keptLongest)
 }
 
-// get returns an answer that is still good, or nil. What is left of the time that it asked for is in it, rounded up.
+// get returns a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
 func (a *answers) get(key string, h hooks.Hook) hooks.Response {
 	body, left := a.find(key)
 	if left <= 0 {
@@ -76,8 +77,8 @@ func (a *answers) get(key string, h hooks.Hook) hooks.Response {
 	return response
 }
 
-// find returns what is kept and for how long it is still good; zero: there is nothing. An answer that is not good any
-// more is dropped. The clock is read once: what is left of an answer that is good is more than nothing.
+// find returns an entry and its remaining lifetime; zero means that there is none. An expired entry is dropped. The
+// clock is read once, so the remaining lifetime of a returned entry is always greater than zero.
 func (a *answers) find(key string) (body []byte, left time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +95,7 @@ func (a *answers) find(key string) (body []byte, left time.Duration) {
 	return found.body, left
 }
 
-// keep remembers an answer for a time; 0 forgets the one before.
+// keep caches a response for a duration; zero removes the entry.
 func (a *answers) keep(key string, body []byte, d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,12 +118,13 @@ func (a *answers) drop(element *list.Element) {
 	delete(a.byKey, old.key)
 }
 
-// forgotten is how long it is remembered since when a handler blocks, after the time at which it asked to be called again.
+// forgotten is how long the start of a blocking period is remembered after the time at which the handler requested the
+// next call.
 const forgotten = time.Hour
 
-// blocking says whether an answer holds something back, and since when the handler does.
+// blocking returns the blocking handler and the start of its blocking period, and reports whether the response blocks.
 func (e *Extensions) blocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
-	t.fresh = 0 // since when a handler holds back is not forgotten when its extension is discovered once more
+	t.fresh = 0 // a refresh does not reset the start of the blocking period
 	key := keyOf(t, of, "since", nil)
 	r, ok := answer.(hooks.RetryResponse)
 	if !ok || r.GetRetryAfterSeconds() <= 0 {

@@ -94,7 +94,7 @@ func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) 
 	return called, e.catalog.Up(aggregated, x.Response)
 }
 
-// hookOf tells the hook of an exchange by the types of its two sides.
+// hookOf determines the hook of an exchange from the Go types of its request and response.
 func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
 	h, ok := e.catalog.OfRequest(x.Request)
 	answer, ok2 := e.catalog.OfResponse(x.Response)
@@ -104,14 +104,15 @@ func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
 	return h, nil
 }
 
-// call gets the answer of one handler, in the version of the hook that the handler serves. Every error names the handler.
+// call returns the response of one handler, in the version of the hook that the handler serves. Every error names the
+// handler.
 func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exchange) (hooks.Response, error) {
 	served, err := e.callable(t)
 	if err != nil {
 		return nil, err
 	}
 	var body []byte
-	if x.Input == "" { // the answer depends on the whole request
+	if x.Input == "" { // the response depends on the whole request
 		if body, err = e.encode(t, served, x.Request); err != nil {
 			return nil, err
 		}
@@ -120,7 +121,7 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 	if kept := e.answers.get(key, served); kept != nil {
 		return kept, nil
 	}
-	if body == nil { // requests are large: one whose answer is kept is not encoded
+	if body == nil { // requests are large, so a request with a cached response is not encoded
 		if body, err = e.encode(t, served, x.Request); err != nil {
 			return nil, err
 		}
@@ -142,8 +143,8 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 	return nil, named(err, t)
 }
 
-// callable returns the hook that a handler serves. A handler that cannot be called, whatever its extension would say, is an
-// error that no failure policy hides: a person has to do something about it.
+// callable returns the hook that a handler serves. It returns an error, whatever the failure policy is, if the handler
+// cannot be called at all, because only a user can correct that.
 func (e *Extensions) callable(t target) (hooks.Hook, error) {
 	served, ok := e.catalog.Hook(t.handler.Hook)
 	if !ok {
@@ -157,7 +158,7 @@ func (e *Extensions) callable(t target) (hooks.Hook, error) {
 	return served, nil
 }
 
-// named puts the handler's name before the message of a fault.
+// named prefixes the message of a fault with the name of the handler.
 func named(err error, t target) error {
 	f := fault.As(err)
 	if f == nil {
@@ -168,22 +169,22 @@ func named(err error, t target) error {
 	return &out
 }
 
-// described is the message of a failed call with what to do about it.
+// described returns the message of a failed call, including the remedy.
 func (t target) described(f *fault.Fault) string {
 	return t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 }
 
-// timeout is how long a call of the handler may take.
+// timeout returns how long a call of the handler may take.
 func (t target) timeout() time.Duration { return min(t.handler.Timeout, MaxTimeout) }
 
-// encode returns the request in the version that the handler serves, with the settings of its extension below
-// those of the request.
+// encode returns the request in the version that the handler serves. Settings of the request override settings of the
+// ExtensionConfig.
 func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object) ([]byte, error) {
 	converted, err := e.catalog.Down(original, served.ID)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, ReasonHookMismatch, "handler %s: %v", t, err)
 	}
-	if converted == original { // belongs to the caller
+	if converted == original { // the original must not be changed
 		shallow := reflect.New(reflect.TypeOf(original).Elem())
 		shallow.Elem().Set(reflect.ValueOf(original).Elem())
 		converted = shallow.Interface().(runtime.Object)
@@ -201,14 +202,14 @@ func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object
 	return body, nil
 }
 
-// request is one call to make.
+// request is a request to one handler.
 type request struct {
 	hook   hooks.Hook
 	object client.Object
 	body   []byte
 }
 
-// guarded makes the call with a permit, when the circuits allow it, and reports the outcome to them.
+// guarded calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome to them.
 func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	if err := t.acquire(ctx); err != nil {
 		return nil, nil, err
@@ -225,8 +226,8 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 	return answer, raw, err
 }
 
-// acquire waits for a permit, but not for long: a worker that waits does not serve the other objects of its controller. The
-// permit is returned by a receive from t.permits.
+// acquire waits at most maxWait for a permit, because a waiting worker cannot reconcile other objects of its
+// controller. The permit is returned by a receive from t.permits.
 func (t target) acquire(ctx context.Context) error {
 	select {
 	case t.permits <- struct{}{}:
@@ -246,7 +247,7 @@ func (t target) acquire(ctx context.Context) error {
 	}
 }
 
-// exchange sends the request, reads and checks the answer, and measures both.
+// exchange sends the request, decodes and checks the response, and records metrics and a span.
 func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
@@ -279,7 +280,7 @@ func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.R
 	return response, answer.Body, nil
 }
 
-// logUnread says once which fields of an extension's answers no one reads.
+// logUnread logs unknown fields in responses of an extension, once until they change.
 func (e *Extensions) logUnread(ctx context.Context, t target, unread error) {
 	text := ClipMessage(unread.Error())
 	e.mu.Lock()

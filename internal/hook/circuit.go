@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
-// permit asks the circuits of the handler and of its extension whether it may be called now.
+// permit requests a permit from the circuit breakers of the handler and its extension.
 func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool
@@ -21,15 +21,15 @@ func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 		if i > 0 {
 			permits[0].Abandoned()
 		}
-		state := circuit.State() // the message is that of the failure: what people read does not change when a circuit opens
+		state := circuit.State() // the same message as the failure, so it does not change when a circuit opens
 		cause := t.described(&fault.Fault{Reason: state.Cause.Reason, Message: state.Cause.Message})
 		return permits, fault.New(fault.Unreachable, ReasonCircuitOpen, "%s", cause).RetryIn(state.RetryAt.Sub(e.cfg.Now()))
 	}
 	return permits, nil
 }
 
-// settle tells the circuits what became of a call: that of the extension whether it was reached, that of the handler whether
-// there was an answer.
+// settle reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
+// to the handler's whether it returned a usable response.
 func (e *Extensions) settle(t target, permits [2]breaker.Permit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
@@ -56,9 +56,9 @@ func (e *Extensions) settle(t target, permits [2]breaker.Permit, err error) {
 	}
 }
 
-// discoverEarly brings the next discovery forward, because a handler that the last one named is not served: the handlers
-// changed. It is due at once the first time, then with growing pauses after the one before: an extension may never serve
-// what it names. It reports whether that is a change.
+// discoverEarly schedules the next discovery earlier, because a handler from the last discovery is not served and the
+// handlers have therefore probably changed. It is due immediately the first time and with exponential backoff after
+// that, because an extension may never serve a handler that it lists. It reports whether the schedule changed.
 func (e *Extensions) discoverEarly(x *extension) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,14 +67,14 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 		due = x.attempt.at.Add(e.pause(n))
 	}
 	if x.attempt.problem != nil || !due.Before(x.attempt.next) {
-		return false // it is due soon enough
+		return false // the next discovery is already due earlier, or retries after a failure
 	}
 	x.attempt.next, x.attempt.hurried = due, true
 	return true
 }
 
-// found makes handlers those of an extension, in the order in which they are called. The circuits of those that stay stay.
-// It reports whether they are others than before. The mutex must be held.
+// found stores the discovered handlers of an extension, sorted in call order. Handlers that were known before retain
+// their circuit breakers. It reports whether the handlers changed. The mutex must be held.
 func (e *Extensions) found(x *extension, handlers []Handler) (isNew bool) {
 	slices.SortFunc(handlers, compareHandlers)
 	isNew = !x.discovered || !reflect.DeepEqual(x.handlers, handlers)
@@ -93,7 +93,7 @@ func (e *Extensions) found(x *extension, handlers []Handler) (isNew bool) {
 	return isNew
 }
 
-// resetCircuits gives every handler a closed circuit. The mutex must be held.
+// resetCircuits creates a closed circuit breaker for every handler. The mutex must be held.
 func (e *Extensions) resetCircuits(x *extension) {
 	x.circuits = map[string]*breaker.Breaker{}
 	for _, h := range x.handlers {
@@ -105,8 +105,8 @@ func (e *Extensions) newCircuit() *breaker.Breaker {
 	return breaker.New(breaker.Config{Random: e.cfg.Random})
 }
 
-// changed tells that a circuit of an extension opened or closed, or that its next discovery is due earlier, unless no one
-// cares any more.
+// changed notifies the OnChange subscribers that a circuit of the extension opened or closed, or that its next
+// discovery is due earlier, unless the extension was removed in the meantime.
 func (e *Extensions) changed(x *extension) {
 	e.mu.Lock()
 	var subs []func(string)

@@ -20,9 +20,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Discover asks an extension for its handlers, and returns what is known then. When the answer cannot be used, the
-// handlers of the last discovery that succeeded stay, and the time of the next try is further away with every failure.
-// The only error is that of the context.
+// Discover calls the discovery hook of an extension and returns the resulting state. If the response cannot be used,
+// the handlers of the last successful discovery remain and the delay until the next attempt grows with every failure.
+// The only error returned is the context's.
 func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (State, error) {
 	x, err := e.announce(c)
 	var handlers []Handler
@@ -59,12 +59,12 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 	return e.State(c.Name), nil
 }
 
-// pause is how long to wait after a number of failures in a row.
+// pause returns the backoff after a number of consecutive failures.
 func (e *Extensions) pause(failed int) time.Duration {
 	return breaker.Config{Random: e.cfg.Random}.Pause(failed)
 }
 
-// spread changes a pause by up to a fifth, so that extensions created together are not discovered together forever.
+// spread varies a delay by up to a fifth, so that extensions created together are not always discovered together.
 func (e *Extensions) spread(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 + breaker.Jitter*(2*e.cfg.Random()-1)))
 }
@@ -76,7 +76,7 @@ func problemOf(err error) *fault.Fault {
 	return fault.New(fault.Transient, ReasonInvalidDiscovery, "%v", err)
 }
 
-// ask makes the call. It takes no slot: an extension whose calls are slow can still be discovered.
+// ask calls the discovery hook. It needs no permit, so an extension with slow calls can still be discovered.
 func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
 	h, ok := e.catalog.Newest(hooks.Discovery.Name)
 	if !ok {
@@ -111,8 +111,8 @@ func (e *Extensions) readDiscovery(answer wire.Answer, h hooks.Hook, err error) 
 	return response, err
 }
 
-// handlersIn checks a list of handlers. One that breaks a rule makes all of it invalid; the message names all
-// that is wrong, in the order of the names.
+// handlersIn validates a list of handlers. One invalid handler makes the whole list invalid; the message lists the
+// problems in the order of the handler names.
 func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
 	if n := len(d.Handlers); n > maxHandlers {
 		return nil, fault.New(fault.Invalid, ReasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
@@ -141,7 +141,8 @@ func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler
 	return out, nil
 }
 
-// inOrder sorts a list of handlers, so that what is wrong with it is said in the same words whatever its order.
+// inOrder sorts a list of handlers, so that the error message does not depend on the order in which the extension lists
+// them.
 func inOrder(listed []hooksv1.ExtensionHandler) []hooksv1.ExtensionHandler {
 	return slices.SortedStableFunc(slices.Values(listed), func(a, b hooksv1.ExtensionHandler) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.RequestHook.Hook, b.RequestHook.Hook),
@@ -149,7 +150,7 @@ func inOrder(listed []hooksv1.ExtensionHandler) []hooksv1.ExtensionHandler {
 	})
 }
 
-// handlerOf reads one handler of a discovery, and says what is wrong with it.
+// handlerOf converts one handler from a discovery response, and returns its problems.
 func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handler, wrong []string) {
 	h = Handler{Name: listed.Name, Timeout: DefaultTimeout, Policy: runtimev1.FailurePolicyFail}
 	for _, text := range validation.IsDNS1123Label(listed.Name) {
@@ -179,8 +180,8 @@ func handlerOf(listed hooksv1.ExtensionHandler, catalog *hooks.Catalog) (h Handl
 	return h, wrong
 }
 
-// similar names the hook that was likely meant by one that does not exist: it differs in the case of letters, the group, or the
-// version.
+// similar suggests an existing hook for one that does not exist. The suggestion differs in the case of letters, the
+// group, or the version.
 func similar(id hooks.ID, catalog *hooks.Catalog) string {
 	for _, h := range slices.Backward(catalog.All()) {
 		if strings.EqualFold(h.ID.Hook, id.Hook) {
@@ -190,8 +191,8 @@ func similar(id hooks.ID, catalog *hooks.Catalog) string {
 	return ""
 }
 
-// handlersOf reads the handlers that a status lists. Those of hooks that this program does not know are among them (another
-// one, newer or older, wrote the status): they hold back what they would be called for.
+// handlersOf reads the handlers from the status of an ExtensionConfig, including handlers of unknown hooks (a newer or
+// older version of Slipway may have written the status). These block the operations that they would be called for.
 func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	var out []Handler
 	var problems []error
@@ -216,7 +217,7 @@ func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	return out, errors.Join(problems...)
 }
 
-// StatusHandlers returns handlers as the status of their ExtensionConfig lists them.
+// StatusHandlers converts handlers for the status of their ExtensionConfig.
 func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionHandler {
 	out := make([]runtimev1.ExtensionHandler, 0, len(handlers))
 	for _, h := range handlers {
@@ -229,7 +230,7 @@ func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionH
 	return out
 }
 
-// deprecated lists the hooks of handlers that are deprecated, each once, sorted.
+// deprecated returns the deprecated hooks that handlers serve, sorted and without duplicates.
 func (e *Extensions) deprecated(handlers []Handler) []hooks.ID {
 	var out []hooks.ID
 	for _, h := range handlers {

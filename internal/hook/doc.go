@@ -1,41 +1,36 @@
-// Package hook calls Runtime Extensions, and keeps one that is broken from hurting any other.
+// Package hook is the client for Runtime Extensions. It discovers the handlers of extensions ([Extensions]), calls one
+// or all handlers of a hook ([Client]), converts between versions of a hook, caches responses that request a later call
+// until a refresh is requested ([RefreshAnnotation]), records metrics, and lists the extensions that the removal of a
+// hook would break ([Broken]). Connections, circuit breakers and cached responses are in memory only; the
+// ExtensionConfig controller reports them in the API. A failing extension does not affect any other: each has its own
+// limit on concurrent calls and its own circuit breakers. A call takes at most 30 s and is not retried when it fails;
+// package wire documents when net/http sends a request a second time.
 //
 //	ExtensionConfig ──► Announce ──► Discover ──► Handler… ─┐
 //	                                                        ▼
-//	controller ──► Call, CallAll ──► namespaceSelector ─► kept answer? ─► slot ─► circuits ─► wire ─► answer ─► policy
-//	                                                                      4 each             HTTPS   checked
+//	controller ──► Call, CallAll ──► namespaceSelector ─► cached?  ─► permit ─► circuits ─► wire ─► response ─► policy
+//	                                                                  4 each                HTTPS   checked
 //
-// Does: keeps what is known of every extension ([Extensions]), discovers their handlers, calls one handler or all of a
-// hook, translates between versions of a hook, keeps answers that ask for a later call, until an annotation requests that the
-// extension is discovered once more ([RefreshAnnotation]), measures, and says which extensions the removal of a hook would
-// break ([Broken]).
+// There are two levels of circuit breakers. The circuit of an extension opens when the extension cannot be reached;
+// then none of its handlers is called. The circuit of a handler opens when the extension is reached but returns no
+// usable response; its other handlers are still called. HTTP 404 from a handler also schedules the next discovery
+// earlier, because the handlers may have changed.
 //
-// Owns: the connections to extensions, the state of their circuits, and the answers kept; all in memory.
-//
-// Never: writes to the API; the controller of ExtensionConfigs reports what is known here. A call never outlasts 30 s,
-// and is not repeated when it failed; package wire says when its request is sent a second time.
-//
-// There are two sorts of circuits. That of an extension opens when it cannot be reached; then none of its handlers is
-// called. That of a handler opens when the extension is reached and gives no answer that can be used; the other handlers
-// are called as before. HTTP 404 from a handler brings the next discovery forward as well: the handlers may have changed.
-//
-// What a caller gets, by the state of an extension and by the failure policy of the handler (docs/decisions/0007):
+// Result of a call, by the state of the extension and the failure policy of the handler (docs/decisions/0007):
 //
 //	                                                            Fail                    Ignore
-//	answered Success                                            the answer              the answer
-//	answered Success, retryAfterSeconds > 0                     the answer: it blocks   the answer: it blocks
-//	answered Failure                                            AnsweredFailure         AnsweredFailure
-//	answered with another kind or version than the hook's       WrongKind               WrongKind
-//	answered without status, or another than these              InvalidAnswer           InvalidAnswer
-//	no answer, no HTTP 200, too large, no JSON                  the reason of wire      Success, no message
+//	response Success                                            the response            the response
+//	response Success, retryAfterSeconds > 0                     the response: blocks    the response: blocks
+//	response Failure                                            AnsweredFailure         AnsweredFailure
+//	response of another kind or version than the hook's         WrongKind               WrongKind
+//	response without or with an unknown status                  InvalidAnswer           InvalidAnswer
+//	no response, no HTTP 200, too large, no JSON                reason of package wire  Success, no message
 //	circuit open: it failed 5 times in a row                    CircuitOpen, at once    Success, no message, at once
-//	4 calls in flight for 200 ms                                Busy: ask again         Busy: ask again
-//	discovery failed, handlers known from before (stale)        as above, by the call   as above, by the call
+//	4 calls in flight for 200 ms                                Busy: retry             Busy: retry
+//	discovery failed, handlers of an earlier one (stale)        as above, by the call   as above, by the call
 //	the handler serves a hook that is not in the catalog        UnknownHook             UnknownHook
-//	its spec cannot be used, and never could in this life       what is wrong with it   what is wrong with it
-//	never discovered, announced less than 15 s ago              NotReady: ask again     NotReady: ask again
+//	its spec has been invalid since the manager started         the validation error    the validation error
+//	never discovered, announced less than 15 s ago              NotReady: retry         NotReady: retry
 //	never discovered, later, or discovery failed                NotDiscovered           NotDiscovered
-//	namespace not selected                                      left out by CallAll, NamespaceMismatch by Call
-//
-// Read first: [Client], [Extensions], then call.go.
+//	namespace not selected                                      omitted by CallAll, NamespaceMismatch from Call
 package hook

@@ -18,9 +18,9 @@ import (
 
 // Handler is one handler of an extension.
 type Handler struct {
-	// Name as the extension says it, a DNS label.
+	// Name of the handler as the extension returned it, a DNS label.
 	Name string
-	// Hook that it serves, in the version that it wants its requests in.
+	// Hook that the handler serves, in the version in which it expects requests.
 	Hook hooks.ID
 	// Timeout of a call, more than 0 and at most MaxTimeout.
 	Timeout time.Duration
@@ -28,24 +28,25 @@ type Handler struct {
 	Policy runtimev1.FailurePolicy
 }
 
-// Unknown says of a handler that serves no hook of the catalog what becomes of it.
+// Unknown returns a message for a handler whose hook is not in the catalog.
 func (h Handler) Unknown() string {
 	return fmt.Sprintf("handler %s serves %s of %s, which this version of Slipway does not know, and holds back what it would be called for",
 		h.Name, clip(h.Hook.Hook), clip(h.Hook.APIVersion()))
 }
 
-// path is where the handler is served.
+// path returns the URL path of the handler.
 func (h Handler) path() string { return h.Hook.Path(h.Name) }
 
-// compareHandlers orders the handlers of an extension: an extension may list them in another order each time.
+// compareHandlers orders the handlers of an extension, because an extension may list them in a different order each
+// time.
 func compareHandlers(a, b Handler) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Hook.String(), b.Hook.String()))
 }
 
-// HandlerName returns the name by which a handler is called.
+// HandlerName returns the full name of a handler, as it is used in calls.
 func HandlerName(handler, extension string) string { return handler + "." + extension }
 
-// settings is what the spec of an ExtensionConfig says. It never changes.
+// settings holds the relevant part of an ExtensionConfig's spec. It is immutable.
 type settings struct {
 	uid        types.UID
 	generation int64
@@ -55,7 +56,7 @@ type settings struct {
 	values     map[string]string
 }
 
-// settingsOf reads a spec. What cannot be used is a fault of kind Invalid.
+// settingsOf parses a spec. An invalid field is a fault of kind Invalid.
 func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 	s := settings{uid: c.UID, generation: c.Generation, created: c.CreationTimestamp, values: c.Spec.Settings,
 		selector: labels.Everything()}
@@ -71,70 +72,71 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 	return s, err
 }
 
-// extension is all that is known of one ExtensionConfig. The registry's mutex protects the fields that change.
+// extension is the state of one ExtensionConfig. The registry's mutex protects the fields that change.
 type extension struct {
 	name    string
 	permits chan struct{}
 	// circuit is open while the extension cannot be reached.
 	circuit *breaker.Breaker
-	// circuits of the handlers, by their paths: open while the extension is reached and gives no answer that can be used.
+	// circuits of the handlers, by their paths: open while the extension is reached but returns no usable response.
 	circuits map[string]*breaker.Breaker
 
 	settings settings
-	// conn is nil while there were never settings that can be used; problem says why.
+	// conn is nil until the spec is valid for the first time; problem holds the reason.
 	conn    *wire.Conn
 	problem *fault.Fault
-	// handlers of the last discovery that succeeded; discovered is false if none did.
+	// handlers of the last successful discovery; discovered is false if none succeeded.
 	handlers   []Handler
 	discovered bool
 	announced  time.Time
 	attempt    attempt
-	refresh    string // the request of the last discovery, see RefreshOf
-	refreshes  int    // how many requests there were: answers from before the last are not used
-	unread     string // fields of its answers that were logged last
-	calls      int    // that wait for their answer
-	followed   int64  // the generation of the settings that followers were called for last
+	refresh    string // value of RefreshOf at the last discovery
+	refreshes  int    // number of refresh requests; cached responses from before the last one are not used
+	unread     string // unknown fields of its responses that were logged last
+	calls      int    // in flight
+	followed   int64  // generation of the settings for which followers were last called
 }
 
 // attempt is the last discovery.
 type attempt struct {
 	generation int64
-	failed     int // in a row
+	failed     int // consecutive failures
 	at, next   time.Time
 	problem    *fault.Fault
-	// hurried is set once a handler that is not served brought the next discovery forward; early counts the discoveries
-	// in a row that came so.
+	// hurried is set when a handler that is not served scheduled the next discovery earlier; early counts consecutive
+	// discoveries of this kind.
 	hurried bool
 	early   int
 }
 
-// State is what the controller reports of an extension.
+// State is the state of an extension, for the status of its ExtensionConfig.
 type State struct {
-	// Generation of the ExtensionConfig that was last discovered; 0: none yet.
+	// Generation of the ExtensionConfig at the last discovery; 0 if there was none.
 	Generation int64
-	// Next is when to ask again. It is in the past where a new spec, or a circuit, asks for it.
+	// Next is the time of the next discovery. It is in the past if a new spec or a circuit breaker requests one.
 	Next time.Time
-	// Refreshed is the request that the last discovery was made for, as RefreshOf names it; empty: none.
+	// Refreshed is the refresh request that the last discovery served, as returned by RefreshOf, or empty.
 	Refreshed string
 	// Problem of the last discovery, nil if it succeeded.
 	Problem *fault.Fault
-	// Discovered is whether one ever succeeded, Handlers what the last such one found, sorted by name.
+	// Discovered reports whether a discovery ever succeeded; Handlers is the result of the last successful one, sorted
+	// by name.
 	Discovered bool
 	Handlers   []Handler
-	// Unknown are those of the handlers that serve a hook, or a version of one, that is not in the catalog.
+	// Unknown lists the handlers whose hook, or version of it, is not in the catalog.
 	Unknown []Handler
-	// Circuit is open while the extension cannot be reached, Failing are the handlers whose own circuit is open.
+	// Circuit is open while the extension cannot be reached; Failing lists the handlers whose own circuit is open.
 	Circuit breaker.State
 	Failing []Failing
 }
 
-// Failing is a handler that is not called for a while.
+// Failing is a handler whose circuit is open.
 type Failing struct {
 	Handler string
 	Circuit breaker.State
 }
 
-// Stale reports whether the handlers are of an earlier discovery than the last.
+// Stale reports whether the handlers are from an earlier discovery than the last.
 func (s State) Stale() bool { return s.Discovered && s.Problem != nil }
 
 func (x *extension) state(catalog *hooks.Catalog) State {
@@ -151,12 +153,12 @@ func (x *extension) state(catalog *hooks.Catalog) State {
 		}
 	}
 	if s.Problem == nil && s.Circuit.Open && s.Circuit.RetryAt.Before(s.Next) {
-		s.Next = s.Circuit.RetryAt // discovery is the probe: it holds up no controller
+		s.Next = s.Circuit.RetryAt // discovery is the probe, so that no controller waits for it
 	}
 	return s
 }
 
-// open reports whether a circuit is.
+// open reports whether any circuit of the extension is open.
 func (x *extension) open() bool {
 	for _, c := range x.circuits {
 		if c.State().Open {
@@ -166,7 +168,7 @@ func (x *extension) open() bool {
 	return x.circuit.State().Open
 }
 
-// target is one handler at the moment of a call.
+// target is a snapshot of one handler for a call.
 type target struct {
 	*extension
 	settings settings
@@ -174,10 +176,10 @@ type target struct {
 	problem  *fault.Fault
 	circuits [2]*breaker.Breaker // of the handler, of the extension
 	handler  Handler
-	fresh    int // refreshes of the extension
+	fresh    int // number of refreshes of the extension
 }
 
-// at returns the target of a handler. The registry's mutex must be held.
+// at returns the target for a handler. The registry's mutex must be held.
 func (x *extension) at(h Handler) target {
 	return target{
 		extension: x, settings: x.settings, conn: x.conn, problem: x.problem, handler: h, fresh: x.refreshes,

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// metrics are those that Cluster API documents for hooks, and what tells a healthy extension from others.
+// metrics are the metrics that Cluster API documents for hooks, and further ones that show which extensions are
+// healthy.
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec
@@ -59,7 +60,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// outcome is how a call ended, in the words of the metric.
+// outcome is the result of a call, as label values.
 type outcome struct{ code, status string }
 
 func outcomeOf(response hooks.Response, err error) outcome {
@@ -78,7 +79,7 @@ func outcomeOf(response hooks.Response, err error) outcome {
 	return out
 }
 
-// codeOf returns the HTTP status that a fault was made from.
+// codeOf returns the HTTP status code of a fault, as a label value.
 func codeOf(f *fault.Fault) string {
 	if code := wire.Code(f); code != 0 {
 		return strconv.Itoa(code)
@@ -103,7 +104,7 @@ func (m *metrics) inFlight(extension string, calls int) {
 	m.flying.WithLabelValues(extension).Set(float64(calls))
 }
 
-// registered says which deprecated hooks an extension uses.
+// registered records the deprecated hooks that an extension uses.
 func (m *metrics) registered(extension string, deprecated []hooks.ID) {
 	m.deprecations.DeletePartialMatch(prometheus.Labels{"extension": extension})
 	for _, id := range deprecated {
@@ -117,10 +118,11 @@ func (m *metrics) forgotten(extension string) {
 	}
 }
 
-// known reports whether the extension is neither forgotten nor made again. The mutex must be held.
+// known reports whether the extension has been neither removed nor replaced by one of the same name. The mutex must be
+// held.
 func (e *Extensions) known(x *extension) bool { return e.byName[x.name] == x }
 
-// underWay counts calls that wait for their answer.
+// underWay changes the number of calls in flight.
 func (e *Extensions) underWay(x *extension, change int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,22 +11,21 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Breakage is an extension that the removal of a hook's version would break.
+// Breakage is an extension that the removal of a version of a hook would break.
 type Breakage struct {
 	Extension string
-	// Hook is the version that goes; Handlers are those that serve it, sorted.
+	// Hook is the version to be removed; Handlers are the handlers that serve it, sorted.
 	Hook     hooks.ID
 	Handlers []string
 }
 
-// String says what breaks, for people.
 func (b Breakage) String() string {
 	return fmt.Sprintf("ExtensionConfig %s: %s of %s is served by %s", b.Extension, b.Hook.Hook, b.Hook.APIVersion(),
 		strings.Join(b.Handlers, ", "))
 }
 
-// Broken returns what the removal of versions of hooks would break, by the handlers that the extensions list in their
-// status. It is sorted by extension, then hook.
+// Broken returns the extensions that the removal of versions of hooks would break, according to the handlers in the
+// status of the ExtensionConfigs. It is sorted by extension, then hook.
 func Broken(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
 	var out []Breakage
 	for i := range configs {

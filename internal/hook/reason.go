@@ -10,25 +10,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/wire"
 )
 
-// Reasons of the errors of calls and of discovery, besides those of package wire.
+// Reasons of errors from calls and discovery, in addition to the reasons in package wire.
 const (
-	// ReasonNotJSON: the answer cannot be read.
+	// ReasonNotJSON: the response cannot be parsed.
 	ReasonNotJSON = "AnswerNotJSON"
-	// ReasonWrongKind: the answer names another kind or apiVersion than the hook's.
+	// ReasonWrongKind: the response has another kind or apiVersion than the hook's.
 	ReasonWrongKind = "WrongKind"
-	// ReasonInvalidAnswer: the answer says something that no answer may say.
+	// ReasonInvalidAnswer: the response has a field with an invalid value.
 	ReasonInvalidAnswer = "InvalidAnswer"
-	// ReasonAnsweredFailure: the extension answered with status Failure.
+	// ReasonAnsweredFailure: the response has status Failure.
 	ReasonAnsweredFailure = "AnsweredFailure"
-	// ReasonCircuitOpen: the extension failed so often that it is left alone for a while.
+	// ReasonCircuitOpen: the extension or handler failed repeatedly and is not called for a while.
 	ReasonCircuitOpen = "CircuitOpen"
-	// ReasonBusy: the extension has as many calls in flight as it may.
+	// ReasonBusy: the maximum number of calls to the extension is in flight.
 	ReasonBusy = "Busy"
-	// ReasonNotReady: it is not known yet which handlers there are; it will be in a moment.
+	// ReasonNotReady: the handlers are not known yet, because the manager has just started or the extension was just
+	// announced.
 	ReasonNotReady = "NotReady"
-	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that any of its handlers may be missed.
+	// ReasonNotDiscovered: an ExtensionConfig was never discovered, so that its handlers might be missing.
 	ReasonNotDiscovered = "NotDiscovered"
-	// ReasonUnknownHook: the handler serves a hook, or a version of it, that this manager does not know.
+	// ReasonUnknownHook: the handler serves a hook, or a version of it, that this version of Slipway does not support.
 	ReasonUnknownHook = "UnknownHook"
 	// ReasonNotRegistered: no extension has the handler.
 	ReasonNotRegistered = "NotRegistered"
@@ -36,12 +37,12 @@ const (
 	ReasonNamespaceMismatch = "NamespaceMismatch"
 	// ReasonHookMismatch: the handler serves another hook, or a version that the request cannot be converted to.
 	ReasonHookMismatch = "HookMismatch"
-	// ReasonInvalidDiscovery: the list of handlers breaks a rule.
+	// ReasonInvalidDiscovery: the list of handlers is invalid.
 	ReasonInvalidDiscovery = "InvalidDiscovery"
 )
 
-// callError reports whether an error is one that failure policies are about and that circuits count: the extension was not
-// reached, or what came back was no answer. Everything else was said by a server that can be reached.
+// callError reports whether failure policies and circuit breakers apply to an error: the extension was not reached, or
+// did not return a response. All other errors come from an extension that is reachable.
 func callError(f *fault.Fault) bool {
 	switch f.Reason {
 	case ReasonNotJSON,
@@ -62,7 +63,7 @@ func ignored(err error, policy runtimev1.FailurePolicy) bool {
 	return callError(f) || f.Reason == ReasonCircuitOpen
 }
 
-// failureOf returns the fault of an error that counts against the extension, or nil.
+// failureOf returns the fault of an error that counts as a failure of the extension, or nil.
 func failureOf(err error) *fault.Fault {
 	var f *fault.Fault
 	if !errors.As(err, &f) || !callError(f) {
@@ -71,7 +72,7 @@ func failureOf(err error) *fault.Fault {
 	return f
 }
 
-// notServed reports whether an extension that was reached has nothing where a handler should be.
+// notServed reports whether an extension was reached but does not serve the path of a handler.
 func notServed(f *fault.Fault) bool {
 	return f != nil && f.Reason == wire.ReasonHTTPStatus && wire.Code(f) == http.StatusNotFound
 }

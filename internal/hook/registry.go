@@ -20,31 +20,31 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Config is what calls need. The zero value of a field is its default.
+// Config configures Extensions. Fields are optional unless stated otherwise.
 type Config struct {
-	// Catalog of the hooks; nil: those of Cluster API.
+	// Catalog of the hooks. Defaults to the hooks of Cluster API.
 	Catalog *hooks.Catalog
-	// NamespaceLabels reads the labels of a namespace, for namespaceSelectors. Required.
+	// NamespaceLabels reads the labels of a namespace, to match namespaceSelectors. Required.
 	NamespaceLabels func(ctx context.Context, namespace string) (labels.Set, error)
-	// Certificates is the client certificate to show; nil: none.
+	// Certificates is the client certificate to present; nil for none.
 	Certificates *wire.Certificates
-	// Registerer of the metrics; nil: they are not exported.
+	// Registerer of the metrics; nil to not export them.
 	Registerer prometheus.Registerer
-	// Tracer of the spans, one a call; nil: that of the global provider.
+	// Tracer creates one span for each call. Defaults to the tracer of the global provider.
 	Tracer trace.Tracer
-	// Now is the clock.
+	// Now defaults to time.Now.
 	Now func() time.Time
-	// Random returns a number of [0,1), for jitter.
+	// Random returns a number in [0,1), for jitter.
 	Random func() float64
 }
 
-// Extensions is all that is known of the extensions, and the way to call them. It is safe for concurrent use.
+// Extensions is the registry of all extensions, and the client to call them. It is safe for concurrent use.
 type Extensions struct {
 	catalog *hooks.Catalog
 	cfg     Config
 	metrics *metrics
 	answers *answers
-	// blocks has since when handlers block, as texts.
+	// blocks holds the start of each handler's blocking period, as text.
 	blocks *answers
 
 	mu     sync.RWMutex
@@ -52,13 +52,13 @@ type Extensions struct {
 	byName map[string]*extension
 	order  []*extension // by creation, then name
 	subs   []func(extension string)
-	// followers are called when what handlers an extension has, and for which objects, may be another.
+	// followers are the subscribers of OnHandlers.
 	followers []func(extension string)
 }
 
 var _ Client = &Extensions{}
 
-// New returns a registry that knows no extension. Calls fail with NotReady until [Extensions.Prime].
+// New returns an empty registry. Calls fail with NotReady until [Extensions.Prime].
 func New(cfg Config) (*Extensions, error) {
 	if cfg.Catalog == nil {
 		cfg.Catalog = hooks.Default()
@@ -82,18 +82,19 @@ func New(cfg Config) (*Extensions, error) {
 	}, nil
 }
 
-// Catalog returns the hooks that can be called.
+// Catalog returns the supported hooks.
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
-// Prime says that all extensions there are were announced; from then on calls are possible. Nothing is requested over the
-// network: those never discovered hold back what they may have handlers for.
+// Prime marks that all existing extensions have been announced; calls are possible from then on. It makes no network
+// request: extensions that were never discovered block the operations that they may have handlers for.
 func (e *Extensions) Prime() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.primed = true
 }
 
-// Announce makes an ExtensionConfig known, if it is not. Until its handlers are, what they may be called for is held back.
+// Announce registers an ExtensionConfig if it is not registered. Until its handlers are known, operations for which
+// they may have to be called are blocked.
 func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 	e.mu.Lock()
 	x := e.byName[c.Name]
@@ -103,13 +104,13 @@ func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 	}
 	e.mu.Unlock()
 	if !known {
-		_, _ = e.announce(c) // a problem is in the state of the extension
+		_, _ = e.announce(c) // the state of the extension has the error
 	}
 }
 
-// Restore takes over the handlers that the status of an ExtensionConfig lists, unless newer ones are known. It is how a
-// paused extension stays known, and the only source of a manager that may not write. The problem, if any, says why the
-// extension cannot be called.
+// Restore uses the handlers in the status of an ExtensionConfig, unless newer ones are known. It restores the handlers
+// of a paused extension, and it is the only source of handlers for a manager that may not write. The error, if any, is
+// the reason why the extension cannot be called.
 func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	x, problem := e.announce(c)
 	handlers, err := handlersOf(c)
@@ -125,7 +126,7 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	isNew := x.followed != x.settings.generation
 	x.followed = x.settings.generation
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
-	if len(handlers) > 0 || found { // an extension may have no handler any more
+	if len(handlers) > 0 || found { // an extension may have no handlers any more
 		isNew = e.found(x, handlers) || isNew
 	}
 	e.mu.Unlock()
@@ -135,14 +136,14 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	return problem
 }
 
-// announce makes the spec of an ExtensionConfig the one that calls go by. One that cannot be used changes nothing: the last
-// one that could stays.
+// announce registers an ExtensionConfig or updates its settings. If the new spec is invalid, the last valid settings
+// remain in use.
 func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) {
 	s, err := settingsOf(c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.byName[c.Name]
-	if x != nil && x.settings.uid != c.UID { // deleted and made again
+	if x != nil && x.settings.uid != c.UID { // deleted and recreated
 		e.remove(c.Name)
 		x = nil
 	}
@@ -164,7 +165,7 @@ func (e *Extensions) announce(c *runtimev1.ExtensionConfig) (*extension, error) 
 	return x, err
 }
 
-// connect makes an endpoint the one that calls go to. The mutex must be held.
+// connect sets the endpoint for calls to an extension. The mutex must be held.
 func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
 	if x.conn != nil && x.conn.Endpoint() == endpoint {
 		return nil
@@ -173,7 +174,7 @@ func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if x.conn != nil { // another server: nothing is known of it
+	if x.conn != nil { // a different server, so the state of the circuits does not apply
 		x.conn.Close()
 		x.circuit = e.newCircuit()
 		e.resetCircuits(x)
@@ -183,7 +184,7 @@ func (e *Extensions) connect(x *extension, endpoint wire.Endpoint) error {
 	return nil
 }
 
-// byCreation orders extensions as they were registered.
+// byCreation orders extensions by creation time, then name.
 func byCreation(a, b *extension) int {
 	if !a.settings.created.Equal(&b.settings.created) {
 		return a.settings.created.Compare(b.settings.created.Time)
@@ -191,7 +192,7 @@ func byCreation(a, b *extension) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// Forget removes an extension. Calls to it that are under way end as they do.
+// Forget removes an extension. Calls in flight are not interrupted.
 func (e *Extensions) Forget(name string) {
 	e.mu.Lock()
 	known := e.byName[name] != nil
@@ -215,7 +216,7 @@ func (e *Extensions) remove(name string) {
 	e.metrics.forgotten(name)
 }
 
-// State returns what is known of an extension; the zero State if nothing is.
+// State returns the state of an extension, or the zero State if it is not registered.
 func (e *Extensions) State(name string) State {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -225,23 +226,23 @@ func (e *Extensions) State(name string) State {
 	return State{}
 }
 
-// OnChange calls f with the name of an extension whenever a circuit of it opens or closes, or its next discovery is due
-// earlier. F must not block.
+// OnChange registers f to be called with the name of an extension whenever one of its circuits opens or closes, or its
+// next discovery is due earlier. f must not block.
 func (e *Extensions) OnChange(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subs = append(e.subs, f)
 }
 
-// OnHandlers calls f with the name of an extension whenever its handlers, the objects that they are called for, or the server that serves
-// them became others, when it serves again after failures, and when it is removed. F must not block.
+// OnHandlers registers f to be called with the name of an extension whenever its handlers, its namespace selector or
+// its server changed, when it recovers from failures, and when it is removed. f must not block.
 func (e *Extensions) OnHandlers(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.followers = append(e.followers, f)
 }
 
-// follow calls the followers. The mutex must not be held.
+// follow calls the subscribers of OnHandlers. The mutex must not be held.
 func (e *Extensions) follow(extension string) {
 	e.mu.RLock()
 	followers := e.followers

@@ -13,11 +13,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// conversionData is the annotation in which an older version of the API keeps the fields it does not have.
+// conversionData is the annotation in which older API versions preserve fields that they do not have.
 const conversionData = "cluster.x-k8s.io/conversion-data"
 
-// Slim returns the Cluster as requests carry it: without status, and without managed fields and the annotations that repeat
-// the whole object, which are most of its size. The Cluster itself is not changed; the two share memory.
+// Slim returns the Cluster as it is sent in requests: without status, managed fields and the annotations that repeat
+// the whole object, which account for most of its size. The Cluster itself is not changed; the copy shares memory with
+// it.
 func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	out := clusterv1.Cluster{TypeMeta: cluster.TypeMeta, ObjectMeta: cluster.ObjectMeta, Spec: cluster.Spec}
 	out.ManagedFields = nil
@@ -28,8 +29,9 @@ func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	return out
 }
 
-// Digest stands for what an answer about a Cluster may depend on, as [Exchange].Input: what a request carries of it, and more,
-// such as the other fields of the request. It stays the same when this program records how far it is, or a status is written.
+// Digest returns a hash of the input that a response about a Cluster may depend on, for [Exchange].Input: the Cluster
+// as it is sent in requests, and additional values, such as other fields of the request. It does not change when
+// Slipway records progress in annotations, or when the status is updated.
 func Digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim := Slim(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0
@@ -43,13 +45,13 @@ func Digest(cluster *clusterv1.Cluster, more ...string) string {
 		Cluster clusterv1.Cluster
 		More    []string
 	}{slim, more})
-	if err != nil { // no Cluster that was read cannot be written; without a digest the whole request counts
+	if err != nil { // a Cluster that was read can always be encoded; an empty digest makes the whole request the input
 		return ""
 	}
 	return DigestOf(data)
 }
 
-// DigestOf stands for bytes in [Exchange].Input.
+// DigestOf returns a hash of data, for [Exchange].Input.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

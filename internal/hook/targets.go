@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// targets lists the handlers of a hook that are for objects in a namespace, in the order to call them. An extension that is
-// for them, and whose handlers are not known, is an error: one of them may be of this hook.
+// targets returns the handlers of a hook that apply to a namespace, in call order. It returns an error if an extension
+// applies to the namespace but its handlers are not known, because one of them may serve the hook.
 func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace string) ([]target, error) {
 	candidates, err := e.candidates(hook)
 	if err != nil {
@@ -19,7 +19,7 @@ func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace str
 	}
 	set := &namespaceLabels{read: e.cfg.NamespaceLabels, namespace: namespace}
 	var out []target
-	var missed error // the first
+	var missed error // the first error
 	for _, c := range candidates {
 		matches, err := set.match(ctx, c.settings.selector)
 		switch {
@@ -40,7 +40,7 @@ type candidate struct {
 	unknown error
 }
 
-// candidates lists the handlers of a hook, and the extensions that may have one.
+// candidates returns the handlers of a hook, and the extensions that may have one.
 func (e *Extensions) candidates(hook hooks.Name) ([]candidate, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -61,7 +61,8 @@ func (e *Extensions) candidates(hook hooks.Name) ([]candidate, error) {
 	return out, nil
 }
 
-// undiscovered says why the handlers of an extension are not known, and whether that will be over in a moment.
+// undiscovered returns an error with the reason why the handlers of an extension are not known. Its reason is NotReady
+// if this is likely to be over soon.
 func (x *extension) undiscovered(now time.Time) error {
 	problem := x.problem
 	if problem == nil {
@@ -78,7 +79,7 @@ func (x *extension) undiscovered(now time.Time) error {
 		"ExtensionConfig %s may have handlers for this and was never discovered; see its conditions, or delete it", x.name)
 }
 
-// find returns a handler by its name.
+// find returns a handler by its full name.
 func (e *Extensions) find(name string) (target, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

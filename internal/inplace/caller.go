@@ -18,64 +18,66 @@ import (
 )
 
 const (
-	// reuse is how long the answer to the same question is good: it is computed from the question alone.
+	// reuse is how long a response to the same request is cached. The response depends only on the request.
 	reuse = 10 * time.Minute
-	// soon is when to ask again what could not be asked at all.
+	// soon is the retry delay if a call could not be made at all.
 	soon = 500 * time.Millisecond
 )
 
 // Reasons of problems.
 const (
-	// ReasonManyExtensions: more than one extension has the hook, and which of them makes the changes is not decided here.
+	// ReasonManyExtensions: several extensions implement the hook, and there is no rule which of them performs the
+	// update.
 	ReasonManyExtensions = "ManyInPlaceExtensions"
-	// ReasonNoExtension: the update has begun, and no extension is there to make it.
+	// ReasonNoExtension: the update has started, but no extension implements the hook.
 	ReasonNoExtension = "NoInPlaceExtension"
-	// ReasonWrongPatch: a patch of the answer cannot be applied.
+	// ReasonWrongPatch: a patch in the response cannot be applied.
 	ReasonWrongPatch = "WrongInPlacePatch"
 )
 
-// Answer says whether an extension makes all changes. Exactly one of its fields besides Handler is set, or none: then no extension
-// has the hook.
+// Answer is the result of a CanUpdate hook. Besides Handler, at most one field describes the result. If none is
+// set, no extension implements the hook.
 type Answer struct {
-	// Handler that answered, "<handler>.<extension>".
+	// Handler is the handler that responded, as "<handler>.<extension>".
 	Handler string
-	// Covered: the extension makes all changes.
+	// Covered is set if the extension makes all changes.
 	Covered bool
-	// Uncovered are changes that it does not make, in one text: "LocalMachine spec.image, Machine spec.version".
+	// Uncovered lists the changes that the extension does not make: "LocalMachine spec.image, Machine
+	// spec.version".
 	Uncovered string
-	// Problem says why there is no answer, and which handler gave none. A person may have to act; the question is repeated.
+	// Problem is the error of the call, including the handler. A user may have to act; the call is retried.
 	Problem error
-	// Retry is after which time a question that failed is put again.
+	// Retry is the delay before a failed call is repeated.
 	Retry time.Duration
-	// Later is after which time to repeat a question that could not be put now.
+	// Later is the delay before a call that could not be made is attempted again.
 	Later time.Duration
 }
 
-// IsKnown reports whether the answer is one: without it neither an update in place nor a rollout begins.
+// IsKnown reports whether the result is known. Neither an in-place update nor a rollout may start without it.
 func (a Answer) IsKnown() bool { return a.Problem == nil && a.Later == 0 }
 
-// Progress is how far the extension is with a Machine.
+// Progress is the state of an extension's update of a Machine.
 type Progress struct {
-	// Handler that answered, "<handler>.<extension>".
+	// Handler is the handler that responded, as "<handler>.<extension>".
 	Handler string
-	// Done: the Machine is as it shall be.
+	// Done is set if the Machine matches its desired state.
 	Done bool
-	// Message of the extension while it is not done.
+	// Message is the extension's message while the update is in progress.
 	Message string
-	// Retry is after which time it is called again, after a failure too.
+	// Retry is the delay before the next call, also after a failure.
 	Retry time.Duration
-	// Problem says why the update is not known to go on, and which handler said so.
+	// Problem is the error of the call, including the handler; the state of the update is then unknown.
 	Problem error
-	// Later is after which time to repeat a call that could not be made now.
+	// Later is the delay before a call that could not be made is attempted again.
 	Later time.Duration
 }
 
-// Caller calls the hooks of in-place updates.
+// Caller calls the hooks for in-place updates.
 type Caller struct {
 	Client hook.Client
-	// Failed remembers calls that failed; nil: each is repeated at once.
+	// Failed remembers failed calls. If it is nil, failed calls are repeated at once.
 	Failed *Failed
-	// Now is the clock by which it does; nil: that of the host.
+	// Now is the clock for Failed. If it is nil, time.Now is used.
 	Now func() time.Time
 }
 
@@ -86,8 +88,8 @@ func (c Caller) now() time.Time {
 	return c.Now()
 }
 
-// call calls a handler, unless the same call has failed a short time ago: then left is after which time it is made again. check says what is
-// wrong with the answer.
+// call calls a handler, unless the same call failed recently. In that case left is the remaining delay before it
+// may be repeated. The function check validates the response.
 func (c Caller) call(ctx context.Context, of client.Object, handler string, x hook.Exchange, check func() error) (left time.Duration, err error) {
 	key := handler + "/" + string(of.GetUID()) + "/" + x.Input
 	if left, problem := c.Failed.last(key, c.now()); left > 0 {
@@ -109,7 +111,8 @@ func isTooEarly(err error) bool {
 	return f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady)
 }
 
-// CanUpdateMachine returns whether the extension makes a Machine and its objects what they shall be. The error is that of the context.
+// CanUpdateMachine returns whether the extension can update a Machine and its objects to their desired state. An
+// error is returned only if the context is done.
 func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (Answer, error) {
 	request := &hooksv1.CanUpdateMachineRequest{}
 	var err, err2 error
@@ -125,7 +128,7 @@ func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) 
 		accepts: func(answer hooks.Response) bool {
 			typed, ok := answer.(*hooksv1.CanUpdateMachineResponse)
 			if !ok {
-				return true // of another version of the hook, which is judged when it was converted
+				return true // another version of the hook, which is checked after its conversion
 			}
 			_, err := uncoveredOfMachine(request, typed)
 			return err == nil
@@ -133,7 +136,8 @@ func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) 
 	})
 }
 
-// CanUpdateMachineSet is [Caller.CanUpdateMachine] for the Machines of a MachineSet, by the objects that they were created from.
+// CanUpdateMachineSet is [Caller.CanUpdateMachine] for the Machines of a MachineSet. It compares the MachineSet and
+// the templates.
 func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired MachineSet) (Answer, error) {
 	request := &hooksv1.CanUpdateMachineSetRequest{}
 	var err, err2 error
@@ -149,7 +153,7 @@ func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired Machin
 		accepts: func(answer hooks.Response) bool {
 			typed, ok := answer.(*hooksv1.CanUpdateMachineSetResponse)
 			if !ok {
-				return true // of another version of the hook, which is judged when it was converted
+				return true // another version of the hook, which is checked after its conversion
 			}
 			_, err := uncoveredOfSet(request, typed)
 			return err == nil
@@ -157,8 +161,8 @@ func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired Machin
 	})
 }
 
-// UpdateMachine takes the update of a Machine one step further. An answer that asks for a later call is kept until then, whatever
-// happens to the objects beside their spec. The error is that of the context.
+// UpdateMachine calls the extension to continue the update of a Machine. A response that requests a later call is
+// cached until then, unless the spec of an object changes. An error is returned only if the context is done.
 func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, error) {
 	handler, err := c.handler(ctx, Hook, desired.Machine)
 	if err == nil && handler == "" {
@@ -190,7 +194,7 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 	return progress, nil
 }
 
-// question is one of the two questions whether a hook covers changes.
+// question is a call of one of the two CanUpdate hooks.
 type question struct {
 	hook      string
 	request   hook.Exchange
@@ -225,7 +229,7 @@ func (c Caller) ask(ctx context.Context, of client.Object, q question) (Answer, 
 	return Answer{Handler: handler, Covered: len(left) == 0, Uncovered: listed(left)}, nil
 }
 
-// handler is the one handler of a hook; empty: there is none.
+// handler returns the only handler of a hook, or an empty string if there is none.
 func (c Caller) handler(ctx context.Context, name string, of client.Object) (string, error) {
 	if c.Client == nil {
 		return "", nil
@@ -243,7 +247,8 @@ func (c Caller) handler(ctx context.Context, name string, of client.Object) (str
 	return found[0], nil
 }
 
-// failure tells a problem from a call that could not be made yet, and from the end of the context.
+// failure distinguishes a failed call (problem) from a call that could not be made yet (later) and from the end of
+// the context (ended).
 func failure(ctx context.Context, name string, err error) (problem error, later time.Duration, ended error) {
 	if ctx.Err() != nil {
 		return nil, 0, fmt.Errorf("calling hook %s: %w", name, err)
@@ -275,7 +280,8 @@ func setObjects(s MachineSet) (out hooksv1.CanUpdateMachineSetRequestObjects, er
 	return out, err
 }
 
-// inputOf is what the answer to UpdateMachine depends on: what the objects shall be, without their metadata.
+// inputOf returns a digest of the specs in an UpdateMachine request. The response depends on these, not on
+// metadata.
 func inputOf(m Machine) (string, error) {
 	specs := []any{m.Machine.Spec}
 	if m.Infrastructure != nil {
@@ -320,7 +326,7 @@ func uncoveredOfSet(q *hooksv1.CanUpdateMachineSetRequest, a *hooksv1.CanUpdateM
 			desired: q.Desired.BootstrapConfigTemplate.Raw, patch: a.BootstrapConfigTemplatePatch})
 }
 
-// typed brings JSON of a kind of Cluster API into the form in which this program writes it.
+// typed converts JSON of a Cluster API kind to the form in which this program encodes it.
 func typed[T any](raw []byte) ([]byte, error) {
 	var o T
 	if err := json.Unmarshal(raw, &o); err != nil {
@@ -329,7 +335,7 @@ func typed[T any](raw []byte) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// nameOf is the kind of an object, for messages.
+// nameOf returns the kind of an object for messages, or other if it is unknown.
 func nameOf(raw []byte, other string) string {
 	var meta struct{ Kind string }
 	if json.Unmarshal(raw, &meta) != nil || meta.Kind == "" {

@@ -13,26 +13,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/jsonpatch"
 )
 
-// mostUncovered is how many changes that an extension leaves are named.
+// mostUncovered is the maximum number of uncovered changes that a message lists.
 const mostUncovered = 10
 
-// part is one object of a question: as it is and as it shall be, and the patch that an extension answered.
+// part is one object of a CanUpdate request: its current and desired JSON, and the patch in the extension's
+// response.
 type part struct {
-	// name says which object it is, such as "Machine".
+	// name identifies the object, such as "Machine".
 	name             string
 	current, desired []byte
 	patch            hooksv1.Patch
-	// normal brings JSON of the object into the form of the desired one; nil: it is in it.
+	// normal converts JSON of the object to the form of the desired JSON. If it is nil, no conversion is needed.
 	normal func([]byte) ([]byte, error)
 }
 
-// Where the changes are that patches have to cover, of an object of a Machine and of a template.
+// The paths below which patches must cover all changes: in an object of a Machine, and in a template.
 func machineRoot() []string  { return []string{"spec"} }
 func templateRoot() []string { return []string{"spec", "template", "spec"} }
 
-// uncovered are the changes that are left when the patches were applied, such as "LocalMachine spec.memory", sorted. Changes outside
-// of root do not count: neither those that are desired, which follow without an extension, nor those of patches. The error says
-// which patch cannot be applied.
+// uncovered returns the sorted changes that are left after applying the patches, such as "LocalMachine
+// spec.memory". Changes outside root are ignored, both desired changes, which are applied without an extension, and
+// changes by patches. The error names the patch that cannot be applied.
 func uncovered(root []string, parts ...part) ([]string, error) {
 	var out []string
 	for _, p := range parts {
@@ -72,7 +73,7 @@ func (p part) uncovered(root []string) ([][]string, error) {
 	return differences(is, want, root), nil
 }
 
-// below is the value at a path of an object, without fields that are null: they are the same as none.
+// below returns the value at a path of an object without null fields, which are equivalent to absent fields.
 func below(root []string, object []byte) (any, error) {
 	if len(object) == 0 {
 		return nil, nil
@@ -107,7 +108,7 @@ func withoutNulls(value any) any {
 	return value
 }
 
-// differences are the paths at which two values differ; lists are compared as a whole.
+// differences returns the paths at which two values differ. Lists are compared as a whole.
 func differences(a, b any, at []string) [][]string {
 	if reflect.DeepEqual(a, b) || isEmptyMap(a) && isEmptyMap(b) {
 		return nil
@@ -132,13 +133,13 @@ func differences(a, b any, at []string) [][]string {
 	return out
 }
 
-// isEmptyMap reports whether the whole part that patches are about is empty: a spec without fields is the same as none.
+// isEmptyMap reports whether a value is absent or an empty map. A spec without fields is equivalent to no spec.
 func isEmptyMap(v any) bool {
 	m, ok := v.(map[string]any)
 	return v == nil || ok && len(m) == 0
 }
 
-// listed names changes for a message.
+// listed joins changes for a message, up to mostUncovered.
 func listed(changes []string) string {
 	if len(changes) > mostUncovered {
 		return fmt.Sprintf("%s and %d more", strings.Join(changes[:mostUncovered], ", "), len(changes)-mostUncovered)

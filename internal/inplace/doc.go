@@ -1,29 +1,31 @@
-// Package inplace is the protocol of in-place updates: how controllers and extensions agree that a Machine is changed where it is
-// instead of replaced.
+// Package inplace implements the protocol between controllers and extensions for in-place updates, which change a
+// Machine instead of replacing it.
 //
-//	owner of the Machine                           Machine controller                 extension
-//	  CanUpdateMachine, CanUpdateMachineSet ───────────────────────────────────────► which changes it makes
-//	  mark the Machine: update-in-progress
+//	owner of the Machine                           Machine controller                  extension
+//	  CanUpdateMachine, CanUpdateMachineSet ────────────────────────────────────────► returns the changes it makes
+//	  annotate the Machine: update-in-progress
 //	  infrastructure machine, bootstrap config:
-//	    desired spec and mark, in one write each
-//	  Machine: desired spec, then the pending hook ► UpdateMachine, until it is done ─► makes them
-//	                                                 unmark the Machine, then the others, then the hook
+//	    desired spec and annotation, in one write
+//	  Machine: desired spec, then the pending hook ► UpdateMachine, until it is done ──► makes the changes
+//	                                                 remove the annotation of the Machine, then of the other
+//	                                                 objects, then the pending hook
 //
-// The mark of an object that a Machine refers to comes with its desired spec, so that a reader that sees the mark sees the spec, however
-// old its cache is. The pending hook is last, so that an update that was triggered in part is not called; and it is what ends last, so
-// that what is left to unmark is found after a crash.
+// The update-in-progress annotation of a referenced object is written together with its desired spec. A reader that
+// sees the annotation therefore sees the spec as well, even with a stale cache. The pending hook is set last, so
+// that the extension is never called for a partly triggered update. It is also removed last, so that after a crash
+// the remaining annotations are found.
 //
-// MachineSets of one MachineDeployment hand their Machines over for that (move.go).
+// For an in-place rollout, the MachineSets of a MachineDeployment transfer Machines to each other (move.go).
 //
-// Does: reads and writes the two annotations ([IsMarked], [IsPending], [IsUpdating], [WithHook], [WithoutHook]); asks the one
-// extension that has a hook whether it makes all changes ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and lets it make
-// them ([Caller.UpdateMachine]); reads the annotations of MachineSets that hand over Machines ([MoveProblem], [IsAwaitingCount]).
+// The package reads and writes the two annotations ([IsMarked], [IsPending], [IsUpdating], [WithHook],
+// [WithoutHook]). It calls the extension that implements a hook to check whether it makes all changes
+// ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and to make them ([Caller.UpdateMachine]). It also
+// reads the annotations of MachineSets that transfer Machines ([MoveProblem], [IsAwaitingCount]).
 //
-// A question has one of four answers, told apart by [Answer]: no extension has the hook; it covers all changes; it leaves some; or
-// it is not known, because the call failed or has to be made later. What is not known is never taken for "no": Machines are not
-// replaced because an extension was down for a moment.
+// A check has one of four results, see [Answer]: no extension implements the hook, the extension covers all
+// changes, some changes are not covered, or the result is unknown because the call failed or could not be made yet.
+// An unknown result never counts as "no": Machines are not replaced because an extension was briefly unavailable.
 //
-// Never: keeps answers, which package hook does, writes to the API, or decides whether a Machine may be disturbed now.
-//
-// Read first: [State], [Answer], then cover.go.
+// Responses are cached in package hook. The package does not write to the API and does not decide whether a Machine
+// may be disrupted now. Start with [State] and [Answer], then read cover.go.
 package inplace

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// retryFailed is after which time a call that failed is made again.
+	// retryFailed is the delay before a failed call is repeated.
 	retryFailed = 30 * time.Second
-	// mostFailed is how many failed calls are remembered.
+	// mostFailed limits the number of remembered calls.
 	mostFailed = 4096
 )
 
-// Failed remembers calls that failed, so that what happens to the objects meanwhile does not repeat them at once. The zero value is ready
+// Failed remembers failed calls, so that changes of the objects do not repeat them at once. The zero value is ready
 // to use.
 type Failed struct {
 	mu    sync.Mutex
@@ -24,7 +24,8 @@ type failedCall struct {
 	until   time.Time
 }
 
-// last returns after which time a call that failed is to be made again, and why it failed; zero: it is to be made now.
+// last returns the remaining delay before a failed call may be repeated, and its error. Zero means that the call
+// may be made now.
 func (f *Failed) last(key string, now time.Time) (left time.Duration, problem error) {
 	if f == nil {
 		return 0, nil
@@ -39,7 +40,8 @@ func (f *Failed) last(key string, now time.Time) (left time.Duration, problem er
 	return left, call.problem
 }
 
-// note remembers that a call failed. Where too many are remembered, those whose time is over are forgotten, and else all.
+// note records a failed call. If too many are recorded, it removes expired records, or all of them if none are
+// expired.
 func (f *Failed) note(key string, problem error, now time.Time) {
 	if f == nil {
 		return

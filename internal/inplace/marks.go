@@ -10,27 +10,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Hook is the name of UpdateMachine in the annotation of pending hooks.
+// Hook is the name of UpdateMachine in the pending-hooks annotation.
 const Hook = "UpdateMachine"
 
-// State is how far the in-place update of a Machine is, by its annotations.
+// State is the state of a Machine's in-place update, derived from its annotations.
 type State string
 
-// The states. A Machine goes through them in this order, and leaves them in the reverse order.
+// The states of an in-place update. A Machine passes through them in this order, from Moving or Triggering to
+// Ending, and then returns to None.
 const (
-	// None: no update.
+	// None means that there is no update.
 	None State = ""
-	// Moving: the Machine was moved to another MachineSet, and its MachineDeployment does not count it there yet.
+	// Moving means that the Machine was moved to another MachineSet, whose replicas do not include it yet.
 	Moving State = "Moving"
-	// Triggering: it is marked; its owner writes the desired objects.
+	// Triggering means that the Machine is annotated and its owner is writing the desired objects.
 	Triggering State = "Triggering"
-	// Updating: the desired objects are written, and the extension is called.
+	// Updating means that the desired objects are written and the extension is called.
 	Updating State = "Updating"
-	// Ending: the mark is gone, and the pending hook is left to remove.
+	// Ending means that the update-in-progress annotation is removed and only the pending hook is left.
 	Ending State = "Ending"
 )
 
-// StateOf returns the state of a Machine.
 func StateOf(m *clusterv1.Machine) State {
 	_, moving := m.Annotations[clusterv1.PendingAcknowledgeMoveAnnotation]
 	switch marked, pending := IsMarked(m), IsPending(m); {
@@ -46,10 +46,10 @@ func StateOf(m *clusterv1.Machine) State {
 	return None
 }
 
-// IsUpdating reports whether an in-place update of a Machine has begun and is not over.
+// IsUpdating reports whether an in-place update of a Machine is in progress.
 func IsUpdating(m *clusterv1.Machine) bool { return StateOf(m) != None }
 
-// HasFailed reports whether the extension said that the update of a Machine has failed.
+// HasFailed reports whether the extension reported that the update of a Machine failed.
 func HasFailed(m *clusterv1.Machine) bool {
 	for _, c := range m.Status.Conditions {
 		if c.Type == clusterv1.MachineUpdatingCondition {
@@ -59,23 +59,24 @@ func HasFailed(m *clusterv1.Machine) bool {
 	return false
 }
 
-// IsMarked reports whether an object, a Machine or one that it refers to, has the mark of an update in progress.
+// IsMarked reports whether a Machine or a referenced object has the update-in-progress annotation.
 func IsMarked(o client.Object) bool {
 	_, marked := o.GetAnnotations()[clusterv1.UpdateInProgressAnnotation]
 	return marked
 }
 
-// IsPending reports whether UpdateMachine is still to be called for a Machine, or was called and did not end.
+// IsPending reports whether the UpdateMachine hook of a Machine is pending or in progress.
 func IsPending(o client.Object) bool { return slices.Contains(pendingHooks(o), Hook) }
 
-// WithHook is the annotation of pending hooks of an object with UpdateMachine in it.
+// WithHook returns the value of the pending-hooks annotation with UpdateMachine added.
 func WithHook(o client.Object) string {
 	names := append(pendingHooks(o), Hook)
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// WithoutHook is the annotation without UpdateMachine. Other hooks stay; nil: none is left, and the annotation goes.
+// WithoutHook returns the value of the pending-hooks annotation without UpdateMachine, or nil if no hook is left
+// and the annotation must be removed.
 func WithoutHook(o client.Object) *string {
 	names := slices.DeleteFunc(pendingHooks(o), func(name string) bool { return name == Hook })
 	if len(names) == 0 {
@@ -96,8 +97,8 @@ func pendingHooks(o client.Object) []string {
 	return out
 }
 
-// WithoutMarks returns the annotations of a template of Machines without those that controllers set on Machines during an update in
-// place, and remove: its owner would set them again each time.
+// WithoutMarks returns the annotations of a Machine template without the annotations that controllers set on
+// Machines and remove during an in-place update. Otherwise the owner would set them again on every reconciliation.
 func WithoutMarks(annotations map[string]string) map[string]string {
 	marks := []string{clusterv1.PendingAcknowledgeMoveAnnotation, clusterv1.UpdateInProgressAnnotation, runtimev1.PendingHooksAnnotation}
 	if !slices.ContainsFunc(marks, func(key string) bool { _, has := annotations[key]; return has }) {

@@ -9,40 +9,41 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// How MachineSets of one MachineDeployment hand a Machine over. Each step is one write, of one object, and what comes next follows
-// from what the objects say then:
+// MachineSets of one MachineDeployment transfer a Machine in these steps. Each step is one write to one object, and
+// the next step follows from the annotations of the objects:
 //
 //	MachineDeployment    MachineSets             Machine
 //	old ──► new          move-to, receive-from
-//	                     old hands over          owner new, Moving            its replicas: neither's
+//	                     old transfers it        owner new, Moving            counted in neither's replicas
 //	counts it            acknowledged, replicas
-//	                     new begins              Triggering ─► Updating       its replicas: new's
+//	                     new starts the update   Triggering ─► Updating       counted in new's replicas
 
-// MostNamed is how many Machines, or MachineSets, the annotations of a MachineSet name: others follow.
+// MostNamed limits how many Machines or MachineSets an annotation of a MachineSet lists; the rest follow later.
 const MostNamed = 100
 
-// longestList is how long an annotation may be that is read.
+// longestList is the maximum length of an annotation value that is parsed.
 const longestList = 64 << 10
 
-// MoveTo names the MachineSet that a MachineSet hands over its surplus Machines to; empty: it deletes them.
+// MoveTo returns the name of the MachineSet to which a MachineSet transfers its surplus Machines. If it is empty,
+// surplus Machines are deleted.
 func MoveTo(set *clusterv1.MachineSet) string {
 	return strings.TrimSpace(set.Annotations[clusterv1.MachineSetMoveMachinesToMachineSetAnnotation])
 }
 
-// ReceiveFrom names the MachineSets that hand over Machines to a MachineSet.
+// ReceiveFrom returns the names of the MachineSets that transfer Machines to a MachineSet.
 func ReceiveFrom(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation])
 }
 
-// Acknowledged names the Machines that were handed over to a MachineSet and that its replicas count.
+// Acknowledged returns the names of the transferred Machines that are included in the replicas of a MachineSet.
 func Acknowledged(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.AcknowledgedMoveAnnotation])
 }
 
-// List is the value of an annotation that names objects.
+// List returns the value of an annotation that lists object names.
 func List(names []string) string { return strings.Join(names, ",") }
 
-// names are the distinct names in a list; of one that is longer than any that is written, none.
+// names returns the distinct names in a list. It returns nil for a list longer than longestList.
 func names(list string) []string {
 	if len(list) > longestList {
 		return nil
@@ -57,20 +58,22 @@ func names(list string) []string {
 	return slices.Compact(out)
 }
 
-// IsAwaitingCount reports whether a Machine was handed over to the MachineSet and is not among its replicas yet.
+// IsAwaitingCount reports whether a Machine was transferred to the MachineSet but is not included in its replicas
+// yet.
 func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return StateOf(m) == Moving && !slices.Contains(Acknowledged(set), m.Name)
 }
 
-// HasNotBegun reports whether a Machine is to be updated by the MachineSet that counts it, which has not written yet what the Machine
-// shall be. It may as well be handed over to another.
+// HasNotBegun reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then
+// the Machine may be transferred to another MachineSet instead.
 func HasNotBegun(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	state := StateOf(m)
 	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)
 }
 
-// MoveProblem says why a MachineSet cannot hand over Machines to another, nil: it does not exist. Both have to be of one
-// MachineDeployment and Cluster, and both have to say so: the annotations are writable by any user of the namespace. Empty: it can.
+// MoveProblem returns why a MachineSet cannot transfer Machines to another one, or an empty string. A nil target
+// does not exist. Both must belong to the same MachineDeployment and Cluster, and both must have the annotations,
+// because any user of the namespace can write these.
 func MoveProblem(from, to *clusterv1.MachineSet) string {
 	name := MoveTo(from)
 	switch {

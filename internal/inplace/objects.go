@@ -14,27 +14,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// conversionData is the annotation in which an older version of the API keeps the fields it does not have.
+// conversionData is the annotation in which older API versions store fields that they do not have.
 const conversionData = "cluster.x-k8s.io/conversion-data"
 
-// Machine is a Machine and the objects that it refers to.
+// Machine is a Machine with the objects that it references.
 type Machine struct {
 	Machine        *clusterv1.Machine
 	Infrastructure *unstructured.Unstructured
-	// Bootstrap is nil where the Machine has no bootstrap config.
+	// Bootstrap is nil if the Machine has no bootstrap config.
 	Bootstrap *unstructured.Unstructured
 }
 
-// MachineSet is a MachineSet and the templates that it refers to.
+// MachineSet is a MachineSet with the templates that it references.
 type MachineSet struct {
 	MachineSet     *clusterv1.MachineSet
 	Infrastructure *unstructured.Unstructured
-	// Bootstrap is nil where the MachineSet has no bootstrap template.
+	// Bootstrap is nil if the MachineSet has no bootstrap template.
 	Bootstrap *unstructured.Unstructured
 }
 
-// sentMetadata is what requests hold of the metadata of an object: what names it and what people wrote. The rest changes with every
-// write, and an extension that depended on it would never have an answer that can be kept.
+// sentMetadata returns the metadata for requests: the name and the user-defined metadata. All other metadata
+// changes with every write; if requests contained it, responses could not be cached.
 func sentMetadata(o metav1.Object) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
 	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
@@ -57,7 +57,8 @@ func sentMachineSet(s *clusterv1.MachineSet) clusterv1.MachineSet {
 	return out
 }
 
-// sentObject is an object of a provider: its kind, metadata and spec. Of one that does not exist nothing is sent.
+// sentObject returns a provider object for requests, with its kind, metadata and spec. The result is empty if the
+// object does not exist.
 func sentObject(u *unstructured.Unstructured) (runtime.RawExtension, error) {
 	if u == nil {
 		return runtime.RawExtension{}, nil

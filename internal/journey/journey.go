@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// The spans: the whole, and its parts one after the other.
+// Names of the spans: the whole provisioning and its consecutive stages.
 const (
 	Whole          = "machine: creation to ready"
 	BootstrapData  = "bootstrap data"
@@ -23,13 +23,14 @@ const (
 	FirstReady     = "first ready"
 )
 
-// Stage is one span. Times have the resolution of the API, a second.
+// Stage is one span. Its times have the resolution of the API, one second.
 type Stage struct {
 	Name       string
 	Start, End time.Time
 }
 
-// Of returns the stages of a Machine that is Ready, the whole first; none of one that is not.
+// Of returns the spans of a Machine that is Ready, starting with [Whole]. It returns nil if the Machine is not
+// Ready.
 func Of(m *clusterv1.Machine) []Stage {
 	set := condition.Set(m.Status.Conditions)
 	if !set.IsTrue(clusterv1.MachineReadyCondition) {
@@ -52,20 +53,20 @@ func Of(m *clusterv1.Machine) []Stage {
 	return stages
 }
 
-// TraceID returns the ID of the trace of the Machine with the UID.
+// TraceID returns the trace ID for the Machine with this UID.
 func TraceID(machine types.UID) trace.TraceID {
 	sum := sha256.Sum256([]byte("trace/" + machine))
 	return trace.TraceID(sum[:16])
 }
 
-// SpanID returns the ID of a stage of that trace.
+// SpanID returns the span ID of a stage in the trace of the Machine.
 func SpanID(machine types.UID, stage string) trace.SpanID {
 	sum := sha256.Sum256([]byte("span/" + string(machine) + "/" + stage))
 	return trace.SpanID(sum[:8])
 }
 
-// Within returns a context in which spans belong to the trace of the Machine that o is or that owns it; for other
-// objects ctx itself.
+// Within returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
+// it returns ctx unchanged.
 func Within(ctx context.Context, o metav1.Object) context.Context {
 	machine := machineOf(o)
 	if machine == "" {

@@ -16,22 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// recent is how long ago a Machine may have become Ready while no manager ran, so that its trace is still recorded.
+// recent limits how old the Ready transition of a Machine may be when the manager starts for the trace to be
+// recorded.
 const recent = 10 * time.Minute
 
-// Recorder ends the traces of Machines. It is a Runnable of the manager, and works where that is the leader.
+// Recorder exports the traces of Machines. It is a Runnable of the manager and runs only on the leader.
 type Recorder struct {
 	Cache  cache.Cache
 	Tracer trace.Tracer
-	// Now is the clock; nil: the system's.
+	// Now is the clock. If it is nil, time.Now is used.
 	Now func() time.Time
 
 	mu sync.Mutex
-	// told are the Machines that were Ready before.
+	// told contains the Machines whose trace needs no further recording, because they were Ready before.
 	told map[types.UID]bool
 }
 
-// Start implements manager.Runnable: it follows Machines until ctx ends.
+// Start implements manager.Runnable. It watches Machines until ctx is done.
 func (r *Recorder) Start(ctx context.Context) error {
 	informer, err := r.Cache.GetInformer(ctx, &clusterv1.Machine{})
 	if err != nil {
@@ -49,8 +50,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 	return informer.RemoveEventHandler(handle)
 }
 
-// saw tells of a Machine that is Ready for the first time. One that was Ready when this process saw it for the first
-// time is told of if it became so within the limit; zero is no limit.
+// saw records the trace of a Machine when it is Ready for the first time. A Machine that is already Ready when this
+// process first observes it is recorded only if it became Ready within the limit; zero means no limit.
 func (r *Recorder) saw(ctx context.Context, o any, limit time.Duration) {
 	m, ok := o.(*clusterv1.Machine)
 	if !ok {
@@ -89,7 +90,7 @@ func (r *Recorder) forget(o any) {
 	}
 }
 
-// Record tells of a Machine that is Ready.
+// Record exports the trace of a Machine that is Ready.
 func (r *Recorder) Record(ctx context.Context, m *clusterv1.Machine) {
 	attributes := []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", m.Namespace), attribute.String("slipway.cluster", m.Spec.ClusterName),
@@ -99,7 +100,7 @@ func (r *Recorder) Record(ctx context.Context, m *clusterv1.Machine) {
 	for i, stage := range Of(m) {
 		parent := within
 		if i == 0 {
-			parent = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // the whole has no parent
+			parent = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // the root span has no parent
 		}
 		_, span := r.Tracer.Start(withID(parent, m.UID, stage.Name), stage.Name,
 			trace.WithTimestamp(stage.Start), trace.WithAttributes(attributes...))
@@ -114,7 +115,7 @@ func (r *Recorder) now() time.Time {
 	return r.Now()
 }
 
-// wanted is the ID that the next span of a context gets.
+// wanted holds the IDs for the next span that is started with a context.
 type wanted struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -126,7 +127,8 @@ func withID(ctx context.Context, machine types.UID, stage string) context.Contex
 	return context.WithValue(ctx, wantedKey{}, wanted{trace: TraceID(machine), span: SpanID(machine, stage)})
 }
 
-// IDs gives the spans of a [Recorder] their IDs, and random ones to all others. A tracer provider needs it.
+// IDs generates the span IDs for a [Recorder]'s spans and random IDs for all other spans. The tracer provider must
+// be configured with it.
 type IDs struct{}
 
 var _ sdktrace.IDGenerator = IDs{}

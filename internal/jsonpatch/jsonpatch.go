@@ -1,11 +1,6 @@
-// Package jsonpatch applies the patches that extensions answer with.
-//
-// Does: applies a JSON patch or a JSON merge patch to an object ([Apply]), within limits: what an extension sends costs no more
-// memory than an object is worth.
-//
-// Never: judges what a patch changes; that depends on the hook.
-//
-// Read first: [Apply].
+// Package jsonpatch applies JSON patches and JSON merge patches from extensions to an object ([Apply]), with limits
+// that prevent a patch from using excessive memory. It does not restrict which fields a patch changes, because that
+// depends on the hook.
 package jsonpatch
 
 import (
@@ -19,17 +14,16 @@ import (
 )
 
 const (
-	// MaxIndex is the highest index of an array that a patch may name: what is missing up to it is created.
+	// MaxIndex is the maximum array index in a patch. Missing elements up to the index are created.
 	MaxIndex = 10000
-	// maxCreated is how many elements the operations of one patch may create together on the way to what they add. An array is
-	// recreated with each element that is missing, so that the time is its square.
+	// maxCreated is the maximum number of missing elements that the operations of one patch may create together. It
+	// limits the time too, which is quadratic, because an array is copied for each missing element.
 	maxCreated = 2 * MaxIndex
-	// maxCopied is how many bytes the copy operations of one patch may copy.
+	// maxCopied is the maximum number of bytes that the copy operations of one patch may copy.
 	maxCopied = 1 << 20
 )
 
-// Apply returns what a patch of the type makes of an object. A patch in one of the forms that are sent where there is nothing to
-// change returns the object.
+// Apply returns the patched object. If the patch is an empty document, it returns the object unchanged.
 func Apply(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
 	if ChangesNothing(data) {
 		return object, nil
@@ -43,7 +37,7 @@ func Apply(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("patch type %q is unknown: use %s or %s", clip(string(kind)), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
 }
 
-// ChangesNothing reports whether a patch is one of the forms that are sent where there is nothing to change.
+// ChangesNothing reports whether a patch is one of the documents that mean that there is nothing to change.
 func ChangesNothing(data []byte) bool {
 	switch string(bytes.TrimSpace(data)) {
 	case "", "null", "[]", "{}":
@@ -72,9 +66,10 @@ func operations(object, data []byte) ([]byte, error) {
 	return decoded[creating:].ApplyWithOptions(object, options)
 }
 
-// countCreating returns how many operations, from the first one on, may create what is missing on the way to what they add: as long as
-// the indices in their paths are no more than maxCreated together, even if all elements up to them were missing. Those after them add to
-// what is there, so that patches of long arrays are applied whatever their number.
+// countCreating returns the number of operations at the start of the patch that may create missing parent elements.
+// These are the operations whose indices in paths add up to at most maxCreated, even if all elements up to them were
+// missing. The following operations may only add to existing elements, so that patches of long arrays can have any
+// number of operations.
 func countCreating(operations patch.Patch) (int, error) {
 	creating, created := 0, 0
 	for _, operation := range operations {
@@ -83,7 +78,7 @@ func countCreating(operations patch.Patch) (int, error) {
 			return 0, fmt.Errorf("the patch has an operation without a path: %w", err)
 		}
 		for _, part := range strings.Split(path, "/") {
-			index, err := strconv.Atoi(part) // as what applies it does: a sign may be in front of the digits
+			index, err := strconv.Atoi(part) // the same parsing as in the patch library, which allows a sign
 			if err != nil {
 				continue
 			}
@@ -101,7 +96,7 @@ func countCreating(operations patch.Patch) (int, error) {
 	return creating, nil
 }
 
-// clip shortens what an extension sent for a message.
+// clip shortens a text from an extension for a message.
 func clip(text string) string {
 	const most = 200
 	if len(text) > most {

@@ -6,7 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Annotate sets an annotation, in a map of its own: that of the object may be shared. Nil removes it.
+// Annotate sets an annotation, or removes it if value is nil. It replaces the map, because the object's map may be
+// shared.
 func Annotate(o client.Object, key string, value *string) {
 	annotations := maps.Clone(o.GetAnnotations())
 	if annotations == nil {

@@ -14,20 +14,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Server-side apply removes, one by one, the fields that a manager applied before and does not apply now. Where these
-// were all that an object or a list within the object held, an API server leaves null in its place, and the CRD's schema
-// refuses that: the apply fails as invalid, and each retry would. Then what would be null is removed first.
+// Server-side apply removes the fields that a manager applied before and does not apply now one by one. If an object or
+// list within the object has no other content, an API server leaves null in its place, which the CRD's schema rejects:
+// the apply fails as invalid, and so would each retry. In this case, apply first removes the fields that would become
+// null.
 
-// change is one apply: what to send, of what, and the live object that it changes.
+// change is one apply: what to send, and the live object that it changes.
 type change struct {
 	live client.Object
-	// have and want are the live object and what to apply, with the status where the apply is of that.
+	// have and want are the live object and the fields to apply; only the status if the apply is for the status
+	// subresource.
 	have, want  map[string]any
 	subresource string
 	body        *unstructured.Unstructured
 }
 
-// apply sends the apply. Where it fails because it leaves something empty, that is removed first and the apply repeated.
+// apply sends the apply. If it fails because it would leave empty values, apply removes these first and sends it again.
 func (w *Writer) apply(ctx context.Context, c change) error {
 	patch, err := applying(c.body)
 	if err != nil {
@@ -51,7 +53,7 @@ func (w *Writer) apply(ctx context.Context, c change) error {
 	return send()
 }
 
-// applying is the patch that applies an object.
+// applying returns the apply patch for an object.
 func applying(o *unstructured.Unstructured) (client.Patch, error) {
 	data, err := json.Marshal(o.Object)
 	if err != nil {
@@ -60,7 +62,7 @@ func applying(o *unstructured.Unstructured) (client.Patch, error) {
 	return client.RawPatch(types.ApplyPatchType, data), nil
 }
 
-// remove removes what a merge patch says is null, if the live object is the newest.
+// remove sends a merge patch that removes fields, with the resourceVersion of the live object as precondition.
 func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) error {
 	meta, _ := nulls["metadata"].(map[string]any)
 	if meta == nil {
@@ -76,8 +78,8 @@ func (w *Writer) remove(ctx context.Context, c change, nulls map[string]any) err
 	return err
 }
 
-// emptied returns the merge patch that removes what would be left empty when all fields that are in live and not in
-// want are removed.
+// emptied returns the merge patch that removes the values that would be left empty when all fields that are in live and
+// not in want are removed.
 func emptied(fields, live, want map[string]any) map[string]any {
 	out := map[string]any{}
 	for step, below := range fields {
@@ -105,7 +107,7 @@ func emptied(fields, live, want map[string]any) map[string]any {
 	return out
 }
 
-// isEmpty reports whether a value holds nothing.
+// isEmpty reports whether a value is nil, or a map or list without items.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -116,13 +118,13 @@ func isEmpty(v any) bool {
 	return v == nil
 }
 
-// isOwnedWhole reports whether a value is owned as a whole, and is removed as that.
+// isOwnedWhole reports whether a value is owned, and therefore removed, as a whole.
 func isOwnedWhole(fields map[string]any) bool {
 	_, itself := fields["."]
 	return len(fields) == 0 || itself
 }
 
-// covers reports whether nothing is left of a value when the fields are removed.
+// covers reports whether removing the fields leaves a value empty.
 func covers(fields map[string]any, live any) bool {
 	switch v := live.(type) {
 	case map[string]any:

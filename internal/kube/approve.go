@@ -10,22 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Approve approves a request for a certificate as it was read. One that was changed or deleted meanwhile is left: its watch tells.
+// Approve approves a CertificateSigningRequest as it was read. If it was changed or deleted in the meantime, Approve
+// does nothing; the watch delivers the change.
 func (w *Writer) Approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateApproved, reason, message))
 }
 
-// Deny denies a request for a certificate, as Approve approves it.
+// Deny denies a CertificateSigningRequest under the same conditions as Approve.
 func (w *Writer) Deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "approval", condition(certificatesv1.CertificateDenied, reason, message))
 }
 
-// FailRequest records that a request for a certificate was approved and cannot be signed.
+// FailRequest records that a CertificateSigningRequest was approved but cannot be signed.
 func (w *Writer) FailRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "status", condition(certificatesv1.CertificateFailed, reason, message))
 }
 
-// Sign gives a request its certificate, in PEM.
+// Sign sets the certificate of a CertificateSigningRequest, in PEM.
 func (w *Writer) Sign(ctx context.Context, request *certificatesv1.CertificateSigningRequest, certificate []byte) error {
 	return w.conclude(ctx, request, "status", func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = certificate })
 }
@@ -38,7 +39,7 @@ func condition(of certificatesv1.RequestConditionType, reason, message string) f
 	}
 }
 
-// conclude updates a subresource of a request. One that was changed or deleted meanwhile is left.
+// conclude updates a subresource of a CertificateSigningRequest. It ignores conflicts and missing objects.
 func (w *Writer) conclude(ctx context.Context, request *certificatesv1.CertificateSigningRequest, subresource string, change func(*certificatesv1.CertificateSigningRequest)) error {
 	changed := request.DeepCopy()
 	change(changed)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster reads a Cluster; nil where it does not exist. From a cache it is not copied, and must not be changed: nothing in
-// a snapshot is.
+// Cluster reads a Cluster; it returns nil if it does not exist. A Cluster from a cache is not copied and must not be
+// changed.
 func Cluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	err := c.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)

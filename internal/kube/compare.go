@@ -13,16 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An apply may be left out when it would change nothing, which takes two things:
+// An apply is skipped if it would change nothing, which has two conditions:
 //
-//	contains:  every field the controller wants is in the object, with the same value
-//	ownsMore:  the controller owns no field of the object that it does not want any more
+//	contains:  every field that the controller wants is in the object, with the same value
+//	ownsMore:  the controller owns no field of the object that it no longer wants
 //
-// Both compare JSON values. Lists of objects that are told apart by a key (conditions by their type, owners by
-// their UID, see keys) are compared by it, since other writers have their own entries there; every other list must
-// be equal.
+// Both compare JSON values. Lists of objects with a merge key (conditions by type, owner references by UID, see keys)
+// are compared by key, because other writers have entries in them; every other list must be equal.
 
-// contains reports whether live has everything that want has.
+// contains reports whether live has all values of want.
 func contains(live, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -65,13 +64,12 @@ func containsList(live, want []any) bool {
 	return true
 }
 
-// keys are the keys by which the API merges lists of objects: conditions and addresses, owner references, readiness
-// gates, taints.
+// keys returns the merge keys of lists of objects: conditions and addresses, owner references, readiness gates, taints.
 func keys() [][]string {
 	return [][]string{{"type"}, {"uid"}, {"conditionType"}, {"key", "effect"}}
 }
 
-// index returns the items of a list by their key, if each has one and no two the same.
+// index returns the items of a list by their merge key, if all have one and it is unique.
 func index(list []any) (map[string]any, bool) {
 	for _, fields := range keys() {
 		if out, ok := indexBy(list, fields); ok {
@@ -105,8 +103,8 @@ func indexBy(list []any, fields []string) (map[string]any, bool) {
 }
 
 // owned returns the fields that manager has applied to the object (or to its subresource), in the form of
-// metav1.FieldsV1, or nil where it has applied none. They must not be changed. An entry without a subresource may hold the
-// status too: API servers keep them apart, client-go's object tracker does not.
+// metav1.FieldsV1, or nil if there are none. The result must not be changed. An entry without a subresource may include
+// the status too: API servers separate them, client-go's object tracker does not.
 func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map[string]any {
 	var together map[string]any
 	for _, e := range entries {
@@ -127,7 +125,7 @@ func owned(entries []metav1.ManagedFieldsEntry, manager, subresource string) map
 	return part(together, subresource)
 }
 
-// part returns the fields of the object itself, or those of its subresource.
+// part returns the fields of the object itself, or of its subresource.
 func part(fields map[string]any, subresource string) map[string]any {
 	if subresource == "" {
 		if _, ok := fields["f:status"]; ok {
@@ -143,8 +141,7 @@ func part(fields map[string]any, subresource string) map[string]any {
 	return map[string]any{"f:" + subresource: below}
 }
 
-// ownsMore reports whether fields names anything in live that want does not have. Where fields ends, the
-// whole value is owned.
+// ownsMore reports whether fields has anything in live that want does not have. A leaf of fields owns the whole value.
 func ownsMore(fields map[string]any, live, want any) bool {
 	for name, below := range fields {
 		if name == "." {
@@ -166,8 +163,8 @@ func ownsMore(fields map[string]any, live, want any) bool {
 	return false
 }
 
-// lookUp follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value
-// itself in a set, i: the item at an index.
+// lookUp follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value itself in a set,
+// i: the item at an index.
 func lookUp(step string, in any) (any, bool) {
 	kind, rest, _ := strings.Cut(step, ":")
 	switch kind {
@@ -208,7 +205,7 @@ func find(in, like any) (any, bool) {
 	return nil, false
 }
 
-// jsonValue returns v as unstructured objects have it, where numbers of every Go type compare equal.
+// jsonValue returns v in the form of unstructured objects, in which numbers of all Go types compare equal.
 func jsonValue(v any) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		Value any `json:"value"`

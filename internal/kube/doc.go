@@ -1,16 +1,9 @@
-// Package kube is the only way the controllers write to the management cluster, and the way they read
-// provider objects by reference.
-//
-// Does: server-side apply of the fields of an object that a controller sets ([Writer.Apply], [Writer.ApplyStatus]),
-// small changes to objects that belong to others too ([Writer.Patch]), creates and deletes that may be
-// repeated after a crash. Nothing is sent where nothing would change: what the controller wants and owns is
-// compared with the object first. References to provider objects are resolved by contract, and watched once
-// per kind ([References]).
-//
-// Owns: the field manager "slipway-<controller>" of every write; the record of the newest resourceVersion
-// that this process has written of each object ([Writes]), by which the driver recognizes a stale cache.
-//
-// Never: decides what to write.
-//
-// Read first: [Writer], then compare.go.
+// Package kube implements the writes of controllers to the management cluster, and their reads of provider objects by
+// reference. [Writer] applies the fields that a controller sets with server-side apply ([Writer.Apply],
+// [Writer.ApplyStatus]), patches single fields of objects that have other writers ([Writer.Patch]), and creates and
+// deletes objects in a way that can be repeated after a crash. An apply that would change nothing is not sent: Writer
+// first compares the object with the fields that the controller wants and owns (compare.go). Every write has the field
+// manager "slipway-<controller>". [Writes] records the newest resourceVersion that this process has written for each
+// object, so that a stale cache can be detected. [References] resolves references to provider objects by contract, and
+// starts a watch once for each kind.
 package kube

@@ -17,28 +17,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CorePrefix starts the names of field managers that Cluster API gives to its controllers, where other programs rely
-// on them.
+// CorePrefix is the prefix of the field managers of Cluster API's controllers. Slipway uses these names where other
+// programs rely on them.
 const CorePrefix = "capi-"
 
-// ArrivalManager is the field manager of what a move has created at its target, until the fields have their managers back.
+// ArrivalManager is the field manager of objects that a move has created in its target cluster, until their original
+// field managers are restored.
 const ArrivalManager = Prefix + "arrival"
 
-// IsArriving reports whether a move has created an object and will write it again at once. What is written to it meanwhile makes
-// that write fail.
+// IsArriving reports whether an object was created by a move that is about to write it again. A write by a controller
+// in the meantime would make the write of the move fail.
 func IsArriving(o client.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ArrivalManager })
 }
 
-// Named returns a writer whose field manager has exactly this name, which starts with [Prefix] or [CorePrefix]; it
-// shares the record of writes.
+// Named returns a writer with the given field manager, which must start with [Prefix] or [CorePrefix]. It shares the
+// record of writes.
 func (w *Writer) Named(manager string) *Writer {
 	return &Writer{client: w.client, owner: manager, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
-// CreateApplied creates the object by server-side apply, so that the same field manager can apply changes to it later
-// without being two owners of one field. An object of that name that exists and has other values is a conflict.
-// want gets the UID and the resourceVersion of what was created.
+// CreateApplied creates the object by server-side apply, so that the same field manager can later apply changes without
+// owning a field twice. If an object with this name and other values exists, it returns a conflict. want gets the UID
+// and resourceVersion of the created object.
 func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
@@ -53,7 +54,8 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 	return nil
 }
 
-// Rehearse returns the error that [Writer.CreateApplied] would end in, admission included. Nothing is written.
+// Rehearse returns the error that [Writer.CreateApplied] would return, including errors from admission. It writes
+// nothing.
 func (w *Writer) Rehearse(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
@@ -66,8 +68,8 @@ func (w *Writer) Rehearse(ctx context.Context, want *unstructured.Unstructured) 
 	return nil
 }
 
-// DryRun returns what the live object would be after want was applied. Nothing is written. Webhooks recognize it by
-// the annotation [clusterv1.TopologyDryRunAnnotation], and let values change that they would otherwise keep.
+// DryRun returns the live object as it would be after applying want. It writes nothing. Webhooks recognize the dry run
+// by the annotation [clusterv1.TopologyDryRunAnnotation], and accept changes that they would otherwise reject.
 func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer := withUID(want, live.GetUID()).DeepCopy()
 	annotations := answer.GetAnnotations()
@@ -87,33 +89,34 @@ func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructu
 	return answer, nil
 }
 
-// Covers reports whether applying want would change nothing: live has all of it, and manager has applied nothing more
-// to live before. want is an object without status.
+// Covers reports whether applying want would change nothing: live has all its values, and manager has applied no other
+// fields to live. want is an object without status.
 func Covers(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)
 }
 
-// HandOver moves the ownership of fields between field managers.
+// HandOver transfers the ownership of fields between field managers.
 type HandOver struct {
 	// From are the managers that lose fields, whatever their operation.
 	From []string
-	// To is the manager that gets them, as fields that it applied.
+	// To is the manager that becomes the owner, with operation Apply.
 	To string
-	// Takes reports which fields move.
+	// Takes reports whether a field is transferred.
 	Takes func(fieldpath.Path) bool
-	// Subresource whose fields move; empty: those of the object itself.
+	// Subresource of the fields; empty for fields of the object itself.
 	Subresource string
 }
 
-// Moves reports whether there is anything to hand over, as far as a cache has the managers of an object, see [KeepOwnFields].
+// Moves reports whether the transfer would change anything, given the managed fields in a cached object; see
+// [KeepOwnFields].
 func (h HandOver) Moves(o client.Object) bool {
 	_, moves, err := h.apply(o.GetManagedFields())
 	return err != nil || moves
 }
 
-// HandOver changes who owns fields of an object, which was read past any cache: a cache does not have all managers.
-// It writes nothing where nothing moves. The object's values stay as they are.
+// HandOver transfers the ownership of fields in an object. The object must have been read live, because a cached object
+// does not have all managers. It writes nothing if no field is transferred. The values of the fields do not change.
 func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) error {
 	entries, moves, err := h.apply(live.GetManagedFields())
 	if err != nil || !moves {
@@ -125,10 +128,11 @@ func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) e
 	return nil
 }
 
-// RestoreManagers gives an object that this writer created from another one the managers of that one's fields. An API server takes
-// who creates an object for the manager of every field, and then those who apply theirs could not remove them any more. Managers that
-// have written the object since, and are none of that one's, stay. It writes nothing where this writer manages no field of the object,
-// which was read past any cache.
+// RestoreManagers sets the managed fields of an object that this writer created as a copy of another one to the managed
+// fields of the original. When an object is created, an API server records the creator as the manager of every field,
+// so that controllers which apply some of them could no longer remove them. Other managers that have written the copy
+// since its creation are preserved. It writes nothing if this writer manages no field of the object. The object must
+// have been read live.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
 	own := w.hasArrived
 	if entries = w.Others(entries); len(entries) == 0 || !w.LacksManagers(live) {
@@ -148,12 +152,13 @@ func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entrie
 	return nil
 }
 
-// LacksManagers reports whether fields of an object are this writer's, or those of what arrives, and may have other managers.
+// LacksManagers reports whether this writer or the arrival manager manages fields of an object, so that the original
+// managers may still have to be restored.
 func (w *Writer) LacksManagers(live client.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), w.hasArrived)
 }
 
-// Others are the entries of managers that [Writer.RestoreManagers] restores.
+// Others returns the entries that [Writer.RestoreManagers] restores.
 func (w *Writer) Others(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), w.hasArrived)
 }
@@ -173,7 +178,7 @@ func (w *Writer) setManagers(ctx context.Context, live client.Object, entries []
 	return err
 }
 
-// apply returns the entries after the handover, and whether that changes anything.
+// apply returns the managed fields after the transfer, and reports whether it changes anything.
 func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 	moved, version := &fieldpath.Set{}, ""
 	var out []metav1.ManagedFieldsEntry
@@ -223,7 +228,7 @@ func (h HandOver) from(e metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// split divides the fields of an entry into those that move and the others.
+// split divides the fields of an entry into transferred and remaining fields.
 func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set, err error) {
 	var all fieldpath.Set
 	if err := all.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
@@ -243,16 +248,16 @@ func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set
 func entryWith(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
 	raw, err := fields.ToJSON()
 	if err != nil {
-		panic("kube: a set of fields cannot be encoded: " + err.Error()) // it came from JSON
+		panic("kube: a set of fields cannot be encoded: " + err.Error()) // cannot happen: it was decoded from JSON
 	}
 	e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return e
 }
 
-// OwnedKeys are keys of labels and annotations, sorted.
+// OwnedKeys are sorted keys of labels and annotations.
 type OwnedKeys struct{ Labels, Annotations []string }
 
-// OwnedMetadata returns the labels and annotations of o that manager has applied and still owns.
+// OwnedMetadata returns the keys of the labels and annotations of o that manager has applied and still owns.
 func OwnedMetadata(o client.Object, manager string) OwnedKeys {
 	fields, _ := owned(o.GetManagedFields(), manager, "")["f:metadata"].(map[string]any)
 	return OwnedKeys{Labels: keysOf(fields["f:labels"]), Annotations: keysOf(fields["f:annotations"])}

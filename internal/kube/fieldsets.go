@@ -7,11 +7,11 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// parsedFieldSets are the field sets of managed fields, and the keys within them, as they were decoded: most objects of a
-// kind have the same. The least recently used ones are dropped. Nothing but speed depends on what is in it.
+// parsedFieldSets is an LRU cache of decoded field sets from managed fields, and of the keys within them. Most objects
+// of a kind have the same field sets. It only affects speed.
 var parsedFieldSets = fieldSetCache{seed: maphash.MakeSeed(), known: lru.New(512)}
 
-// fieldSetCache has decoded JSON objects by the hash of their text.
+// fieldSetCache caches decoded JSON objects by the hash of their text.
 type fieldSetCache struct {
 	seed  maphash.Seed
 	known *lru.Cache
@@ -22,7 +22,7 @@ type parsedText struct {
 	value map[string]any
 }
 
-// object returns a decoded object, which must not be changed; nil where the text is not one.
+// object returns the decoded object, or nil if the text is not a JSON object. The result must not be changed.
 func (c *fieldSetCache) object(raw []byte) map[string]any {
 	hash := maphash.Bytes(c.seed, raw)
 	if found, ok := c.known.Get(hash); ok && found.(parsedText).raw == string(raw) {

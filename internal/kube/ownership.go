@@ -8,8 +8,8 @@ func OwnsCondition(o client.Object, controller, conditionType string) bool {
 	return hasCondition(owned(o.GetManagedFields(), Prefix+controller, statusSubresource), conditionType)
 }
 
-// FormerlyOwned reports whether the reference implementation has written a condition of status.conditions, or another program of
-// the same name, and this one has not taken it over, see [Writer.TakeOverStatus].
+// FormerlyOwned reports whether field manager [FormerManager], which Cluster API's controllers use, still owns a
+// condition in status.conditions, because its ownership was not transferred; see [Writer.TakeOverStatus].
 func FormerlyOwned(o client.Object, conditionType string) bool {
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == FormerManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&
@@ -20,7 +20,7 @@ func FormerlyOwned(o client.Object, conditionType string) bool {
 	return false
 }
 
-// hasCondition reports whether a condition is among fields.
+// hasCondition reports whether the fields include a condition.
 func hasCondition(fields map[string]any, conditionType string) bool {
 	for _, step := range []string{"f:status", "f:conditions", `k:{"type":"` + conditionType + `"}`} {
 		below, ok := fields[step].(map[string]any)

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pending remembers names of objects that were created, or deleted, for an owner, until the cache shows it: a controller
-// that counts objects in a cache would do the same once more until then. The zero value is ready to use.
+// Pending records the names of objects that were created or deleted for an owner, until the cache reflects it. Without
+// it, a controller that counts objects in a cache would repeat the operation. The zero value is ready to use.
 type Pending struct {
 	mu    sync.Mutex
 	names map[types.UID]map[string]time.Time
 }
 
-// Add remembers a name for an owner.
+// Add records a name for an owner.
 func (p *Pending) Add(owner types.UID, name string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,8 +28,8 @@ func (p *Pending) Add(owner types.UID, name string, now time.Time) {
 	p.names[owner][name] = now
 }
 
-// Settle forgets the names that the cache shows by now, and returns the others with when they were added, sorted by
-// name.
+// Settle removes the names that the cache reflects, and returns the remaining names with the time at which they were
+// added, sorted by name.
 func (p *Pending) Settle(owner types.UID, shown func(name string) bool) []PendingName {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Pending) Settle(owner types.UID, shown func(name string) bool) []Pendin
 	return out
 }
 
-// PendingName is one object that the cache does not show yet.
+// PendingName is an object whose creation or deletion the cache does not reflect yet.
 type PendingName struct {
 	Name  string
 	Since time.Time

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// CRDKind is what References reads to find contract versions; its metadata alone is cached.
+// CRDKind is the kind that References reads to determine contract versions; only its metadata is cached.
 func CRDKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
@@ -27,17 +27,17 @@ func CRDKind() schema.GroupVersionKind {
 // reasonNotInstalled is the reason of the fault for a kind without a CRD.
 const reasonNotInstalled = "KindNotInstalled"
 
-// References reads provider objects by the references that the core's objects hold.
+// References reads provider objects by reference.
 type References struct {
 	reader client.Reader
 	watch  func(*unstructured.Unstructured) error
-	// index, where set, makes the index of a kind by the label of those that List returns.
+	// index, if set, creates an index of a kind by the label that List selects by.
 	index        func(*unstructured.Unstructured) error
 	field, label string
-	// mapper and live, where set, explain why a kind cannot be read.
+	// mapper and live, if set, are used to determine why a kind cannot be read.
 	mapper apimeta.RESTMapper
 	live   client.Reader
-	// filter, where set, is the value of the watch label that the manager limits itself to.
+	// filter, if set, is the value of the watch label to which the manager is restricted.
 	filter string
 
 	mu                       sync.Mutex
@@ -45,8 +45,8 @@ type References struct {
 	refusals                 map[schema.GroupVersionKind]unreadable
 }
 
-// NewReferences returns a reader of references. watch is called once for each version of a kind that is read
-// , with an empty object of that kind; it may be nil.
+// NewReferences returns a reader of references. watch is called once for each version of a kind that is read, with an
+// empty object of that kind; it may be nil.
 func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) error) *References {
 	return &References{
 		reader: reader, watch: watch, refusals: map[schema.GroupVersionKind]unreadable{},
@@ -54,15 +54,15 @@ func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) 
 	}
 }
 
-// LimitedTo refuses objects whose label is that of a manager with another watch filter. Those without the label are
-// read: they belong to who refers to them.
+// LimitedTo rejects objects that have the watch label of a manager with another watch filter. Objects without the label
+// are accepted, because they are used through the referring object.
 func (r *References) LimitedTo(filter string) *References {
 	r.filter = filter
 	return r
 }
 
-// IndexedBy lets List find those that have the label without reading all others of their kind. name is of the controller:
-// the same index must not be created twice.
+// IndexedBy makes List use an index by a label, instead of reading all objects of the kind. name must be unique for
+// each controller, because the same index cannot be created twice.
 func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) *References {
 	r.field, r.label = name+"."+label, label
 	r.index = func(u *unstructured.Unstructured) error {
@@ -76,14 +76,15 @@ func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) 
 	return r
 }
 
-// Get returns the object that ref points to in the namespace, read in the API version that fulfils the
-// newest contract. An object that does not exist is a nil Unstructured and no error. What comes from a
-// cache is not copied, and must not be changed.
+// Get returns the object that ref references in the namespace, in the API version that implements the newest contract.
+// If the object does not exist, it returns a nil Unstructured and no error. Objects from a cache are not copied and
+// must not be changed.
 func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
 	return r.GetAs(ctx, "", ref, namespace)
 }
 
-// GetAs is Get in an API version of the kind that has to fulfil some contract; empty: that of the newest.
+// GetAs is like Get, for a given API version of the kind, which must implement some contract; empty for the version of
+// the newest contract.
 func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
 	version, u, err := r.kind(ctx, ref, apiVersion)
 	if err != nil {
@@ -106,10 +107,10 @@ func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1
 	return contract.Object{Unstructured: u, Contract: version}, nil
 }
 
-// Follow returns the object that an object of ours refers to. One that cannot be read is not there and has a Problem, which says
-// what a person has to change. A reference that is not set points to nothing, and so does one by an object that is being deleted
-// to what cannot exist: its kind is not installed (any more), or there never was one of that name. What the manager may not read
-// does exist, for all it knows.
+// Follow returns the object that from references. If it cannot be read, the result has a Problem with the correction
+// that a user has to make. An undefined reference returns an empty result. So does a reference of an object that is
+// being deleted to an object that cannot exist, because its kind is not installed (any more) or no object of that name
+// exists. An object that the manager is not allowed to read is assumed to exist.
 func (r *References) Follow(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, error) {
 	if !ref.IsDefined() {
 		return contract.Object{}, nil
@@ -127,7 +128,7 @@ func (r *References) Follow(ctx context.Context, from client.Object, ref cluster
 	return contract.Object{Problem: f.Message}, nil
 }
 
-// mayExist reports whether an object may be there although it could not be read for this reason.
+// mayExist reports whether an object may exist although it could not be read for this reason.
 func (r *References) mayExist(ctx context.Context, reason, namespace string, ref clusterv1.ContractVersionedObjectReference) (bool, error) {
 	switch reason {
 	case reasonNotInstalled, reasonNoSuchKind:
@@ -138,8 +139,8 @@ func (r *References) mayExist(ctx context.Context, reason, namespace string, ref
 	return true, nil
 }
 
-// List returns the objects of a provider's kind in the namespace that match the labels. What comes from a cache is not
-// copied, and must not be changed.
+// List returns the objects of a provider kind in the namespace that match the labels. Objects from a cache are not
+// copied and must not be changed.
 func (r *References) List(ctx context.Context, group, kind, namespace string, labels map[string]string) ([]contract.Object, error) {
 	version, u, err := r.kind(ctx, clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind}, "")
 	if err != nil {
@@ -167,8 +168,8 @@ func (r *References) List(ctx context.Context, group, kind, namespace string, la
 	return out, nil
 }
 
-// kind returns an empty object of the referenced kind in an API version, or in the one that fulfils the newest contract, and makes
-// sure that the kind is watched.
+// kind returns an empty object of the referenced kind in an API version, or in the version that implements the newest
+// contract, and ensures that the kind is watched.
 func (r *References) kind(
 	ctx context.Context, ref clusterv1.ContractVersionedObjectReference, wanted string,
 ) (contract.Version, *unstructured.Unstructured, error) {
@@ -207,7 +208,8 @@ func (r *References) kind(
 	return version, u, r.once(r.watched, u, r.watch, "watching")
 }
 
-// servedAs returns the name of the CRD by which the API server serves a kind; empty: it does not, or that is not known.
+// servedAs returns the name of the CRD that serves a kind, or an empty string if the kind is not served or this is
+// unknown.
 func (r *References) servedAs(ref clusterv1.ContractVersionedObjectReference) string {
 	if r.mapper == nil {
 		return ""
@@ -219,13 +221,14 @@ func (r *References) servedAs(ref clusterv1.ContractVersionedObjectReference) st
 	return mapping.Resource.Resource + "." + mapping.Resource.Group
 }
 
-// pluralOf is the plural in the name of a CRD.
+// pluralOf returns the plural from the name of a CRD.
 func pluralOf(crd string) string {
 	plural, _, _ := strings.Cut(crd, ".")
 	return plural
 }
 
-// setLastServed sets the newest served version of those that a label of the CRD names, and reports whether there is one.
+// setLastServed sets the newest served version among the versions in the contract label of the CRD, and reports whether
+// there is one.
 func (r *References) setLastServed(crd string, contractVersion contract.Version, labels map[string]string, u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	for _, v := range contract.Fulfilling(labels, contractVersion)[1:] {
@@ -243,14 +246,14 @@ func hasReason(err error, reason string) bool {
 	return f != nil && f.Reason == reason
 }
 
-// remedy says what to do about a CRD that is not there: there may be one of the same name in another group.
+// remedy returns a suggestion for a missing CRD, for example a similar one or one in another group.
 func (r *References) remedy(ctx context.Context, name string) string {
 	plural := pluralOf(name)
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(CRDKind())
 	if err := r.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err == nil {
 		other, similar := "", ""
-		for i := range list.Items { // in no order: the first by name is always the same one
+		for i := range list.Items { // the list is unordered, so select the first by name
 			if group, is := strings.CutPrefix(list.Items[i].Name, plural+"."); is && (other == "" || group < other) {
 				other = group
 			}
@@ -269,7 +272,7 @@ func (r *References) remedy(ctx context.Context, name string) string {
 	return fmt.Sprintf("install the provider it belongs to (CRD %s)", name) + quickstart.Instead(plural, group)
 }
 
-// kindOf names the kind of a CRD, by the CRD where the kind is not known.
+// kindOf returns the kind of a CRD, or a description with the CRD name if the kind is unknown.
 func (r *References) kindOf(crd string) string {
 	plural, group, _ := strings.Cut(crd, ".")
 	if r.mapper != nil {
@@ -280,7 +283,7 @@ func (r *References) kindOf(crd string) string {
 	return "the kind of CRD " + crd
 }
 
-// isSimilar reports whether two CRDs of one group have names that differ like a word and its misspelling.
+// isSimilar reports whether one CRD name is probably a misspelling of the other in the same group.
 func isSimilar(a, b string) bool {
 	const (
 		shortest = 6 // short words are similar to many others
@@ -291,7 +294,7 @@ func isSimilar(a, b string) bool {
 	return group == other && min(len(one), len(two)) >= shortest && distance(one, two) <= most
 }
 
-// distance is the number of letters to insert, delete or replace to get from one word to another.
+// distance returns the edit distance between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -311,7 +314,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// once calls do one time for each version of a kind: another version is read from a cache of its own. A nil do is not called.
+// once calls do once for each version of a kind, because each version has its own cache. A nil do is not called.
 func (r *References) once(done map[schema.GroupVersionKind]bool, u *unstructured.Unstructured, do func(*unstructured.Unstructured) error, what string) error {
 	if do == nil {
 		return nil

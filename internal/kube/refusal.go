@@ -12,15 +12,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// maxRefusals is how many different causes are named, in the order of the sentences.
+// maxRefusals is the maximum number of different causes, in the order of their messages.
 const maxRefusals = 3
 
-// maxRefusalLength is how many characters of an answer of the API server are repeated: webhooks may answer any text.
+// maxRefusalLength is the maximum length of a message from the API server, in characters: webhooks may return any text.
 const maxRefusalLength = 400
 
-// Refusals says why writes failed, a sentence for each cause, sorted, and the same each time they fail in the same way. names are
-// of the objects that were written, where these change from one try to the next: they are left out. What the API server
-// refuses is said in its words; of other failures the words may change each time, and only their kind is said.
+// Refusals returns a message for each cause of a failed write, sorted, and stable as long as the writes fail in the
+// same way. names are names of objects that change with each attempt; they are replaced in the messages. Rejections by
+// the API server are quoted. The texts of other failures may vary, so only their kind is included.
 func Refusals(err error, names ...string) []string {
 	var out []string
 	collect(err, func(cause error) { out = append(out, withoutNames(refusal(cause), names)) })
@@ -29,7 +29,7 @@ func Refusals(err error, names ...string) []string {
 	return out[:min(len(out), maxRefusals)]
 }
 
-// collect calls f for each cause that errors were joined and wrapped of.
+// collect calls f for each cause in a tree of joined and wrapped errors.
 func collect(err error, f func(error)) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -69,7 +69,7 @@ func refusal(err error) string {
 	return "an unexpected error, which is in the log"
 }
 
-// withoutNames removes the names from a sentence, and makes it one line of a bounded length.
+// withoutNames replaces the names in a message, and converts it to one line of limited length.
 func withoutNames(sentence string, names []string) string {
 	for _, name := range names {
 		sentence = strings.ReplaceAll(sentence, ` "`+name+`"`, "")

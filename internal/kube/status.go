@@ -10,18 +10,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// StatusChange is a change of a status that was not written yet.
+// StatusChange is a change of a status that has not been written yet.
 type StatusChange struct {
-	// Have is the status as it is, with the fields of other writers too; Want has the fields of this writer.
-	// Both are as unstructured objects have them.
+	// Have is the live status, including the fields of other writers; Want has the fields of this writer. Both are in
+	// the form of unstructured objects.
 	Have, Want map[string]any
 
 	writer *Writer
 	live   client.Object
 }
 
-// StatusChange returns what [Writer.ApplyStatus] would write, nil where that is nothing. More conditions than the status
-// has may follow it.
+// StatusChange returns the change that [Writer.ApplyStatus] would write, or nil if it would change nothing. more are
+// conditions in addition to the conditions in the status.
 func (w *Writer) StatusChange(live client.Object, status any, more ...metav1.Condition) (*StatusChange, error) {
 	fields, err := statusFields(status, more)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *StatusChange) Write(ctx context.Context) error {
 	return nil
 }
 
-// side is what a writer sets of an object, or of its subresource.
+// side holds the fields that a writer sets in an object, or in its subresource.
 type side struct {
 	fields      map[string]any
 	subresource string
@@ -75,7 +75,7 @@ func (w *Writer) matches(live client.Object, have map[string]any, want side) boo
 	return fields != nil && !ownsMore(fields, have, want.fields)
 }
 
-// statusFields returns {"status": …} with more conditions at the end.
+// statusFields returns {"status": …} with additional conditions at the end.
 func statusFields(status any, more []metav1.Condition) (map[string]any, error) {
 	fields, err := jsonValue(map[string]any{"status": status})
 	if err != nil || len(more) == 0 {

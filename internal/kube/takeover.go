@@ -8,16 +8,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// FormerManager is the field manager of what the reference implementation writes without server-side apply: every status,
-// and small changes of metadata and spec. It is the name of that program, and of many others that are built alike.
+// FormerManager is the field manager of the writes that Cluster API's controllers make without server-side apply: every
+// status, and small changes of metadata and spec. It is the default name of many controllers, not only of Cluster
+// API's.
 const FormerManager = "manager"
 
 const statusSubresource = "status"
 
-// TakeOverStatus makes this writer the owner of fields of a status that the reference implementation has written. As long as
-// both own a field, this writer can change it and never remove it. takes reports for a path below status which are meant:
-// programs of others may have the same name, and keep theirs. live is the object as a cache has it, newest where it is read
-// past that. It writes nothing where nothing is to be taken over, and reads nothing either.
+// TakeOverStatus transfers the ownership of status fields from [FormerManager] to this writer. As long as both own a
+// field, this writer can change but never remove it. takes selects the fields by their path below status, because other
+// programs with the same manager name must retain their fields. live may be from a cache; newest reads live. If nothing
+// is to be transferred, it neither reads nor writes.
 func (w *Writer) TakeOverStatus(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {
 	h := HandOver{From: []string{FormerManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
 	if !h.Moves(live) {
@@ -37,7 +38,7 @@ func belowStatus(takes func(fieldpath.Path) bool) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool { return len(p) > 1 && fieldAt(p, 0) == "status" && takes(p[1:]) }
 }
 
-// Conditions takes the conditions of some types out of a status, see [Writer.TakeOverStatus], and nothing else.
+// Conditions selects only the conditions of the given types in a status; see [Writer.TakeOverStatus].
 func Conditions(types ...string) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool {
 		t, is := conditionAt(p)
@@ -50,13 +51,13 @@ func Conditions(types ...string) func(fieldpath.Path) bool {
 	}
 }
 
-// AllButConditions takes everything out of a status, and of the conditions those of some types.
+// AllButConditions selects all fields of a status except conditions, and the conditions of the given types.
 func AllButConditions(types ...string) func(fieldpath.Path) bool {
 	among := Conditions(types...)
 	return func(p fieldpath.Path) bool { return among(p) || fieldAt(p, 0) != "conditions" }
 }
 
-// conditionAt returns the type of the condition that a path below status is part of.
+// conditionAt returns the type of the condition to which a path below status belongs.
 func conditionAt(p fieldpath.Path) (string, bool) {
 	if fieldAt(p, 0) != "conditions" || len(p) < 2 || p[1].Key == nil {
 		return "", false
@@ -69,7 +70,7 @@ func conditionAt(p fieldpath.Path) (string, bool) {
 	return "", false
 }
 
-// fieldAt returns the name of a field of a path, an empty one where there is none.
+// fieldAt returns the name of the i-th field of a path, or an empty string if it is not a field name.
 func fieldAt(p fieldpath.Path, i int) string {
 	if i < len(p) && p[i].FieldName != nil {
 		return *p[i].FieldName

@@ -27,26 +27,27 @@ const (
 )
 
 const (
-	// syncTimeout is how long the first read of a kind waits for the cache before the API server is called to find out why.
+	// syncTimeout is how long the first read of a kind waits for the cache before the API server is called to determine
+	// the cause.
 	syncTimeout = 3 * time.Second
-	// refusalTTL is how long its answer is reused for other objects of the kind.
+	// refusalTTL is how long the determined cause is reused for other objects of the kind.
 	refusalTTL = 10 * time.Second
 )
 
-// unreadable is why a kind could not be read, and until when that is reused.
+// unreadable is the reason why a kind could not be read, and how long it is reused.
 type unreadable struct {
 	err   error
 	until time.Time
 }
 
-// Explaining makes r find out why a kind cannot be read, where a cache only waits: mapper knows which kinds are served, live
-// reads past the cache. A kind that can be read costs no request.
+// Explaining makes r determine why a kind cannot be read, instead of only waiting for the cache. mapper has the served
+// kinds; live bypasses the cache. A kind that can be read costs no request.
 func (r *References) Explaining(mapper apimeta.RESTMapper, live client.Reader) *References {
 	r.mapper, r.live = mapper, live
 	return r
 }
 
-// served returns why a kind is not served in the version that the label of its CRD names; nil: it is.
+// served returns an error if a kind is not served in the version that the label of its CRD names.
 func (r *References) served(crd string, contractVersion contract.Version, kind schema.GroupVersionKind) error {
 	if r.mapper == nil || r.isSynced(kind) {
 		return nil
@@ -72,7 +73,8 @@ func (r *References) served(crd string, contractVersion contract.Version, kind s
 		contractVersion.Label(), crd, kind.Version, strings.Join(versions, ", ")).From(err)
 }
 
-// Misspelled says of a kind that is not served which one was probably meant: the one whose plural is the same. Empty: none is.
+// Misspelled returns a message with the kind that was probably meant instead of a kind that is not served: a kind with
+// the same plural. It returns an empty string if there is none.
 func Misspelled(mapper apimeta.RESTMapper, kind schema.GroupKind) string {
 	resource, _ := apimeta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	others, _ := mapper.KindsFor(resource)
@@ -88,7 +90,7 @@ func misspelled(kind schema.GroupKind, served []schema.GroupVersionKind) string 
 	return ""
 }
 
-// exists reports whether there is an object in any version of its kind.
+// exists reports whether an object exists, in any version of its kind.
 func (r *References) exists(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (bool, error) {
 	mapping, err := r.mapper.RESTMapping(kind)
 	if apimeta.IsNoMatchError(err) {
@@ -103,7 +105,8 @@ func (r *References) exists(ctx context.Context, kind schema.GroupKind, key clie
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// read reads from the cache. A kind that the cache does not have in time it may never have: then the API server says why.
+// read reads from the cache. If the cache does not sync in time, it may never sync; the API server is then called to
+// determine the cause.
 func (r *References) read(ctx context.Context, u *unstructured.Unstructured, namespace string, do func(context.Context) error) error {
 	kind := u.GroupVersionKind()
 	if r.live == nil || r.isSynced(kind) {
@@ -117,7 +120,7 @@ func (r *References) read(ctx context.Context, u *unstructured.Unstructured, nam
 		if refused := r.explain(ctx, kind, namespace); refused != nil {
 			return refused
 		}
-		err = within(ctx, refusalTTL, do) // it can be read, and takes its time
+		err = within(ctx, refusalTTL, do) // it can be read, but the cache is slow
 	}
 	if isTimeout(err) {
 		return fault.New(fault.Unreachable, "CacheNotFilled", "kind %s of group %s is still being read", kind.Kind, kind.Group).From(err)
@@ -142,7 +145,7 @@ func isTimeout(err error) bool {
 	return err != nil && (apierrors.IsTimeout(err) || fault.KindOf(err) == fault.Unreachable)
 }
 
-// explain lists one object of a kind at the API server, and returns why that fails; nil: it does not.
+// explain lists one object of a kind from the API server, and returns the error, if any, as the cause.
 func (r *References) explain(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -18,35 +18,36 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Prefix starts the name of every field manager of this program.
+// Prefix is the prefix of all field managers of Slipway.
 const Prefix = "slipway-"
 
-// Writer writes for one controller.
+// Writer writes objects for one controller.
 type Writer struct {
 	client client.Client
 	owner  string
 	writes *Writes
-	// others is what all writers of the process have written; nil: not known.
+	// others records the writes of all writers in the process; may be nil.
 	others *Writes
-	// onApply is called for every apply: the kind, and whether it was sent.
+	// onApply is called for every apply, with the kind and whether it was sent.
 	onApply func(kind string, sent bool)
 }
 
-// NewWriter returns the writer of the controller with this name; its field manager is "slipway-<name>".
+// NewWriter returns a writer for the controller with this name; its field manager is "slipway-<name>".
 func NewWriter(c client.Client, controller string) *Writer {
 	return &Writer{client: c, owner: Prefix + controller, writes: &Writes{}}
 }
 
-// As returns a writer with another field manager, "slipway-<name>", that shares the record of writes.
+// As returns a writer with field manager "slipway-<name>" that shares the record of writes.
 func (w *Writer) As(controller string) *Writer {
 	return &Writer{client: w.client, owner: Prefix + controller, writes: w.writes, others: w.others, onApply: w.onApply}
 }
 
-// Among makes the writer one of several of a process that share a record of what they wrote: a patch of what another of them wrote since
-// it was read is a conflict without the API server being asked.
+// Among shares a record of writes with other writers in the process. A patch of an object that another writer has
+// changed since it was read is then a conflict without a request to the API server.
 func (w *Writer) Among(others *Writes) { w.others = others }
 
-// OnApply sets the function that is called for every apply: the kind, and whether it was sent or would have changed nothing.
+// OnApply sets a function that is called for every apply, with the kind and whether it was sent or skipped because it
+// would change nothing.
 func (w *Writer) OnApply(f func(kind string, sent bool)) { w.onApply = f }
 
 func (w *Writer) applied(kind string, sent bool) {
@@ -55,13 +56,12 @@ func (w *Writer) applied(kind string, sent bool) {
 	}
 }
 
-// Writes returns the record of what was written.
+// Writes returns the record of writes.
 func (w *Writer) Writes() *Writes { return w.writes }
 
-// Apply makes the object equal to want, by server-side apply: want has every field outside of the status that this controller
-// sets, and fields that it applied before and are not in want are removed. live is
-// the object as last read, or nil if it does not exist yet. Fields of others are taken over.
-// Want must have apiVersion, kind, name and namespace.
+// Apply applies want by server-side apply. want has every field outside the status that this controller sets; fields
+// that it applied before and that are not in want are removed. live is the object as last read, or nil if it does not
+// exist yet. Fields of other managers are overwritten. want must have apiVersion, kind, name and namespace.
 func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {
 	c := change{live: live, body: want}
 	if live != nil {
@@ -70,7 +70,7 @@ func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructur
 			w.applied(want.GetKind(), false)
 			return err
 		}
-		c.body = withUID(want, live.GetUID()) // never creates again what was deleted meanwhile
+		c.body = withUID(want, live.GetUID()) // prevents recreating an object that was deleted in the meantime
 	}
 	w.applied(want.GetKind(), true)
 	if err := w.apply(ctx, c); err != nil {
@@ -79,7 +79,7 @@ func (w *Writer) Apply(ctx context.Context, live client.Object, want *unstructur
 	return nil
 }
 
-// withUID returns the object with a UID. The rest is not copied.
+// withUID returns a shallow copy of the object with a UID.
 func withUID(o *unstructured.Unstructured, uid types.UID) *unstructured.Unstructured {
 	content := maps.Clone(o.Object)
 	if meta, ok := content["metadata"].(map[string]any); ok {
@@ -90,8 +90,8 @@ func withUID(o *unstructured.Unstructured, uid types.UID) *unstructured.Unstruct
 	return out
 }
 
-// ApplyStatus makes the status of live equal to status, by server-side apply: status is everything that
-// this controller reports, and what it reported before and does not report now is removed.
+// ApplyStatus applies status to live by server-side apply. status is the complete status that this controller reports;
+// fields that it applied before and that are not in status are removed.
 func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any) error {
 	change, err := w.StatusChange(live, status)
 	if err != nil || change == nil {
@@ -100,8 +100,8 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 	return change.Write(ctx)
 }
 
-// Patch changes single fields of an object that has other writers too: change gets a copy of live, and only
-// what it changed is sent. Another write since live was read is a conflict, never overwritten.
+// Patch changes single fields of an object that has other writers. change modifies a copy of live, and only its changes
+// are sent. It returns a conflict if the object was written since live was read.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
 	before := withoutManagedFields(live)
 	after := before.DeepCopyObject().(client.Object)
@@ -113,17 +113,17 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if onlyLock(data) {
 		return nil
 	}
-	if w.others != nil && w.others.Stale(live) { // the API server would refuse it for the same reason
+	if w.others != nil && w.others.Stale(live) { // the API server would reject it for the same reason
 		return w.stale(live)
 	}
 	return w.patch(ctx, live, data)
 }
 
-// PatchOwned is Patch for fields that this controller alone writes: what others have written to the object since live was read, its
-// status most often, is no conflict. What this writer has written since then is.
+// PatchOwned is like Patch, for fields that only this controller writes: writes of other writers since live was read,
+// most often to the status, are no conflict. Writes of this writer since then are.
 func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func(client.Object)) error {
 	before := withoutManagedFields(live)
-	before.SetUID("") // so that the patch has it: it is of this object, and not of a later one of its name
+	before.SetUID("") // so that the patch includes the UID as a precondition
 	after := before.DeepCopyObject().(client.Object)
 	change(after)
 	data, err := client.MergeFrom(before).Data(after)
@@ -150,8 +150,8 @@ func (w *Writer) patch(ctx context.Context, live client.Object, data []byte) err
 	return nil
 }
 
-// send sends a patch of an object, or of its status, and records what was written. It requests only the metadata of the
-// object in return: the API server would encode the rest, and this program decode it, for nothing.
+// send sends a patch of an object or a subresource, and records the write. It requests only the metadata in the
+// response, to save encoding and decoding the rest.
 func (w *Writer) send(
 	ctx context.Context, o client.Object, subresource string, patch client.Patch, with ...client.PatchOption,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -181,8 +181,8 @@ func (w *Writer) record(o client.Object) {
 	}
 }
 
-// withoutManagedFields returns the object without what is half of it and never changed here. The rest is not copied and must
-// not be changed.
+// withoutManagedFields returns a shallow copy of the object without managed fields, which are half of its size and
+// never changed here. The copy must not be modified.
 func withoutManagedFields(o client.Object) client.Object {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)
@@ -201,8 +201,8 @@ func withoutManagedFields(o client.Object) client.Object {
 	return shallow
 }
 
-// Create creates the object. One that exists already is a success if it has the same controller owner (a
-// repeat after a crash), and else invalid: a person has to decide which of the two is to exist.
+// Create creates the object. If it exists already, this is a success if it has the same controller owner (a repeated
+// create after a crash); otherwise it is an invalid state that a user has to resolve.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	kind := w.KindOf(obj)
 	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))
@@ -220,7 +220,7 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 	found := obj.DeepCopyObject().(client.Object)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), found); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // the cache has not seen it yet; its event enqueues the owner
+			return nil // the cache does not have it yet; its event enqueues the owner
 		}
 		return fmt.Errorf("reading %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 	}
@@ -232,18 +232,18 @@ func (w *Writer) adopted(ctx context.Context, kind string, obj client.Object) er
 		"%s %s exists and belongs to something else; rename or delete it", kind, client.ObjectKeyFromObject(obj))
 }
 
-// Delete deletes the object if it still is in the state that was read, by which it was decided. One that does not exist or is
-// being deleted already is a success.
+// Delete deletes the object if it has not changed since it was read. An object that does not exist or is already being
+// deleted is a success.
 func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
-	if w.writes.Stale(obj) { // the API server would refuse it for the same reason
+	if w.writes.Stale(obj) { // the API server would reject it for the same reason
 		return w.stale(obj)
 	}
 	version := obj.GetResourceVersion()
 	return w.delete(ctx, obj, &version)
 }
 
-// DeleteAnyway deletes the object whatever was written to it since it was read: it is deleted with its owner.
-// One that does not exist or is being deleted already is a success.
+// DeleteAnyway deletes the object even if it was changed since it was read, because it is deleted together with its
+// owner. An object that does not exist or is already being deleted is a success.
 func (w *Writer) DeleteAnyway(ctx context.Context, obj client.Object) error {
 	return w.delete(ctx, obj, nil)
 }
@@ -262,7 +262,7 @@ func (w *Writer) delete(ctx context.Context, obj client.Object, version *string)
 	return nil
 }
 
-// stale is the conflict that the API server would answer with.
+// stale returns the conflict that the API server would return.
 func (w *Writer) stale(obj client.Object) error {
 	return fault.New(fault.Conflict, "StaleObject", "%s %s was changed by this program since it was read",
 		w.KindOf(obj), client.ObjectKeyFromObject(obj))
@@ -274,7 +274,7 @@ func (w *Writer) unchanged(live client.Object, want map[string]any) (bool, error
 	return err == nil && w.matches(live, have, side{fields: wanted}), err
 }
 
-// compared returns an object, and what to apply to it, as they are compared.
+// compared returns an object, and the fields to apply to it, in comparable form.
 func compared(live client.Object, want map[string]any) (have, wanted map[string]any, err error) {
 	if have, err = jsonValue(live); err != nil {
 		return nil, nil, fault.New(fault.Bug, "InvalidObject", "%T cannot be encoded", live).From(err)
@@ -285,7 +285,7 @@ func compared(live client.Object, want map[string]any) (have, wanted map[string]
 	return have, wanted, nil
 }
 
-// withoutIdentity returns want without what identifies the object.
+// withoutIdentity returns want without the fields that identify the object.
 func withoutIdentity(want map[string]any) map[string]any {
 	out := maps.Clone(want)
 	delete(out, "apiVersion")
@@ -305,7 +305,7 @@ func withoutIdentity(want map[string]any) map[string]any {
 	return out
 }
 
-// identify returns an object that has nothing but the identity of live.
+// identify returns an object that has only the identity of live.
 func (w *Writer) identify(live client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := w.kind(live)
 	if err != nil {
@@ -327,7 +327,7 @@ func (w *Writer) kind(obj client.Object) (schema.GroupVersionKind, error) {
 	return gvk, nil
 }
 
-// KindOf names the kind of an object, or its Go type where the scheme does not know it.
+// KindOf returns the kind of an object, or its Go type if it is not in the scheme.
 func (w *Writer) KindOf(obj client.Object) string {
 	gvk, err := w.kind(obj)
 	if err != nil {
@@ -336,7 +336,7 @@ func (w *Writer) KindOf(obj client.Object) string {
 	return gvk.Kind
 }
 
-// onlyLock reports whether a merge patch holds nothing but the resourceVersion it is conditional on.
+// onlyLock reports whether a merge patch contains only the resourceVersion as its precondition.
 func onlyLock(patch []byte) bool {
 	var p map[string]map[string]any
 	if json.Unmarshal(patch, &p) != nil {

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxRemembered is how many objects Writes remembers at most.
+// maxRemembered is the maximum number of objects in Writes.
 const maxRemembered = 4096
 
-// Writes remembers the newest resourceVersion written of each object, and what was deleted, by UID.
-// The zero value is ready to use.
+// Writes records, by UID, the newest resourceVersion written for each object, and deleted objects. The zero value is
+// ready to use.
 type Writes struct {
 	mu      sync.Mutex
 	newest  map[types.UID]string
@@ -30,15 +30,15 @@ func (w *Writes) record(obj client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.newest == nil || len(w.newest) >= maxRemembered {
-		// Objects that do not exist any more never come up again. To forget the others costs at most one
-		// reconciliation of a stale snapshot, which every action has to tolerate anyway.
+		// Entries of deleted objects are never used again. Dropping the others costs at most one reconciliation with a
+		// stale cache, which every action has to tolerate anyway.
 		w.newest = map[types.UID]string{}
 	}
 	w.newest[obj.GetUID()] = obj.GetResourceVersion()
 }
 
-// Stale reports whether obj was read before the last write of it by this process reached the cache. The
-// event that brings the newer one enqueues it.
+// Stale reports whether obj was read before the cache reflected the last write by this process. The event for the newer
+// version enqueues the object.
 func (w *Writes) Stale(obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,24 +50,24 @@ func (w *Writes) Stale(obj client.Object) bool {
 	if err == nil && order < 0 {
 		return true
 	}
-	delete(w.newest, obj.GetUID()) // the cache has caught up: nothing to remember
+	delete(w.newest, obj.GetUID()) // the cache has caught up
 	return false
 }
 
-// markDeleted remembers that the API server has accepted the deletion of an object. That is final.
+// markDeleted records that the API server has accepted the deletion of an object, which is final.
 func (w *Writes) markDeleted(uid types.UID) {
 	if uid == "" {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.deleted == nil || len(w.deleted) >= maxRemembered { // what was forgotten is deleted once more at most
+	if w.deleted == nil || len(w.deleted) >= maxRemembered { // forgotten objects are deleted once more at most
 		w.deleted = map[types.UID]struct{}{}
 	}
 	w.deleted[uid] = struct{}{}
 }
 
-// isDeleted reports whether the deletion of an object was accepted, though the cache may not show it yet.
+// isDeleted reports whether the deletion of an object was accepted, although the cache may not reflect it yet.
 func (w *Writes) isDeleted(uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,10 +75,10 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 	return is
 }
 
-// KeepOwnFields is a cache transform that drops the managed fields of every program that has nothing to do with this one: they are
-// half of an object's size, and not needed here. It keeps those of this program, and those of an implementation that
-// this one takes over from. Of an unstructured object, which is another controller's, it drops those of the status too:
-// only that controller writes it.
+// KeepOwnFields is a cache transform that drops the managed fields of unrelated programs, which are half of an object's
+// size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries of
+// [FormerManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
+// because only those controllers write the status.
 func KeepOwnFields(in any) (any, error) {
 	switch o := in.(type) {
 	case *unstructured.Unstructured:
@@ -91,7 +91,7 @@ func KeepOwnFields(in any) (any, error) {
 	return in, nil
 }
 
-// keepOwnEntries changes the object in place: it is a tree of maps, and a copy takes longer than to decode it.
+// keepOwnEntries changes the object in place, because copying a tree of maps takes longer than decoding it.
 func keepOwnEntries(object map[string]any) {
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -101,7 +101,7 @@ func keepOwnEntries(object map[string]any) {
 	if !ok {
 		return
 	}
-	own := make([]any, 0, len(entries)) // the rest is not to be kept alive behind it
+	own := make([]any, 0, len(entries)) // a new array, so that dropped entries can be garbage collected
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		manager, _ := entry["manager"].(string)

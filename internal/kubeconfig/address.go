@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// checkAddress checks the URL of the server. Of a host name the addresses are known only when a connection is made: see
+// checkAddress validates the server URL. The addresses of a host name are checked when a connection is opened; see
 // guardedDial.
 func checkAddress(cluster *clientcmdapi.Cluster, allowed policy.Configuration) error {
 	server, err := url.Parse(cluster.Server)
@@ -33,8 +33,8 @@ func checkAddress(cluster *clientcmdapi.Cluster, allowed policy.Configuration) e
 	return nil
 }
 
-// guardedDial connects only to addresses that the operator allows. They are checked after the name was resolved, so that
-// a name which changes its mind in between gains nothing.
+// guardedDial connects only to addresses that the operator's policy allows. It checks them after the name was resolved,
+// so that DNS rebinding cannot bypass the check.
 func guardedDial(allowed policy.Configuration) func(context.Context, string, string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
@@ -50,5 +50,5 @@ func guardedDial(allowed policy.Configuration) func(context.Context, string, str
 	return dialer.DialContext
 }
 
-// noProxy keeps the environment's proxy out: it would connect to addresses that nothing has checked.
+// noProxy disables the proxy of the environment, which would connect to unchecked addresses.
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }

@@ -1,14 +1,6 @@
-// Package kubeconfig reads kubeconfigs that were not written by this program: those of Secrets, which any writer of a
-// namespace can change.
-//
-// Does: turns such a kubeconfig into a client configuration that is made of embedded credentials and an https address
-// alone, and refuses everything by which it could reach further: commands and plugins, files, plain HTTP, servers that
-// are not verified, impersonation, and proxies and addresses that the operator does not allow.
-//
-// Owns: the rules about what such a kubeconfig may contain.
-//
-// Never: connects, reads files or the environment, or is used for the kubeconfig of the person at the command line,
-// who may run what they like.
-//
-// Read first: [Parse].
+// Package kubeconfig parses untrusted kubeconfigs ([Parse]), such as those in Secrets, which any user who can write
+// Secrets in a namespace can change. It returns a client configuration that consists only of embedded credentials and
+// an https address. It rejects everything that could access other resources: commands and plugins, files, plain HTTP,
+// unverified servers, impersonation, and proxies and addresses that the operator's policy does not allow. The package
+// is not meant for kubeconfigs of command-line users, who may run any command anyway.
 package kubeconfig

@@ -22,15 +22,16 @@ const ReasonInvalid = "KubeconfigInvalid"
 
 // Limits of a kubeconfig.
 const (
-	// MaxBytes is the size of the whole file. One with a certificate chain and a key takes less than a tenth of it.
+	// MaxBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
+	// of it.
 	MaxBytes = 256 << 10
-	// MaxEntries is the number of clusters, of users and of contexts.
+	// MaxEntries is the maximum number of clusters, of users and of contexts.
 	MaxEntries = 20
 )
 
-// Parse returns the client configuration of the kubeconfig's current context. It is built from the fields that are
-// allowed, so that nothing else of the kubeconfig has an effect. Every entry is checked, not only those of the current
-// context. The error is a fault whose message says what to change.
+// Parse returns the client configuration for the current context of the kubeconfig. It is built from the allowed fields
+// only, so that no other field has an effect. All entries are validated, also entries outside the current context. The
+// error is a fault whose message states the necessary correction.
 func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 	cfg, err := load(text)
 	if err != nil {
@@ -67,14 +68,14 @@ func Parse(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 	return out, nil
 }
 
-// Check returns why the kubeconfig cannot be handed to a person who will use it with their own programs, which would
-// run its commands and read its files; nil if it can. Which addresses and proxies it names is theirs to judge.
+// Check returns the reason why the kubeconfig must not be given to a user, whose own programs would run its commands
+// and read its files; nil if it is safe. It does not restrict addresses and proxies.
 func Check(text []byte) error {
 	_, err := load(text)
 	return err
 }
 
-// load reads the kubeconfig and checks its entries.
+// load parses the kubeconfig and validates its entries.
 func load(text []byte) (*clientcmdapi.Config, error) {
 	if len(text) > MaxBytes {
 		return nil, refused("the kubeconfig has more than %d KiB: leave only the entries of this cluster in it", MaxBytes>>10)
@@ -90,7 +91,7 @@ func refused(format string, args ...any) *fault.Fault {
 	return fault.New(fault.Invalid, ReasonInvalid, format, args...)
 }
 
-// check refuses what no entry may have.
+// check rejects content that is not allowed in any entry.
 func check(cfg *clientcmdapi.Config) error {
 	if len(cfg.Clusters) > MaxEntries || len(cfg.AuthInfos) > MaxEntries || len(cfg.Contexts) > MaxEntries {
 		return refused("the kubeconfig has more than %d clusters, users or contexts: leave only those of this cluster in it", MaxEntries)
@@ -123,7 +124,7 @@ func checkUser(u *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// current returns the entries that the current context names. A context without a user is one without credentials.
+// current returns the entries that the current context references. A context without a user has no credentials.
 func current(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	context := cfg.Contexts[cfg.CurrentContext]
 	if context == nil {
@@ -142,7 +143,7 @@ func current(cfg *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.Aut
 	return cluster, user, nil
 }
 
-// checkTLS refuses what no connection can be made with, so that it is said once and not at each attempt.
+// checkTLS rejects TLS data with which every connection would fail.
 func checkTLS(c rest.TLSClientConfig) error {
 	if len(c.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CAData) {
 		return refused("certificate-authority-data of the kubeconfig contains no certificate: correct or replace it")
@@ -156,7 +157,7 @@ func checkTLS(c rest.TLSClientConfig) error {
 	return nil
 }
 
-// proxyOf returns the proxy if the operator lists it.
+// proxyOf returns the proxy if the operator's policy allows it.
 func proxyOf(text string, allowed policy.Configuration) (*url.URL, error) {
 	if !slices.Contains(allowed.Workloads.Proxies, text) {
 		return nil, refused("the kubeconfig uses a proxy (proxy-url): remove it, or ask the operator to allow it in workloads.proxies in the configuration file (--config of slipway up or slipway manager)")

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Act carries out an action of this package on the link that it names.
+// Act runs an action of this package on the link that the action names.
 func Act(ctx context.Context, w *kube.Writer, action loop.Action, links ...Link) error {
 	for _, l := range links {
 		switch a := action.(type) {

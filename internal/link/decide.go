@@ -11,12 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// missingRecheck is when a reference to nothing is followed again: a kind that is not installed yet cannot be watched.
+// missingRecheck is the interval for reading a missing object again, because a kind that is not installed yet
+// cannot be watched.
 const missingRecheck = 30 * time.Second
 
-// The actions of every controller that has links. Each may be repeated.
+// The actions of controllers with links. Each may be repeated.
 type (
-	// Own makes the owner an owner of the object, and labels it with the Cluster.
+	// Own adds the owner reference and the cluster label to the object.
 	Own struct{ Owner, Role, Kind, Name string }
 	// Delete deletes the object.
 	Delete struct{ Owner, Role, Kind, Name string }
@@ -25,17 +26,16 @@ type (
 // Independent implements loop.Independent.
 func (Own) Independent() {}
 
-// String says what is done and why.
 func (a Own) String() string {
 	return fmt.Sprintf("own %s %s: it is the %s's %s", a.Kind, a.Name, a.Owner, a.Role)
 }
 
-// String says what is done and why.
 func (a Delete) String() string {
 	return fmt.Sprintf("delete %s %s: the %s is deleted", a.Kind, a.Name, a.Owner)
 }
 
-// Decide says what to do about the object of an owner that stays. The table is in the documentation of the package.
+// Decide adds the actions and waits for the object while its owner is not being deleted. The package documentation
+// contains the decision table.
 func (l Link) Decide(p *loop.Plan) {
 	problem := l.Problem()
 	switch presence := l.Presence(); {
@@ -54,7 +54,7 @@ func (l Link) Decide(p *loop.Plan) {
 	}
 }
 
-// Delete deletes the object, and waits until it is gone. What belongs to another owner is left to it.
+// Delete deletes the object and waits until it is gone. An object that another owner controls is not deleted.
 func (l Link) Delete(p *loop.Plan, reason string) {
 	switch l.Remove(p) {
 	case contract.Unreadable:
@@ -64,7 +64,7 @@ func (l Link) Delete(p *loop.Plan, reason string) {
 	}
 }
 
-// Held names the finalizers of other parties that hold the object, which is deleted; see [loop.Held].
+// Held returns a message with the foreign finalizers that block the deletion of the object; see [loop.Held].
 func (l Link) Held() string {
 	if l.Presence() != contract.Found {
 		return ""
@@ -72,7 +72,8 @@ func (l Link) Held() string {
 	return loop.Held(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
 }
 
-// Remove deletes the object, and returns whether anything of it is left to wait for: Found, Unreadable, or Missing.
+// Remove deletes the object. It returns Found or Unreadable if the deletion is not complete, and Missing if there
+// is nothing to wait for.
 func (l Link) Remove(p *loop.Plan) contract.Presence {
 	switch presence := l.Presence(); {
 	case presence == contract.Found && l.rival() != nil:
@@ -87,12 +88,12 @@ func (l Link) Remove(p *loop.Plan) contract.Presence {
 
 func (l Link) waitForPerson(p *loop.Plan, reason, problem string) {
 	p.WaitFor(reason, "%s", problem).For(l.Ref.Kind, l.Ref.Name).ForPerson()
-	if l.Object().Problem != "" { // what cannot be read is not watched
+	if l.Object().Problem != "" { // an unreadable object is not watched
 		p.RecheckIn(missingRecheck)
 	}
 }
 
-// awaitedField is the field of the object that is waited for.
+// awaitedField returns the path of the field that the object has to set.
 func (l Link) awaitedField() string {
 	c := l.View.Completion()
 	if c.Unnamed() {
@@ -101,7 +102,7 @@ func (l Link) awaitedField() string {
 	return c.Flag.Path()
 }
 
-// unfinished says which field of the object is waited for.
+// unfinished returns the message for a wait until the object sets the awaited field.
 func (l Link) unfinished() string {
 	if c := l.View.Completion(); c.Unnamed() {
 		return fmt.Sprintf("Waiting for %s to set %s: it reports %s", l, l.awaitedField(), c.Flag.Path())

@@ -10,38 +10,38 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Role is what a provider's object is to the object that refers to it.
+// Role describes the role of a provider object for the object that references it.
 type Role struct {
-	// Owner is the kind that refers; Name says what the object is to it, such as "infrastructure".
+	// Owner is the kind that holds the reference; Name is the purpose of the object, such as "infrastructure".
 	Owner schema.GroupVersionKind
 	Name  string
-	// Condition of the owner repeats the condition Source of the object. Of one that does not have it, Good and Bad are the
-	// reasons, by whether the object is done.
+	// Condition of the owner mirrors the condition Source of the object. If the object does not have Source, the
+	// reason is Good if the object is done and Bad otherwise.
 	Condition, Source, Good, Bad string
-	// Expendable objects are not missed once they have been done.
+	// Expendable objects are no longer needed after they have been done once.
 	Expendable bool
-	// TakesOver lets the owner control the object in the place of any other kind that controls it.
+	// TakesOver makes the owner the controller of the object even if an object of another kind controls it.
 	TakesOver bool
-	// AnyContract looks for failures in objects of every contract, and not only where the contract has them.
+	// AnyContract reads failures from objects of every contract version, not only of those that define failures.
 	AnyContract bool
 }
 
-// Link is a reference with what is at its end.
+// Link is a reference together with the referenced object.
 type Link struct {
 	Role
-	// From is the object that refers, a member of the Cluster of that name.
+	// From is the object that holds the reference; Cluster is the name of its Cluster.
 	From    metav1.Object
 	Cluster string
 	Ref     clusterv1.ContractVersionedObjectReference
-	// View of the object, as it was read.
+	// View is a view of the object as it was read.
 	View contract.View
-	// Reached: the object has been done before.
+	// Reached is set if the object has been done before.
 	Reached bool
-	// Shared: the owner does not control the object.
+	// Shared is set if the owner must not be the controller of the object.
 	Shared bool
 }
 
-// Presence tells whether the object is there and, if not, why.
+// Presence reports whether the object exists and, if it does not, why.
 func (l Link) Presence() contract.Presence {
 	if !l.Ref.IsDefined() {
 		return contract.NotSet
@@ -49,25 +49,25 @@ func (l Link) Presence() contract.Presence {
 	return l.View.Target().Presence()
 }
 
-// Object returns the object; its Unstructured is nil where there is none.
+// Object returns the object. Its Unstructured is nil if there is no object.
 func (l Link) Object() contract.Object { return l.View.Target() }
 
-// IsGone reports whether there is nothing to delete, and nothing to wait for.
+// IsGone reports whether there is nothing left to delete or to wait for.
 func (l Link) IsGone() bool {
 	p := l.Presence()
 	return p == contract.NotSet || p == contract.Missing
 }
 
-// IsLost reports whether the object has been in use, and does not exist any more.
+// IsLost reports whether the object was in use and does not exist any more.
 func (l Link) IsLost() bool { return l.Presence() == contract.Missing && l.Reached }
 
-// IsDone reports whether the object is there, is the owner's to use, and says that it is done.
+// IsDone reports whether the object exists, has no other controller, and reports that it is done.
 func (l Link) IsDone() bool {
 	return l.Presence() == contract.Found && l.rival() == nil && l.View.Completion().Done()
 }
 
-// Problem says what a person has to change before the object can be relied on; empty: nothing. Fields that can be read may be
-// used all the same.
+// Problem returns what a user has to change before the object can be used, or an empty string. Readable fields may
+// be used regardless.
 func (l Link) Problem() string {
 	o := l.View.Target()
 	switch l.Presence() {
@@ -85,10 +85,11 @@ func (l Link) Problem() string {
 	return ""
 }
 
-// String names the object.
+// String returns the kind and name of the object.
 func (l Link) String() string { return l.Ref.Kind + " " + l.Ref.Name }
 
-// IsBroken reports whether one of the links keeps its owner, which stays, from being reconciled wholly.
+// IsBroken reports whether any of the links prevents a complete reconciliation of its owner, which is not being
+// deleted.
 func IsBroken(links ...Link) bool {
 	for _, l := range links {
 		if l.From.GetDeletionTimestamp().IsZero() && (l.IsLost() && !l.Expendable || l.Problem() != "") {
@@ -98,7 +99,7 @@ func IsBroken(links ...Link) bool {
 	return false
 }
 
-// Failure is the first failure that one of the objects reports as final.
+// Failure returns the first terminal failure that any of the objects reports.
 func Failure(links ...Link) contract.Failure {
 	for _, l := range links {
 		if f := l.failure(); f != (contract.Failure{}) {

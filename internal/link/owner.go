@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// rival is who controls the object that the owner should control, and will not give it up; nil: no other. An owner of the same
-// kind and name is the same one in an earlier life.
+// rival returns the controller owner that prevents this owner from controlling the object, or nil. An owner with
+// the same kind and name is not a rival: it is the same object before it was recreated.
 func (l Link) rival() *metav1.OwnerReference {
 	other := metav1.GetControllerOfNoCopy(l.Object())
 	if other == nil || l.Shared {
@@ -33,7 +33,7 @@ func (l Link) ownerReference() metav1.OwnerReference {
 	}
 }
 
-// isOwned reports whether the object has the owner and the label that it should have.
+// isOwned reports whether the object has the expected owner reference and cluster label.
 func (l Link) isOwned() bool {
 	o, want := l.Object(), l.ownerReference()
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == l.Cluster &&
@@ -42,8 +42,8 @@ func (l Link) isOwned() bool {
 		})
 }
 
-// own makes the owner an owner of the object; its controller where it does not share the object, in the place of one that has
-// only created it.
+// own adds the owner reference and the cluster label. If the object is not shared, the owner becomes its controller
+// and replaces any previous controller.
 func (l Link) own(o metav1.Object) {
 	ownership.Label(o, clusterv1.ClusterNameLabel, l.Cluster)
 	if !l.Shared {

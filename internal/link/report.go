@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Verdict is the owner's condition over the object. Of a reference that is not set it says by Reached whether the owner can do
-// without.
+// Verdict returns the owner's condition for the object. If the reference is not set, Reached decides whether the
+// owner needs the object.
 func (l Link) Verdict() condition.Verdict {
 	switch presence := l.Presence(); {
 	case presence == contract.NotSet && l.Reached:
@@ -30,7 +30,7 @@ func (l Link) Verdict() condition.Verdict {
 	return l.mirror()
 }
 
-// lostText says that the object has been deleted under its owner, and what to do.
+// lostText returns the message for an object that was deleted while it was in use.
 func (l Link) lostText() string {
 	return fmt.Sprintf("%s has been deleted while it was in use: restore it, or delete %s %s", l, l.Owner.Kind, l.From.GetName())
 }
@@ -45,11 +45,12 @@ func (l Link) missing() condition.Verdict {
 	return condition.False(clusterv1.ObjectDoesNotExistReason, l.Ref.Kind+" does not exist")
 }
 
-// mirror repeats a condition of the object. One that does not have it is judged by how far it has come.
+// mirror returns the mirrored condition of the object. If the object does not have the condition, the verdict
+// depends on whether the object is done.
 func (l Link) mirror() condition.Verdict {
 	o := l.Object()
 	f := o.Condition(l.Source)
-	if f.Presence() == contract.Missing && o.Contract == contract.V1Beta1 { // which knows no other
+	if f.Presence() == contract.Missing && o.Contract == contract.V1Beta1 { // v1beta1 objects have no other condition
 		f = o.Ready()
 	}
 	if err := f.Err(); err != nil {
@@ -72,7 +73,8 @@ func (l Link) mirror() condition.Verdict {
 	return condition.False(l.Bad, message+ownership.MissingWatchLabel(l.From, o))
 }
 
-// Events tell once of each object that cannot be relied on. before are the conditions of the owner as they were.
+// Events returns a warning for each object that has a new problem. The argument before contains the owner's
+// previous conditions, so that each problem is reported once.
 func Events(before condition.Set, links ...Link) []loop.Event {
 	var out []loop.Event
 	for _, l := range links {
@@ -84,7 +86,8 @@ func Events(before condition.Set, links ...Link) []loop.Event {
 	return out
 }
 
-// Legacy is how v1beta1 calls the condition of the role; waiting is its reason while the object is not done.
+// Legacy returns the v1beta1 condition for the role's condition. The argument waiting is its v1beta1 reason while
+// the object is not done.
 func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.Legacy {
 	return condition.Legacy{Type: conditionType, From: r.Condition, Severity: Severity, Reason: func(reason string) string {
 		switch reason {
@@ -97,7 +100,8 @@ func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) cond
 	}}
 }
 
-// Severity tells what is only waited for from what a person has to look at.
+// Severity is Error for a deleted object, Warning for an unreadable one, and Info for everything that is only
+// waited for.
 func Severity(reason string) clusterv1.ConditionSeverity {
 	switch reason {
 	case clusterv1.ObjectDeletedReason:

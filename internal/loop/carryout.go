@@ -11,40 +11,39 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Independent is an action that neither needs the one before it in the plan, if that is of the same type, nor is needed by
-// the one after it: such neighbours are carried out several at a time.
+// Independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
+// Independent actions of one type run in parallel.
 type Independent interface {
 	Action
 	// Independent marks the type.
 	Independent()
 }
 
-// Compound is an action on several objects that hold up none of the others: its parts are carried out several at a time, and all of
-// them, whatever becomes of each. Logs, events and the outcome have the whole.
+// Compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
+// fail. Logs, events and the outcome record the compound action as a whole.
 type Compound interface {
 	Action
-	// Parts are actions on one object each.
+	// Parts returns one action for each object.
 	Parts() []Action
 }
 
-// Creating is an action that creates objects, whose names are others at each attempt: why it failed is reported without them, so
-// that a refusal that lasts is one message.
+// Creating is an action that creates objects with generated names, which differ on every attempt. Its error is
+// reported without the names, so that a persistent rejection produces one stable message.
 type Creating interface {
 	Action
-	// Creates returns the kind and the names of the new objects.
 	Creates() (kind string, names []string)
 }
 
-// creationError is an error of a [Creating] action, with a text that does not change from one attempt to the next.
+// creationError is the error of a [Creating] action, with a text that is the same on every attempt.
 type creationError struct {
 	error
 	text string
 }
 
-// Unwrap returns the error with the names.
+// Unwrap returns the original error, which contains the generated names.
 func (e *creationError) Unwrap() error { return e.error }
 
-// failureOf is the error of an action.
+// failureOf wraps the error of an action with the action's description.
 func failureOf(action Action, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
 	if a, ok := action.(Creating); ok {
@@ -54,10 +53,11 @@ func failureOf(action Action, err error) error {
 	return err
 }
 
-// atOnce is how many independent actions of a plan are carried out at the same time.
+// atOnce limits how many independent actions of a plan run in parallel.
 const atOnce = 10
 
-// carryOut carries out the actions of a plan. The first that fails ends the reconciliation; its independent neighbours are done.
+// carryOut runs the actions of a plan. The first failure ends the reconciliation; independent actions that run in
+// parallel with the failed one are still completed.
 func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
@@ -82,13 +82,14 @@ func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome
 	return out
 }
 
-// result is what became of one action.
+// result is the result of one action.
 type result struct {
 	found any
 	err   error
 }
 
-// attempts carries out actions together. One alone stays on the stack that is there: a new one would have to grow first.
+// attempts runs actions in parallel. A single action runs on the current goroutine, because a new goroutine would
+// first have to grow its stack.
 func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []result {
 	if len(actions) == 1 {
 		return []result{r.attempt(ctx, s, actions[0])}
@@ -107,7 +108,7 @@ func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) 
 	return results
 }
 
-// attempt carries out an action; a panic is an error of it.
+// attempt runs one action and converts a panic into an error.
 func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out result) {
 	if compound, ok := action.(Compound); ok {
 		if parts := compound.Parts(); len(parts) > 1 {
@@ -126,7 +127,7 @@ func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out
 	return result{err: r.Act(ctx, s, action)}
 }
 
-// joined is what became of all parts of an action.
+// joined merges the results of all parts of a [Compound] action.
 func joined(parts []result) result {
 	errs := make([]error, 0, len(parts))
 	for _, part := range parts {
@@ -135,7 +136,7 @@ func joined(parts []result) result {
 	return result{err: errors.Join(errs...)}
 }
 
-// neighbours returns how many actions at the beginning are carried out together.
+// neighbours returns how many actions at the beginning of the list run in parallel.
 func neighbours(actions []Action) int {
 	if _, ok := actions[0].(Independent); !ok {
 		return 1

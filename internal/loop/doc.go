@@ -1,25 +1,26 @@
-// Package loop is the one driver of all controllers: observe, decide, act, report.
+// Package loop is the driver that all controllers share: observe, decide, act, report.
 //
-//	                ┌────────────── Ask: facts too costly to read every time ─────────────┐
-//	                ▼                                                                      │
 //	get ─► paused? ─► finalizer ─► Observe ─► Decide ─► Plan ─► Act on each Action ─► Report ─► status, events
-//	                                (reads)    (pure)            (writes)              (pure)
+//	                               (reads)    (pure)            (writes)              (pure)
+//	                                          ▲    │
+//	                                          └────┘ Ask: reads that are too costly for every reconciliation
 //
-// Does: for each object, what every controller needs and none should write again: not found, the scope of the manager
-// (membership.Scope), a cache that has not seen our own last write, pause and its condition, finalizer, rounds of questions,
-// carrying out the plan until the first failure, writing the status once, what kind of error leads to which result, one log
-// line a reconciliation, events, metrics, traces, and recovery from panics.
+// For each object the driver does everything that controllers have in common. It ignores objects that no longer
+// exist or are outside the manager's scope ([membership.Scope]), and skips the reconciliation while the cache does
+// not contain the controller's last write. It handles pausing and its condition, adds and removes the finalizer,
+// repeats Decide until it requests no more reads, runs the actions until the first one fails, and writes the status
+// once. It also maps errors to results, writes one log line per reconciliation, records events, metrics and traces,
+// and recovers from panics.
 //
-// # When something is written
+// # When the driver writes
 //
-// Events that follow each other soon share a reconciliation, and changes of a status that nothing waits for share a write
-// (package pacing; docs/decisions/0006-pacing.md). Each controller declares what is [Urgent]; the default is that a change can
-// be deferred.
+// Events in quick succession share one reconciliation, and status changes that nothing waits for share one write
+// (package pacing; docs/decisions/0006-pacing.md). Each controller declares which changes are [Urgent]; other
+// changes can be deferred.
 //
-// Owns: the finalizer named in [Controller] and the conditions Paused and [ReconciledCondition], on the controller's own kind.
+// The driver owns the finalizer named in [Controller] and the conditions Paused and [ReconciledCondition] of the
+// controller's own kind. It contains no logic for a particular kind. A controller that does not fit implements its
+// own Reconcile with packages kube and condition instead of extending the driver.
 //
-// Never: knows a kind, or decides anything about it. A controller that does not fit writes its own Reconcile
-// from internal/kube and internal/condition; the driver does not grow.
-//
-// Read first: [Plan], then [Controller], then [Reconciler.Reconcile].
+// Start with [Plan], then read [Controller] and [Reconciler.Reconcile].
 package loop

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Held reports which of the objects, all of one kind, are deleted and have finalizers that are not of their own API group, since when
-// they are deleted, and that the owners of the finalizers have to act. It is to be appended to the message of a wait for the end of
-// a deletion: the finalizers of other parties are the most frequent reason why it does not come, and the least visible. Empty: no
-// such finalizer is left. The text is the same for as long as the finalizers are.
+// Held lists the objects (all of one kind) that are being deleted and have finalizers outside their own API group,
+// with the deletion timestamp and the finalizers. Append it to the message of a wait for a deletion, because
+// foreign finalizers are the most frequent and least visible reason for a stuck deletion. It returns an empty
+// string when no such finalizer is left. The text changes only when the finalizers change.
 func Held(kind schema.GroupKind, objects ...metav1.Object) string {
 	var held []string
 	for _, o := range objects {
@@ -33,7 +33,8 @@ func Held(kind schema.GroupKind, objects ...metav1.Object) string {
 	return "; held by finalizers, which those that set them have to remove: " + condition.Names(held)
 }
 
-// foreignFinalizers are the finalizers of an object whose names do not end with its API group, as the controller's of a kind do.
+// foreignFinalizers returns the finalizers of an object whose domain is not the object's API group or a subdomain
+// of it.
 func foreignFinalizers(group string, o metav1.Object) []string {
 	out := slices.Clone(o.GetFinalizers())
 	return slices.DeleteFunc(out, func(finalizer string) bool {

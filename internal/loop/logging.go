@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// named adds to the log which Cluster the object belongs to and what controls it, each under its kind: a search for one Cluster, or
-// for one MachineDeployment, finds every line about what it has.
+// named adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
+// for one Cluster or one MachineDeployment then finds every log line about the objects that belong to it.
 func named(ctx context.Context, o client.Object, kind string) context.Context {
 	var values []any
 	if cluster := o.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && kind != clusterv1.ClusterKind {

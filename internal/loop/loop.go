@@ -27,87 +27,91 @@ import (
 )
 
 const (
-	// maxRounds bounds how often Decide may ask before it has to decide.
+	// maxRounds limits how often Decide may request additional reads for one plan.
 	maxRounds = 50
-	// conflictDelay is how long the watch gets to deliver the other write of a conflict.
+	// conflictDelay is the retry delay after a conflict. It leaves time for the watch to deliver the conflicting
+	// write.
 	conflictDelay = 50 * time.Millisecond
-	// unreachableDelay is after which time what is unreachable is called again; a watch enqueues the object sooner.
+	// unreachableDelay is the retry delay for an unreachable server. A watch may enqueue the object earlier.
 	unreachableDelay = 15 * time.Second
-	// invalidDelay is after which time invalid input is read again: only input that is not watched needs it.
+	// invalidDelay is the interval for reading invalid input again. It matters only for input that is not watched.
 	invalidDelay = 2 * time.Minute
 
 	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 )
 
-// Object is a kind with conditions in status.conditions.
+// Object is a kind whose conditions are in status.conditions.
 type Object interface {
 	client.Object
 	GetConditions() []metav1.Condition
 }
 
-// Controller is all the driver needs to know of one kind. O is its Go type, S its snapshot.
+// Controller defines one controller for the driver. O is the Go type of its kind, S the type of its snapshot.
 type Controller[O Object, S any] struct {
-	// Name of the controller; the field manager is "slipway-<name>".
+	// Name is the name of the controller; its field manager is "slipway-<name>".
 	Name string
-	// Finalizer that the objects have while they exist; empty: none, and a deleting object is not reconciled.
+	// Finalizer is added to every object. If it is empty, objects get no finalizer and deleting objects are not
+	// reconciled.
 	Finalizer string
-	// AwaitFinalizer: another controller adds the finalizer, at the same event; until it has, nothing is done here. Both at once would be
-	// a conflict each time.
+	// AwaitFinalizer makes the driver wait until another controller, which handles the same event, has added the
+	// finalizer. If both controllers added it, one of them would get a conflict every time.
 	AwaitFinalizer bool
-	// Gone is called when an object does not exist any more, after a deletion or without one: a move takes finalizers away. Nil:
-	// nothing is left of it.
+	// Gone is called when an object no longer exists. The object was not necessarily deleted by a controller: a
+	// move removes finalizers. If it is nil, there is nothing to clean up.
 	Gone func(ctx context.Context, key client.ObjectKey) error
-	// New returns an empty object.
-	New func() O
-	// Adopt returns what else to write together with the finalizer, such as a label and an owner; nil: it is not known
-	// yet. Nil where there is nothing else.
+	New  func() O
+	// Adopt returns a mutation to write together with the finalizer, such as a label and an owner reference, or nil
+	// if the mutation is not known yet. If Adopt itself is nil, only the finalizer is written.
 	Adopt func(ctx context.Context, o O) (func(client.Object), error)
-	// DeferFinalizer reports that there is nothing yet for the finalizer to protect: the action that creates the first of
-	// it adds the finalizer too, in the same write. Nil: the finalizer comes first.
+	// DeferFinalizer reports that the finalizer does not protect anything yet. The action that creates the first
+	// dependent object then adds the finalizer in the same write. If it is nil, the finalizer is always added
+	// first.
 	DeferFinalizer func(o O) bool
 	// Observe reads everything that Decide needs. It must not change o.
 	Observe func(ctx context.Context, o O) (S, error)
-	// Decide is pure and total. For a deleting object an idle plan means that its finalizer is removed.
+	// Decide is pure and total. For an object that is being deleted, an idle plan means that its finalizer is
+	// removed.
 	Decide func(S) Plan
-	// Answer returns the snapshot with the question answered. Nil where Decide never asks.
+	// Answer returns the snapshot extended with the requested read. It may be nil if Decide never sets Plan.Ask.
 	Answer func(ctx context.Context, s S, q Question) (S, error)
-	// Act carries out one action.
+	// Act runs one action.
 	Act func(ctx context.Context, s S, a Action) error
-	// Find carries out one action that finds something out, and returns it. Nil where there are no such actions.
+	// Find runs one [Finding] action and returns its result. It may be nil if there are no such actions.
 	Find func(ctx context.Context, s S, a Finding) (any, error)
-	// Report is pure: the status and the events that follow from the snapshot, the plan and its outcome.
+	// Report is pure. It computes the status and the events from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
-	// Unread is pure: the status of an object of which something could not be read, or on whose reconciliation the controller
-	// panicked, so that there is no plan to report. Nil: only the condition Reconciled shows that, and all others stay as they are,
-	// which is right for conditions that describe an object, and wrong for one that claims that the object is reconciled.
+	// Unread is pure. It returns the status of an object for which there is no plan, because something could not be
+	// read or the controller panicked. If it is nil, only the Reconciled condition reports the error and all other
+	// conditions stay unchanged. That is correct for conditions that describe an object, but wrong for a condition
+	// that claims that the object is reconciled.
 	Unread func(o O, now time.Time, err error) Report
-	// DespitePause reports that an object is reconciled although it is paused: it is to do nothing but what an administrator of the
-	// pause asks for. Nil: none is.
+	// DespitePause reports that an object is reconciled although it is paused. The controller must then do only
+	// what the administrator who paused the object requested. If it is nil, paused objects are never reconciled.
 	DespitePause func(o O) bool
-	// FalseWhilePaused are the types of own conditions, positive ones, that are False with the reason Paused while the object is
-	// paused. Nil: only the condition Paused says so.
+	// FalseWhilePaused returns the types of the controller's own positive conditions that are False with reason
+	// Paused while the object is paused. If it is nil, only the Paused condition reports the pause.
 	FalseWhilePaused func(o O) []string
-	// Urgent declares which changes of the status something waits for. All others are written up to
-	// [Setup].StatusInterval later, together.
+	// Urgent declares which status changes are written at once because something waits for them. All other changes
+	// are combined and written up to [Setup].StatusInterval later.
 	Urgent Urgent
 }
 
-// Reconciler drives a Controller.
+// Reconciler runs a [Controller].
 type Reconciler[O Object, S any] struct {
 	Controller[O, S]
 	Client client.Client
 	Writer *kube.Writer
-	// Live reads past the cache; nil: as Client does.
+	// Live reads from the API server instead of the cache. If it is nil, Client is used.
 	Live   client.Reader
 	Events events.EventRecorder
 	// Scope is the set of objects that the manager reconciles.
 	Scope membership.Scope
-	// Limits are what the API accepts as the status of each kind.
+	// Limits are the limits that the API sets for the status of each kind.
 	Limits statuslimits.Limits
-	// Now is the clock; nil: the system's.
+	// Now is the clock. If it is nil, time.Now is used.
 	Now func() time.Time
 
-	// starts debounces reconciliations, writes those of the status.
+	// starts debounces reconciliations; writes debounces status writes.
 	starts   pacing.Debouncer[client.ObjectKey]
 	writes   pacing.Writes[client.ObjectKey, Event]
 	failures failures
@@ -116,13 +120,14 @@ type Reconciler[O Object, S any] struct {
 	tracer   trace.Tracer
 	work     Work
 	plans    Plans
-	// process reports with the identity of the process what the controller's own may not; nil: it has no other.
+	// process reports with the identity of the manager process if the controller's own identity may not write. It
+	// is nil if there is only one identity.
 	process *reporter
 	notes   notes
 	kind    schema.GroupVersionKind
 }
 
-// Options returns the options every controller runs with.
+// Options returns the options for every controller.
 func Options(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
@@ -130,7 +135,7 @@ func Options(concurrency int) controller.Options {
 	}
 }
 
-// Reconcile reconciles the object once.
+// Reconcile performs one reconciliation of the object.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	began := time.Now()
 	now := r.now()
@@ -182,7 +187,8 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	return r.result(log, plan, err)
 }
 
-// forget drops what is kept of an object that could not be read, where that is because it does not exist any more.
+// forget drops the failure record of an object that could not be read, and its last plan if the object no longer
+// exists.
 func (r *Reconciler[O, S]) forget(key client.ObjectKey, err error) {
 	r.failures.forget(key)
 	if r.plans != nil && apierrors.IsNotFound(err) {
@@ -190,7 +196,7 @@ func (r *Reconciler[O, S]) forget(key client.ObjectKey, err error) {
 	}
 }
 
-// begin notifies Work of what is being reconciled.
+// begin notifies Work that the reconciliation of an object starts.
 func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
 	if r.work == nil {
 		return func() {}, 0
@@ -198,7 +204,8 @@ func (r *Reconciler[O, S]) begin(o O) (done func(), aside time.Duration) {
 	return r.work.Begin(r.kind, o)
 }
 
-// panicked returns the error for a panic with a value. It is called while the panic's stack is still there.
+// panicked returns the error for a recovered panic value. It must be called before the panicking stack is unwound,
+// because it logs the stack.
 func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
 	ctrl.LoggerFrom(ctx).Error(nil, "panic", "value", fmt.Sprint(value), "stack", string(debug.Stack()))
 	return fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, value)
@@ -221,7 +228,6 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err e
 	return r.run(ctx, o)
 }
 
-// run observes, decides, acts and reports.
 func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	s, err := r.Observe(ctx, o)
 	if err != nil {
@@ -235,7 +241,7 @@ func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	report := r.Report(s, plan, out)
 	left, refused, err := r.report(ctx, o, plan, report, out)
 	deleted := out.Err == nil && plan.Idle() && !o.GetDeletionTimestamp().IsZero()
-	if err != nil && !deleted { // the status of an object that ceases to exist does not matter
+	if err != nil && !deleted { // the status of an object that is about to disappear does not matter
 		return plan, first(out.Err, err)
 	}
 	plan.RecheckIn(left)
@@ -246,9 +252,9 @@ func (r *Reconciler[O, S]) run(ctx context.Context, o O) (Plan, error) {
 	return plan, first(out.Err, refused)
 }
 
-// removeFinalizer removes the finalizer of an object that has nothing left to do. If its status was just written, the event
-// of that write leads to the next reconciliation, which has nothing to write and comes here again. A status that is deferred
-// is not written any more; the events that wait for it are recorded, since they tell of what was done.
+// removeFinalizer removes the finalizer of an object that needs no further actions. If the status was just written,
+// the event of that write triggers the next reconciliation, which has nothing to write and removes the finalizer. A
+// deferred status write is dropped, but its events are recorded because they report completed actions.
 func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, o O) error {
 	if r.Writer.Writes().Stale(o) {
 		return nil
@@ -261,7 +267,7 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, o O) error {
 	return nil
 }
 
-// decide runs Decide until it asks nothing more.
+// decide runs Decide until the plan requests no more reads.
 func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 	for range maxRounds {
 		plan := r.Decide(s)
@@ -278,7 +284,8 @@ func (r *Reconciler[O, S]) decide(ctx context.Context, s S) (S, Plan, error) {
 	return s, Plan{}, fault.New(fault.Bug, "Undecided", "the %s controller keeps asking and never decides", r.Name)
 }
 
-// addFinalizer makes sure that the finalizer is there, in a reconciliation of its own, and reports whether to proceed.
+// addFinalizer adds the finalizer if it is missing and reports whether to proceed. Adding the finalizer ends the
+// reconciliation.
 func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, o O) (proceed bool, err error) {
 	has := r.Finalizer == "" || controllerutil.ContainsFinalizer(o, r.Finalizer)
 	if !o.GetDeletionTimestamp().IsZero() {
@@ -288,7 +295,7 @@ func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, o O) (proceed bool,
 		return true, nil
 	}
 	if r.AwaitFinalizer {
-		return false, nil // the write that adds it leads here again
+		return false, nil // adding the finalizer enqueues the object again
 	}
 	var adopt func(client.Object)
 	if r.Adopt != nil {

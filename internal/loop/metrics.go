@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Metrics of all controllers. A nil pointer counts nothing.
+// Metrics are the metrics of all controllers. A nil *Metrics records nothing.
 type Metrics struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -19,7 +19,7 @@ type Metrics struct {
 	dropped *prometheus.CounterVec
 }
 
-// NewMetrics makes the metrics and registers them. It fails where they are registered already.
+// NewMetrics creates the metrics and registers them. It fails if they are already registered.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -62,14 +62,14 @@ func (m *Metrics) reconciled(controller string, took time.Duration, result ctrl.
 	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// skipped counts a reconciliation that was left out because of a stale object of the kind.
+// skipped counts a reconciliation that was skipped because the cache held a stale object of the kind.
 func (m *Metrics) skipped(controller, kind string) {
 	if m != nil {
 		m.stale.WithLabelValues(controller, kind).Inc()
 	}
 }
 
-// applied counts an apply that was sent, or left out because it would change nothing.
+// applied counts a server-side apply that was sent, or skipped because it would not change anything.
 func (m *Metrics) applied(controller, kind string, sent bool) {
 	if sent {
 		m.misses.WithLabelValues(kind, controller).Inc()
@@ -78,14 +78,14 @@ func (m *Metrics) applied(controller, kind string, sent bool) {
 	m.hits.WithLabelValues(kind, controller).Inc()
 }
 
-// heldBack counts a change of a status that was deferred.
+// heldBack counts a status change that was deferred.
 func (m *Metrics) heldBack(controller string) {
 	if m != nil {
 		m.held.WithLabelValues(controller).Inc()
 	}
 }
 
-// droppedEvent counts an event that was left out.
+// droppedEvent counts an event that was dropped.
 func (m *Metrics) droppedEvent(controller string) {
 	if m != nil {
 		m.dropped.WithLabelValues(controller).Inc()

@@ -9,16 +9,18 @@ import (
 )
 
 const (
-	// noteMemory is how long an event is remembered after its last occurrence: as long as the recorder continues a series.
+	// noteMemory is how long an event is remembered after its last occurrence. The event recorder continues a
+	// series for the same time.
 	noteMemory = 6 * time.Minute
-	// maxNotes bounds how many events are remembered.
+	// maxNotes limits the number of remembered events.
 	maxNotes = 5000
 )
 
-// notes remember at which version of an object an event occurred first. The recorder makes one series of events that are the same
-// up to the version of the object that they regard, and keeps the text of the first alone: so that a retry every few seconds does
-// not become an Event object each time, a repeated event regards the version of the first; one with another text regards the
-// version of its own. The zero value is ready to use.
+// notes remembers the resource version of an object at the first occurrence of each event. The recorder merges
+// events that are equal up to the resource version of the regarding object into one series and retains only the
+// text of the first. A repeated event therefore refers to the version of its first occurrence, so that a retry
+// every few seconds does not create an Event object each time. An event with a different text refers to the version
+// at its own first occurrence. The zero value is ready to use.
 type notes struct {
 	mu sync.Mutex
 	of map[noteKey]note
@@ -34,7 +36,7 @@ type note struct {
 	last    time.Time
 }
 
-// regarding returns the object as an event with this text has to regard it.
+// regarding returns the object that an event with this text refers to.
 func (n *notes) regarding(o client.Object, text string, now time.Time) client.Object {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,7 +58,7 @@ func (n *notes) regarding(o client.Object, text string, now time.Time) client.Ob
 	return first
 }
 
-// forget makes room: first of what is too old, then of all.
+// forget frees space: it drops outdated events first, then all.
 func (n *notes) forget(now time.Time) {
 	if n.of == nil {
 		n.of = map[noteKey]note{}

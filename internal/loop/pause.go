@@ -14,13 +14,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-// Pausing: an object is not reconciled while its Cluster sets spec.paused or it has the annotation cluster.x-k8s.io/paused.
-// The Paused condition is then applied under a field manager of its own, so that the rest of the status stays as it is. That
-// an object is not paused is part of its ordinary status.
+// An object is not reconciled while its Cluster sets spec.paused or the object has the annotation
+// cluster.x-k8s.io/paused. The Paused condition is then applied with a separate field manager, so that the rest of
+// the status stays unchanged. Objects that are not paused have the condition in their regular status.
 
 var pauseTable = condition.Table[pause]{{Type: clusterv1.PausedCondition, Polarity: condition.Negative, Of: pause.verdict}}
 
-// pause is what pauses an object.
+// pause holds the reasons why an object is paused.
 type pause struct{ byCluster, byAnnotation bool }
 
 func (p pause) verdict() condition.Verdict {
@@ -37,7 +37,7 @@ func (p pause) verdict() condition.Verdict {
 	return condition.TrueBecause(clusterv1.PausedReason, strings.Join(by, ", "))
 }
 
-// plan is that of a paused object: it waits for the end of the pause.
+// plan returns the plan of a paused object: it waits for the end of the pause.
 func (p pause) plan(kind string, o client.Object) Plan {
 	var plan Plan
 	if p.byCluster {
@@ -55,20 +55,21 @@ func (p pause) plan(kind string, o client.Object) Plan {
 	return plan
 }
 
-// isPaused returns what pauses the object, after it has written that into the condition; the zero value: nothing.
+// isPaused returns why the object is paused, after it has written the Paused condition. The zero value means that
+// the object is not paused.
 func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (p pause, err error) {
 	if p.byCluster, err = membership.IsPausedByCluster(ctx, r.Client, o); err != nil {
 		return pause{}, err
 	}
 	if _, p.byAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]; p == (pause{}) || kube.IsArriving(o) {
-		return p, nil // that an object has arrived is an event
+		return p, nil // the watch reports the arrival of an object as an event
 	}
 	conditions := r.tableWhilePaused(o).Evaluate(p, r.moment(o))
 	return p, r.Writer.As(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }
 
-// tableWhilePaused is pauseTable with the conditions of the controller that depend on it: those that are False while the object is
-// paused, and Deleting, whose last value may be from before the deletion.
+// tableWhilePaused is pauseTable plus the conditions of the controller that depend on the pause: those that are
+// False while the object is paused, and Deleting, whose last value may predate the deletion.
 func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 	table := slices.Clone(pauseTable)
 	if r.FalseWhilePaused != nil {
@@ -84,7 +85,7 @@ func (r *Reconciler[O, S]) tableWhilePaused(o O) condition.Table[pause] {
 	return table
 }
 
-// deleting is the condition Deleting of an object whose deletion cannot go on.
+// deleting returns the Deleting condition of an object whose deletion cannot continue because it is paused.
 func (p pause) deleting() condition.Verdict {
 	return condition.TrueBecause(clusterv1.PausedReason, "The deletion continues when the object is no longer paused: "+p.verdict().Message)
 }
@@ -98,7 +99,8 @@ func (r *Reconciler[O, S]) now() time.Time {
 	return r.Now()
 }
 
-// MomentOf returns what a controller's own condition table needs to know of the object.
+// MomentOf returns the generation, time and previous conditions with which a controller evaluates its condition
+// table.
 func MomentOf(o Object, now time.Time) condition.Moment {
 	return condition.Moment{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PersonEvents are warnings about what a plan waits for that only a person can end, once for each: when its message is in the
-// conditions for the first time.
+// PersonEvents returns a warning event for every wait that only a user can end. Each wait is reported once, when
+// its message first appears in the conditions.
 func PersonEvents(p Plan, before, after []metav1.Condition) []Event {
 	var list []Event
 	for _, w := range p.Wait {
@@ -20,7 +20,7 @@ func PersonEvents(p Plan, before, after []metav1.Condition) []Event {
 	return list
 }
 
-// awaitsPerson reports whether anything of the plan waits for what only a person can do.
+// awaitsPerson reports whether the plan contains a wait that only a user can end.
 func (p Plan) awaitsPerson() bool {
 	return slices.ContainsFunc(p.Wait, func(w Wait) bool { return w.Until == UntilPerson })
 }

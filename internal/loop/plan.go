@@ -8,74 +8,75 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Plan is what Decide makes of a snapshot.
+// Plan is the result of Decide.
 type Plan struct {
-	// Actions in order; the first that fails ends the pass.
+	// Actions run in order; the first failure ends the reconciliation.
 	Actions []Action
-	// Ask lists facts too costly to read every time. They are answered, then Decide runs again.
+	// Ask lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
 	Ask []Question
-	// Wait says why nothing more can be done now, and what will end it.
+	// Wait lists why no further action is possible now, and which change ends each wait.
 	Wait []Wait
-	// Recheck is the earliest wake-up by time; zero: a watch will wake us.
+	// Recheck is the delay until the next reconciliation. If it is zero, only a watch enqueues the object.
 	Recheck time.Duration
 }
 
-// Action is one thing to do: a small value whose String reads as a sentence that says why, such as "delete Machine m2: scale
-// down, oldest". Actions are told apart by their type, and never compared. Each may be repeated after a crash at any point.
+// Action is one step of a plan: a small value whose String is a phrase with the reason, such as "delete Machine m2:
+// scale down, oldest". Actions are distinguished by type and never compared. Every action must be safe to repeat
+// after a crash at any point.
 type Action interface{ fmt.Stringer }
 
-// Question is a fact to find out, a small comparable struct.
+// Question is a read that Decide requests, as a small comparable struct.
 type Question interface{ fmt.Stringer }
 
-// Finding is an action of which there is more to say than that it was done or failed: [Controller].Find carries it out, and
-// what it returns is kept in [Outcome].Found.
+// Finding is an action that returns a result besides success or failure. [Controller].Find runs it, and its result
+// is stored in [Outcome].Found.
 type Finding interface {
 	Action
-	// Finding marks the type.
 	Finding()
 }
 
-// Wait is a reason to do nothing now. Waiting is not an error.
+// Wait is a reason to do nothing now. A wait is not an error.
 type Wait struct {
-	// Reason is CamelCase, fit for a condition.
+	// Reason is a CamelCase condition reason.
 	Reason string `json:"reason"`
-	// Message says for users what is waited for and what will end it.
+	// Message describes for users the expected change and how the wait ends.
 	Message string `json:"message"`
-	// On are the objects that are waited for, the first of them where they are many.
+	// On lists the objects that the wait depends on, truncated to maxSubjects.
 	On []Subject `json:"on,omitempty"`
-	// Field of the object, or "condition" and a type, that has to change; empty: the object has to be created or deleted.
+	// Field is the field that has to change, or "condition" and a condition type. If it is empty, the object has to
+	// be created or deleted.
 	Field string `json:"field,omitempty"`
-	// Until says what ends the wait.
+	// Until is the kind of change that ends the wait.
 	Until Until `json:"until"`
 }
 
-// Subject is an object that is waited for. Without a namespace it is one of the same namespace, or of the workload cluster.
+// Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or
+// in the workload cluster.
 type Subject struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// Until is what ends a wait.
+// Until is the kind of change that ends a wait.
 type Until string
 
 const (
-	// UntilChange: the object that is waited for changes, which enqueues the one that waits.
+	// UntilChange waits for a change of another object, whose event enqueues the waiting object.
 	UntilChange Until = "change"
-	// UntilTime: time passes.
+	// UntilTime waits for time to pass.
 	UntilTime Until = "time"
-	// UntilPerson: a person does what the message says.
+	// UntilPerson waits for a user to follow the instructions in the message.
 	UntilPerson Until = "person"
 )
 
-// maxSubjects is how many of the objects that are waited for are kept.
+// maxSubjects limits the number of objects in a wait.
 const maxSubjects = 10
 
-// String returns the message.
 func (w Wait) String() string { return w.Message }
 
-// For says which object is waited for; it may be called for each of several. One of another namespace is named
-// <namespace>/<name>.
+// For adds an object that the wait depends on; it may be called several times. An object in another namespace is
+// given as <namespace>/<name>.
 func (w *Wait) For(kind, name string) *Wait {
 	if len(w.On) < maxSubjects {
 		namespace, local, found := strings.Cut(name, "/")
@@ -87,7 +88,7 @@ func (w *Wait) For(kind, name string) *Wait {
 	return w
 }
 
-// ForAll says that objects of one kind are waited for.
+// ForAll adds objects of one kind.
 func (w *Wait) ForAll(kind string, names []string) *Wait {
 	for _, name := range names {
 		w.For(kind, name)
@@ -95,48 +96,47 @@ func (w *Wait) ForAll(kind string, names []string) *Wait {
 	return w
 }
 
-// ToChange says that the wait ends when the object is created, deleted, or changes in the field, where one is given.
+// ToChange marks the wait as ended by the creation, deletion or change of its objects. The field is optional.
 func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
 
-// ForTime says that the wait ends when time has passed.
+// ForTime marks the wait as ended by the passing of time.
 func (w *Wait) ForTime() { w.Until = UntilTime }
 
-// ForPerson says that the wait ends when a person does what its message says.
+// ForPerson marks the wait as ended by a user who follows its message.
 func (w *Wait) ForPerson() { w.Until = UntilPerson }
 
-// Idle reports whether there is nothing to do and nothing to wait for.
+// Idle reports whether the plan has no actions and no waits.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Wait) == 0 }
 
-// Do adds actions.
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
-// WaitFor adds a wait. It is returned to say at once which object it is about ([Wait.For]) and what ends it ([Wait.ToChange],
-// [Wait.ForTime] or [Wait.ForPerson]); a test of the repository fails where that is not said.
+// WaitFor adds a wait and returns it, so that the caller can set its objects ([Wait.For]) and its end
+// ([Wait.ToChange], [Wait.ForTime] or [Wait.ForPerson]). A test of the repository fails if the end is not set.
 func (p *Plan) WaitFor(reason, message string, args ...any) *Wait {
 	p.Wait = append(p.Wait, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
 	return &p.Wait[len(p.Wait)-1]
 }
 
-// RecheckIn asks for a wake-up in d or sooner. Durations of zero and less ask for nothing.
+// RecheckIn requests another reconciliation in d or sooner. Durations of zero or less are ignored.
 func (p *Plan) RecheckIn(d time.Duration) {
 	if d > 0 && (p.Recheck == 0 || d < p.Recheck) {
 		p.Recheck = d
 	}
 }
 
-// Outcome is what became of a plan.
+// Outcome is the result of running a plan.
 type Outcome struct {
-	// Done lists the actions that were carried out.
+	// Done lists the completed actions.
 	Done []Action
-	// Failed is the action that ended the pass, nil if none did.
+	// Failed is the action that ended the reconciliation, or nil.
 	Failed Action
-	// Err is why it failed.
+	// Err is the error of Failed.
 	Err error
-	// Found is what actions found out while they were carried out, see [Finding].
+	// Found holds the results of [Finding] actions.
 	Found []any
 }
 
-// Found returns what an action has found out, by its type.
+// Found returns the first result of type T from the [Finding] actions.
 func Found[T any](out Outcome) (T, bool) {
 	for _, found := range out.Found {
 		if t, ok := found.(T); ok {
@@ -147,18 +147,18 @@ func Found[T any](out Outcome) (T, bool) {
 	return none, false
 }
 
-// Report is what a controller says after a pass.
+// Report is the status and the events that result from a reconciliation.
 type Report struct {
-	// Status is the complete status of the object, as encoding/json writes it; nil writes none.
+	// Status is the complete status of the object in its encoding/json form. If it is nil, no status is written.
 	// The driver adds the Paused condition.
 	Status any
-	// Events to record once the status is written.
+	// Events are recorded after the status was written.
 	Events []Event
 }
 
 // Event is one Kubernetes event about the object.
 type Event struct {
-	// Type is Normal where empty.
+	// Type defaults to Normal.
 	Type    string
 	Reason  string
 	Message string

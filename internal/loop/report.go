@@ -12,13 +12,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// report writes the status and records the events, or defers both and returns for how long. What the API would refuse of the
-// status is left out, and refused says so.
+// report writes the status and records the events, or defers both and returns the delay. Values that the API would
+// reject are omitted from the status and listed in refused.
 func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Report, out Outcome) (left time.Duration, refused, err error) {
 	key, failed := client.ObjectKeyFromObject(o), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
 	if r.writes.Interval > 0 && !failed && r.Writer.Writes().Stale(o) {
-		// The actions wrote the object itself: the event of that leads to another reconciliation, whose status is of the new
-		// generation.
+		// The actions changed the object itself. The event of that write triggers another reconciliation, whose
+		// status is for the new generation.
 		r.writes.Keep(key, report.Events, r.now())
 		return 0, nil, nil
 	}
@@ -31,7 +31,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 			urgency := r.Urgent.urgencyOf(change, course{
 				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.awaitsPerson(),
 			})
-			if failed { // the next attempt may be far away
+			if failed { // the next attempt may be a long time away
 				urgency = pacing.Urgent
 			}
 			if left := r.writes.Delay(key, r.now(), urgency); left > 0 {
@@ -48,7 +48,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 	return 0, refused, nil
 }
 
-// write writes a change of the status and measures how long that takes.
+// write writes a status change and measures its duration.
 func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusChange) error {
 	began := r.now()
 	if err := r.takeOver(ctx, o, change.Want); err != nil {
@@ -62,15 +62,15 @@ func (r *Reconciler[O, S]) write(ctx context.Context, o O, change *kube.StatusCh
 	return nil
 }
 
-// flushEvents records the events that were kept until now, and more.
+// flushEvents records the deferred events and the events in more.
 func (r *Reconciler[O, S]) flushEvents(o O, more []Event) {
 	for _, e := range combined(r.writes.Release(client.ObjectKeyFromObject(o), more)) {
 		r.record(o, e)
 	}
 }
 
-// statusChange is what to write of the status, with the condition that the object is not paused; nil: nothing. What the API
-// would refuse is left out, and refused says what that is.
+// statusChange returns the status change to write, including the Paused condition with status False, or nil if
+// there is none. Values that the API would reject are omitted and listed in refused.
 func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusChange, refused, err error) {
 	change, err = r.Writer.StatusChange(o, status, pauseTable.Evaluate(pause{}, r.moment(o))...)
 	if err != nil || change == nil || r.Limits == nil {
@@ -84,8 +84,9 @@ func (r *Reconciler[O, S]) statusChange(o O, status any) (change *kube.StatusCha
 	return change, refused, err
 }
 
-// takeOver makes the controller own what the reference implementation has written of the status, before it writes its own:
-// all fields, and those conditions that it writes itself. Others may be of programs that have nothing to do with it.
+// takeOver transfers the ownership of status fields from the field managers of the reference implementation before
+// the controller writes its own status. It transfers all fields but only those conditions that the controller
+// itself writes, because unrelated programs may own the others.
 func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]any) error {
 	var types []string
 	list, _ := want["conditions"].([]any)
@@ -102,7 +103,8 @@ func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]an
 	return client.IgnoreNotFound(r.Writer.TakeOverStatus(ctx, live, o, kube.AllButConditions(types...)))
 }
 
-// unread writes the status of an object that could not be read or decided about, once that lasts, and returns the error.
+// unread writes the status of an object that could not be read or for which no plan could be computed, once the
+// failure persists. It returns the error.
 func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error {
 	if r.Unread == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict || !r.failures.lasts(client.ObjectKeyFromObject(o), r.now(), failed) {
 		return failed

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// record records an event. Normal ones are left out while there are too many of them: an event is a write, and the status
-// says the same.
+// record records an event. Normal events are dropped when the rate limit is exceeded, because an event is a write
+// and the status contains the same information.
 func (r *Reconciler[O, S]) record(o O, e Event) { r.recordBy(r.Events, o, e) }
 
 func (r *Reconciler[O, S]) recordBy(recorder events.EventRecorder, o O, e Event) {
@@ -34,10 +34,10 @@ func (r *Reconciler[O, S]) recordBy(recorder events.EventRecorder, o O, e Event)
 	recorder.Eventf(r.notes.regarding(o, e.Reason+"/"+note, r.now()), nil, kind, e.Reason, "Reconcile", "%s", note)
 }
 
-// maxNote is how many bytes of text the API takes in an event.
+// maxNote is the maximum length of an event's note in bytes, as limited by the API.
 const maxNote = 1024
 
-// noteOf is a message as the API takes it: of a longer one the beginning.
+// noteOf truncates a message to the length that the API accepts.
 func noteOf(message string) string {
 	const more = "…"
 	if len(message) <= maxNote {
@@ -46,8 +46,8 @@ func noteOf(message string) string {
 	return strings.ToValidUTF8(message[:maxNote-len(more)], "") + more
 }
 
-// combined makes one event of those of the same type and reason. The recorder takes such events for repetitions of the first
-// and keeps its text alone.
+// combined merges events of the same type and reason into one. The recorder treats such events as repetitions of
+// the first and retains only its text.
 func combined(events []Event) []Event {
 	var out []Event
 	for _, e := range events {
@@ -69,8 +69,8 @@ func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
 	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
 }
 
-// result turns the kind of an error into when to reconcile next. It logs what a person should read; what a retry solves is
-// not an error of the program.
+// result maps the error to the time of the next reconciliation. It logs errors that users should read; errors that
+// a retry resolves are not logged as errors.
 func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
@@ -91,7 +91,7 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 		plan.RecheckIn(invalidDelay)
 		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
 	}
-	return ctrl.Result{}, err // logged, with backoff, by controller-runtime
+	return ctrl.Result{}, err // controller-runtime logs the error and retries with backoff
 }
 
 func first(errs ...error) error {

@@ -23,55 +23,56 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// Setup is what the manager gives to every controller.
+// Setup contains the dependencies and settings that the manager passes to every controller.
 type Setup struct {
 	Manager ctrl.Manager
-	// Process is the manager with the identity of the process, where Manager has that of a provider; nil: they are the same. It
-	// reports on objects that the provider's identity may not write any more.
+	// Process is the manager with the identity of the process, if Manager has the identity of a provider. It
+	// reports on objects that the provider's identity may not write. If it is nil, both identities are the same.
 	Process ctrl.Manager
-	// WatchFilter, where set, limits the controllers to objects with the label cluster.x-k8s.io/watch-filter of this
-	// value, in Clusters with that label; see [membership.Scope].
+	// WatchFilter limits the controllers to objects with this value of the label cluster.x-k8s.io/watch-filter, in
+	// Clusters with the same label value. If it is empty, there is no limit. See [membership.Scope].
 	WatchFilter string
-	// Concurrency is how many objects of the kind are reconciled at once.
+	// Concurrency is how many objects of the kind are reconciled in parallel.
 	Concurrency int
-	// StatusInterval is the least time between two writes of an object's status neither of which is [Urgent]. Zero: every
-	// change is written at once.
+	// StatusInterval is the minimum time between two writes of an object's status that are not [Urgent]. Zero
+	// writes every change at once.
 	StatusInterval time.Duration
-	// ReconcileInterval is the least time between the beginnings of two reconciliations of an object. Zero: every event
-	// starts one at once.
+	// ReconcileInterval is the minimum time between the starts of two reconciliations of an object. Zero reconciles
+	// on every event at once.
 	ReconcileInterval time.Duration
-	// NormalEvents limits the events of type Normal of all controllers that share it; nil: no limit.
+	// NormalEvents is a rate limiter for events of type Normal that several controllers can share. If it is nil,
+	// there is no limit.
 	NormalEvents *rate.Limiter
-	// Written is what all controllers that share it have written; nil: each knows of its own writes alone.
+	// Written records the writes of all controllers that share it. If it is nil, each controller records only its
+	// own writes.
 	Written *kube.Writes
-	// Begun are the owners that all controllers that share it have created; nil: none are known.
+	// Begun records the owners created by all controllers that share it. If it is nil, no owners are recorded.
 	Begun *ownership.Begun
-	// Limits are what the API accepts as the status of each kind; nil: unknown.
+	// Limits are the limits that the API sets for the status of each kind. If it is nil, they are unknown.
 	Limits statuslimits.Limits
-	// Metrics of all controllers; nil: none.
+	// Metrics are the metrics of all controllers, or nil.
 	Metrics *Metrics
-	// Tracer records a span for every reconciliation; nil: none.
+	// Tracer records a span for every reconciliation. It may be nil.
 	Tracer trace.Tracer
-	// Work is notified of what is being reconciled; may be nil.
+	// Work is notified of every reconciliation. It may be nil.
 	Work Work
-	// Plans keeps the last plan of every object; may be nil.
+	// Plans stores the last plan of every object. It may be nil.
 	Plans Plans
-	// World is what a controller has of the world besides the manager. The zero value is that of this process.
+	// World replaces the clock, random numbers and queues. The zero value uses the ones of this process.
 	World World
 }
 
-// World is what a controller has of the world besides the API: what is played where controllers run on a copy of it. Nil
-// fields are those of this process.
+// World contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
+// cluster replace them. Nil fields use the defaults of this process.
 type World struct {
 	// Now is the clock.
 	Now func() time.Time
-	// Intn returns a random number from 0 up to, not including, n.
+	// Intn returns a random number in [0, n).
 	Intn func(n int) int
-	// Queue returns the queue of a controller.
+	// Queue returns the work queue of a controller.
 	Queue func(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// Clock returns the clock.
 func (s Setup) Clock() func() time.Time {
 	if s.World.Now != nil {
 		return s.World.Now
@@ -79,7 +80,6 @@ func (s Setup) Clock() func() time.Time {
 	return time.Now
 }
 
-// Random returns the source of random numbers.
 func (s Setup) Random() func(n int) int {
 	if s.World.Intn != nil {
 		return s.World.Intn
@@ -87,65 +87,67 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// PlannedBy tells apart what controllers made of objects.
+// PlannedBy identifies a plan by the controller and the object.
 type PlannedBy struct {
 	Controller string
 	Kind       schema.GroupKind
 	Key        client.ObjectKey
 }
 
-// Plans keeps the last plan that each controller made of every object that exists.
+// Plans stores the last plan of each controller for every existing object.
 type Plans interface {
-	// Keep replaces a controller's plan of an object; failed is why it could not be made, or not be followed.
+	// Keep stores a controller's plan for an object. The error failed explains why the plan could not be computed
+	// or completed.
 	Keep(by PlannedBy, p Plan, failed error)
-	// Drop forgets an object that does not exist any more.
+	// Drop removes the plans for an object that no longer exists.
 	Drop(kind schema.GroupKind, key client.ObjectKey)
 }
 
-// Work is notified of what is being reconciled, so that after a crash it is known what the process was doing.
+// Work is notified of every reconciliation, so that after a crash the objects in progress are known.
 type Work interface {
-	// Begin is called before an object is reconciled, done in the end. An object that is set aside is not reconciled
-	// before that much time has passed; done is nil then.
+	// Begin is called before an object is reconciled, and done after the reconciliation. If aside is positive, the
+	// object is quarantined: it is not reconciled before that time has passed, and done is nil.
 	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
 }
 
-// Options returns the options of the controller.
 func (s Setup) Options() controller.Options {
 	options := Options(s.Concurrency)
 	options.NewQueue = s.World.Queue
 	return options
 }
 
-// Builder starts the wiring of a controller for the kind of o.
+// Builder starts the setup of a controller for the kind of o.
 func (s Setup) Builder(name string, o client.Object) *builder.Builder {
 	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(s.Options()).
 		For(o, builder.WithPredicates(s.Filter()))
 }
 
-// Filter is the predicate of the watch filter. It only saves reconciliations: each checks the scope at its beginning.
+// Filter returns the predicate for the watch filter. It only avoids unnecessary reconciliations: every
+// reconciliation checks the scope first.
 func (s Setup) Filter() predicate.Predicate {
 	scope := membership.Scope{WatchFilter: s.WatchFilter}
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return scope.HasLabel(o) })
 }
 
-// Scope is the set of objects that the manager reconciles.
+// Scope returns the set of objects that the manager reconciles.
 func (s Setup) Scope() membership.Scope {
 	return membership.Scope{WatchFilter: s.WatchFilter, Cached: s.Manager.GetClient(), Live: s.Manager.GetAPIReader()}
 }
 
-// IndexByCluster makes the index of a controller by which [membership.InCluster] selects.
+// IndexByCluster adds the index that [membership.InCluster] uses.
 func (s Setup) IndexByCluster(controller string, kinds ...client.Object) error {
 	return membership.IndexByCluster(s.Manager.GetFieldIndexer(), controller, kinds...)
 }
 
-// References returns the reader of the provider objects that a controller's kind refers to; see [membership.Referrers].
+// References returns the reader for provider objects that the controller's kind references; see
+// [membership.Referrers].
 func (s Setup) References(name string, c controller.Controller, r membership.Referrers) (*kube.References, error) {
 	return r.References(s.Manager, s.WatchFilter, name, c)
 }
 
-// NewReconciler returns the driver of c with the manager's client, writer and events.
+// NewReconciler returns the driver for c with the manager's client, writer and event recorder.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
-	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // of a kind that is not in the scheme nothing can be read
+	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
 	r := &Reconciler[O, S]{
 		Controller: c, Client: s.Manager.GetClient(), Writer: s.Writer(c.Name), Live: s.Manager.GetAPIReader(), Scope: s.Scope(),
 		Limits: s.Limits, Now: s.World.Now,
@@ -163,7 +165,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	return r
 }
 
-// Writer returns the writer of the controller with this name, whose applies are counted.
+// Writer returns the writer of the named controller. Its applies are counted in the metrics.
 func (s Setup) Writer(controller string) *kube.Writer {
 	w := kube.NewWriter(s.Manager.GetClient(), controller)
 	w.Among(s.Written)

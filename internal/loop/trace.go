@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/journey"
 )
 
-// span begins the span of a reconciliation, in the trace of the Machine that the object is or belongs to.
+// span starts the span of a reconciliation in the trace of the Machine that the object is or belongs to.
 func (r *Reconciler[O, S]) span(ctx context.Context, o O) (context.Context, trace.Span) {
 	if r.tracer == nil {
 		return ctx, nil
@@ -21,7 +21,7 @@ func (r *Reconciler[O, S]) span(ctx context.Context, o O) (context.Context, trac
 	))
 }
 
-// finish ends the span of a reconciliation with what was done.
+// finish ends the span of a reconciliation and adds the plan and the error as attributes.
 func finish(span trace.Span, p Plan, err error) {
 	if span == nil {
 		return

@@ -22,29 +22,30 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// ReconciledCondition is False on an object whose reconciliation ends in an error, and says why. An object without it is
-// reconciled. The driver alone writes it, under a field manager of its own, on every kind: the conditions of a controller are
-// made of what it has read, and may not say what it could not read or write.
+// ReconciledCondition is False, with the error as its message, on an object whose reconciliation fails. Objects
+// without the condition are reconciled successfully. Only the driver writes it, on every kind and with a separate
+// field manager, because a controller computes its own conditions from what it could read and cannot report failed
+// reads and writes in them.
 const ReconciledCondition = "Reconciled"
 
 const (
-	// troubleAfter is how long an error that may pass by itself is retried before the object says so.
+	// troubleAfter is how long a transient error is retried before the condition reports it.
 	troubleAfter = time.Second
-	// rewordAfter is after which time a message is replaced by one of the same reason, and rewordInvalidAfter where a person has changed
-	// what was wrong, or something else is.
+	// rewordAfter is the minimum age of a message before another message with the same reason replaces it. For
+	// invalid input rewordInvalidAfter applies, because the input has changed.
 	rewordAfter, rewordInvalidAfter = time.Minute, time.Second
-	// maxMessage bounds a message in bytes.
+	// maxMessage is the maximum length of a message in bytes.
 	maxMessage = 600
 )
 
 var troubleTable = condition.Table[trouble]{{Type: ReconciledCondition, Of: trouble.verdict}}
 
-// trouble is why an object cannot be reconciled.
+// trouble is the reason and message of a failed reconciliation.
 type trouble struct{ reason, message string }
 
 func (t trouble) verdict() condition.Verdict { return condition.False(t.reason, t.message) }
 
-// troubleOf says what an error means for people.
+// troubleOf converts an error to the reason and message that users read.
 func troubleOf(err error) trouble {
 	t := trouble{reason: "ReconcileFailed", message: err.Error()}
 	var status apierrors.APIStatus
@@ -65,14 +66,15 @@ func troubleOf(err error) trouble {
 	if first, size := utf8.DecodeRuneInString(t.message); size > 0 {
 		t.message = string(unicode.ToUpper(first)) + t.message[size:]
 	}
-	if fault.KindOf(err) != fault.Invalid { // else nothing but a change helps
+	if fault.KindOf(err) != fault.Invalid { // only a change of the input resolves invalid input
 		t.message += "; retrying"
 	}
 	return t
 }
 
-// tellAside makes an object say that it is set aside. It writes this condition and reads nothing, so that it cannot end the
-// manager as the object's reconciliation does; the next reconciliation that succeeds removes the condition.
+// tellAside sets the Reconciled condition of a quarantined object. It writes only this condition and reads nothing,
+// so that it cannot crash the manager like the object's reconciliation. The next successful reconciliation removes
+// the condition.
 func (r *Reconciler[O, S]) tellAside(ctx context.Context, o O) error {
 	why := trouble{"SetAside", "The manager ended repeatedly while it reconciled this object, so it retries in up to 1h; " +
 		"change or delete the object: its events with reason ManagerCrashed say what happened"}
@@ -80,10 +82,10 @@ func (r *Reconciler[O, S]) tellAside(ctx context.Context, o O) error {
 	return client.IgnoreNotFound(r.Writer.As(r.Name+"-reconcile").ApplyStatus(ctx, o, status))
 }
 
-// shownRefusals is how many values that the API refuses a message names.
+// shownRefusals limits how many rejected values a message lists.
 const shownRefusals = 3
 
-// accepted is a status without what the API would refuse; refused says what that is.
+// accepted returns the status without the values that the API would reject; refused lists them.
 func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string]any, refused error) {
 	kind, err := apiutil.GVKForObject(o, r.Client.Scheme())
 	if err != nil {
@@ -100,7 +102,8 @@ func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string
 	return kept, fault.New(fault.Invalid, "ValuesRefused", "The status leaves out what the API does not accept: %s%s", strings.Join(values, "; "), more)
 }
 
-// failures remembers since when objects fail, and when their conditions were last written. The zero value is ready to use.
+// failures records how long each object has been failing and when its condition was last written. The zero value is
+// ready to use.
 type failures struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]failing
@@ -108,7 +111,7 @@ type failures struct {
 
 type failing struct{ since, written time.Time }
 
-// record records another failure and returns what is known of those before.
+// record records a failure and returns the record from before it, with the start of the current series of failures.
 func (f *failures) record(key client.ObjectKey, now time.Time) failing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +126,7 @@ func (f *failures) record(key client.ObjectKey, now time.Time) failing {
 	return have
 }
 
-// lasts reports whether an object fails by an error that does not pass by itself, or has failed for some time.
+// lasts reports whether the error is permanent or the object has been failing for some time.
 func (f *failures) lasts(key client.ObjectKey, now time.Time, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,14 +144,14 @@ func (f *failures) reported(key client.ObjectKey, now time.Time) {
 	}
 }
 
-// forget forgets an object that does not fail any more.
+// forget removes the record of an object that no longer fails.
 func (f *failures) forget(key client.ObjectKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, key)
 }
 
-// quiet is after which time a message about an error of the kind is replaced.
+// quiet returns the minimum age of a message before another message about an error of this kind replaces it.
 func quiet(kind fault.Kind) time.Duration {
 	if kind == fault.Invalid {
 		return rewordInvalidAfter
@@ -156,15 +159,16 @@ func quiet(kind fault.Kind) time.Duration {
 	return rewordAfter
 }
 
-// reportTrouble writes into the condition that the reconciliation ended in an error, or removes it. A conflict is no error:
-// the retry follows at once. As long as nothing fails nothing is written. The plan looks again where a new message comes too soon.
+// reportTrouble sets the Reconciled condition if the reconciliation failed, and removes it otherwise. Conflicts are
+// not reported, because they are retried at once. Nothing is written as long as nothing fails. If a new message
+// comes too soon after the previous one, the plan schedules a recheck.
 func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
 	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
 	writer := r.Writer.As(r.Name + "-reconcile")
 	if failed == nil {
 		r.failures.forget(key)
-		if have == nil || r.Writer.Writes().Stale(o) { // the event of what was written leads here again
+		if have == nil || r.Writer.Writes().Stale(o) { // the event of the last write triggers another reconciliation
 			return nil
 		}
 		return client.IgnoreNotFound(writer.ApplyStatus(ctx, o, map[string]any{}))
@@ -192,22 +196,23 @@ func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, f
 	return failed
 }
 
-// reporter writes conditions and events with an identity.
+// reporter writes conditions and events with one identity.
 type reporter struct {
 	writer *kube.Writer
 	events events.EventRecorder
 }
 
-// ReportBy lets r report what its own identity may not: with this writer, and this recorder.
+// ReportBy sets the writer and recorder for reports that the controller's own identity may not write.
 func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorder) {
 	r.process = &reporter{writer: w, events: recorder}
 }
 
-// withoutRights ends the message where the controller's own identity may not even report.
+// withoutRights is appended to the message if the controller's own identity lacks the permissions to report.
 const withoutRights = "; rights of its controller are missing: `slipway status` names them"
 
-// tell writes the trouble into the condition, and records an event. Where the controller may not do that, its rights may be what is missing:
-// the process then does, which reads for all of its providers.
+// tell writes the condition and records an event. If the controller lacks the permissions to do so, missing
+// permissions may be the cause of the error. The manager process, which reads on behalf of all its providers, then
+// reports instead.
 func (r *Reconciler[O, S]) tell(ctx context.Context, o O, t trouble) error {
 	by, conditions := reporter{writer: r.Writer, events: r.Events}, troubleTable.Evaluate(t, r.moment(o))
 	err := by.apply(ctx, r.Name, o, conditions)

@@ -10,32 +10,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// Urgent declares which changes of a status something waits for: they are written at once. All others only report, and are
-// written some time later, together. That the object is paused, or not any more, is always urgent.
+// Urgent declares which status changes are written at once because something waits for them. All other changes are
+// informational; they are combined and written later. A change of the Paused condition is always urgent.
 type Urgent struct {
-	// Fields of the status, whatever their change; Later are those whose first value nothing waits for.
+	// Fields are status fields whose every change is urgent. For the fields in Later the first value is not urgent.
 	Fields, Later []string
-	// Conditions, when they become True or cease to be. As long as such a condition is not True its message says what is
-	// missing: another message is written soon.
+	// Conditions are urgent when they become True or stop being True. While such a condition is not True, a change
+	// of its message is written soon, because the message explains what is missing.
 	Conditions []string
-	// Lapses are conditions that are True from the beginning unless something is wrong: when they become True or cease to be
-	// after they were reported once.
+	// Lapses are conditions that start as True unless something is wrong. They are urgent when they become True or
+	// stop being True after they were reported once.
 	Lapses []string
-	// Replicas: when the last of status.replicas became available, or the last surplus one is gone.
+	// Replicas makes the change urgent with which the last replica becomes available or the last surplus replica is
+	// gone.
 	Replicas bool
 }
 
-// course is what a reconciliation found and did.
+// course describes the reconciliation that produced a status change.
 type course struct {
-	// deleting: the object is being deleted.
 	deleting bool
-	// acted: other objects were changed, of which more is to be said soon.
+	// acted is set if other objects were changed, because further status changes will follow soon.
 	acted bool
-	// person: a person has to do something.
+	// person is set if a user has to act.
 	person bool
 }
 
-// urgencyOf says how long a change of a status may be deferred.
+// urgencyOf returns the urgency of a status change.
 func (u Urgent) urgencyOf(change *kube.StatusChange, c course) pacing.Urgency {
 	have, want := change.Have, change.Want
 	switch {
@@ -55,12 +55,12 @@ func (u Urgent) urgencyOf(change *kube.StatusChange, c course) pacing.Urgency {
 	return pacing.Deferrable
 }
 
-// isInitial reports whether an object is new, or newly deleted: nothing of that is in its status.
+// isInitial reports whether the object is new or newly deleted, so that its status does not reflect that yet.
 func isInitial(have map[string]any, deleting bool) bool {
 	return len(have) == 0 || deleting && statusOf(have, clusterv1.DeletingCondition) != "True"
 }
 
-// isUrgent reports whether a change contains anything that something waits for.
+// isUrgent reports whether a change includes anything that is declared as urgent.
 func (u Urgent) isUrgent(have, want map[string]any) bool {
 	changed := func(field string) bool { return !reflect.DeepEqual(have[field], want[field]) }
 	turned := func(t string) bool {
@@ -73,15 +73,15 @@ func (u Urgent) isUrgent(have, want map[string]any) bool {
 		slices.ContainsFunc(u.Lapses, lapsed) || u.Replicas && isComplete(have, want)
 }
 
-// isComplete reports whether the last of the replicas became available, or the last surplus one is gone.
+// isComplete reports whether the last replica became available or the last surplus replica is gone.
 func isComplete(have, want map[string]any) bool {
 	available, changed := want["availableReplicas"], !reflect.DeepEqual(want["availableReplicas"], have["availableReplicas"])
 	none := available == nil || len(have) == 0 && reflect.DeepEqual(available, 0.0)
 	return changed && !none && reflect.DeepEqual(available, want["replicas"])
 }
 
-// explains reports whether a condition gives another reason than before, or an urgent one, which is a summary of others and
-// keeps its reason, another message.
+// explains reports whether the reason of any condition changed, or the message of an urgent condition, which is a
+// summary and retains its reason.
 func (u Urgent) explains(have, want map[string]any) bool {
 	list, _ := want["conditions"].([]any)
 	return slices.ContainsFunc(list, func(item any) bool {
@@ -98,7 +98,7 @@ func statusOf(status map[string]any, conditionType string) string {
 	return s
 }
 
-// conditionOf is the condition of a type; nil: there is none.
+// conditionOf returns the condition with this type, or nil.
 func conditionOf(status map[string]any, conditionType any) map[string]any {
 	list, _ := status["conditions"].([]any)
 	for _, item := range list {

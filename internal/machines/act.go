@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 )
 
-// Act carries out an action of this package.
+// Act runs an action of this package.
 func (k Keeper) Act(ctx context.Context, s State, action loop.Action) error {
 	switch a := action.(type) {
 	case SyncMachine:
@@ -50,7 +50,7 @@ func (k Keeper) clones() clone.Writers {
 	return clone.Writers{Live: k.Live, Creator: k.Manager, Metadata: k.MetadataManager, Writer: k.Writer}
 }
 
-// create creates a Machine: its clones, then itself, each with one write.
+// create creates a Machine: first its clones, then the Machine itself, each with one write.
 func (k Keeper) create(ctx context.Context, s State, a Create) error {
 	for _, name := range a.Names {
 		objects, err := s.Definition.Objects(name)
@@ -65,9 +65,10 @@ func (k Keeper) create(ctx context.Context, s State, a Create) error {
 	return nil
 }
 
-// CreateAll creates objects in their order. Where one cannot be created, those before it are deleted again; what cannot be deleted
-// either is an orphan, which a later reconciliation finds. After a refusal, as by a quota, all are rehearsed first: a refusal that
-// lasts for days must not create and delete objects every few seconds.
+// CreateAll creates objects in order. If one cannot be created, the objects created before it are deleted again; an
+// object that cannot be deleted becomes an orphan that a later reconciliation finds. After a rejection, for example
+// by a quota, all objects are first created in a dry run, because a rejection that lasts for days must not create
+// and delete objects every few seconds.
 func (k Keeper) CreateAll(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	owner := ownerOf(objects)
 	if k.Pending.wasRefused(owner) {
@@ -86,7 +87,8 @@ func (k Keeper) CreateAll(ctx context.Context, objects ...*unstructured.Unstruct
 	return nil
 }
 
-// rehearse returns the refusal of one of the objects. Another error is none: a webhook need not support dry runs.
+// rehearse returns the rejection of an object in a dry run. Other errors are ignored, because webhooks need not
+// support dry runs.
 func (k Keeper) rehearse(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if err := k.Writer.Named(k.Manager).Rehearse(ctx, o); isRefusal(err) {
@@ -96,11 +98,11 @@ func (k Keeper) rehearse(ctx context.Context, objects []*unstructured.Unstructur
 	return nil
 }
 
-// isRefusal reports whether an admission plugin or webhook, a quota, or validation refused an object.
+// isRefusal reports whether an admission plugin, a webhook, a quota or validation rejected an object.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// undo deletes what was created, whatever its provider has written to it meanwhile. An error is only logged: the one that led here
-// is what users have to know.
+// undo deletes created objects, even if their provider has changed them in the meantime. Errors are only logged,
+// because the original error is more important to users.
 func (k Keeper) undo(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if err := k.Writer.DeleteAnyway(ctx, o); err != nil {
@@ -109,7 +111,7 @@ func (k Keeper) undo(ctx context.Context, objects []*unstructured.Unstructured) 
 	}
 }
 
-// ownerOf is the UID of the controller of objects that are created together.
+// ownerOf returns the UID of the controller owner of objects that are created together.
 func ownerOf(objects []*unstructured.Unstructured) types.UID {
 	for _, o := range objects {
 		if owner := metav1.GetControllerOf(o); owner != nil {
@@ -119,7 +121,7 @@ func ownerOf(objects []*unstructured.Unstructured) types.UID {
 	return ""
 }
 
-// deleteOrphan reads past the cache that there is no Machine for it.
+// deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist.
 func (k Keeper) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error {
 	for _, o := range s.Clones.Orphans {
 		if o.GetKind() != a.Kind || o.GetName() != a.Name {
@@ -137,7 +139,7 @@ func (k Keeper) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error
 	return nil
 }
 
-// setConditions applies conditions of a Machine; all others belong to the Machine controller.
+// setConditions applies the conditions of a Machine that its owner sets. The Machine controller sets all others.
 func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) error {
 	m := s.Members.Named(a.Machine).Machine
 	table := condition.Table[SetConditions]{
@@ -145,7 +147,7 @@ func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) err
 		{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(a SetConditions) condition.Verdict { return a.Remediated }},
 	}
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
-	if a.UpToDate != condition.Absent() { // else the Machine controller's, or it is not set
+	if a.UpToDate != condition.Absent() { // otherwise the Machine controller sets it, or it is not set
 		owned = append(owned, clusterv1.MachineUpToDateCondition)
 	}
 	if err := k.Writer.TakeOverStatus(ctx, k.Live, m, kube.Conditions(owned...)); err != nil {

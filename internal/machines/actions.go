@@ -9,18 +9,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// The actions on Machines and their clones that [Keeper] carries out. Each may be repeated.
+// The actions on Machines and their clones that [Keeper] runs. Each may be repeated.
 type (
-	// SyncMachine applies to a Machine what follows the template in place.
+	// SyncMachine applies the fields that follow the template in place to a Machine.
 	SyncMachine struct{ Machine string }
-	// SyncTimeouts applies the timeouts of the deletion to a Machine that is being deleted.
+	// SyncTimeouts applies the deletion timeouts to a Machine that is being deleted.
 	SyncTimeouts struct{ Machine string }
 	// SyncClone applies labels and annotations to a clone of a Machine.
 	SyncClone struct{ Kind, Name, Machine string }
 	// DeleteOrphan deletes a clone whose Machine was never created.
 	DeleteOrphan struct{ Kind, Name string }
-	// SetConditions sets the conditions of a Machine that belong to its owner; an absent verdict leaves UpToDate as it is, and
-	// removes OwnerRemediated.
+	// SetConditions sets the conditions of a Machine that its owner computes. An absent verdict leaves UpToDate
+	// unchanged and removes OwnerRemediated.
 	SetConditions struct {
 		Machine              string
 		UpToDate, Remediated condition.Verdict
@@ -65,27 +65,22 @@ func (a Delete) Parts() []loop.Action {
 	return out
 }
 
-// String says what the action does, and why.
 func (a SyncMachine) String() string {
 	return fmt.Sprintf("sync Machine %s: it differs from the template", a.Machine)
 }
 
-// String says what the action does, and why.
 func (a SyncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
 
-// String says what the action does, and why.
 func (a SyncClone) String() string {
 	return fmt.Sprintf("sync labels and annotations to %s %s", a.Kind, a.Name)
 }
 
-// String says what the action does, and why.
 func (a DeleteOrphan) String() string {
 	return fmt.Sprintf("delete %s %s: its Machine was never created", a.Kind, a.Name)
 }
 
-// String says what the action does, and why.
 func (a SetConditions) String() string {
 	text := "UpToDate " + verdictText(a.UpToDate)
 	if a.Remediated != condition.Absent() {
@@ -94,10 +89,8 @@ func (a SetConditions) String() string {
 	return fmt.Sprintf("set conditions of Machine %s: %s", a.Machine, text)
 }
 
-// String says what the action does, and why.
 func (a Create) String() string { return fmt.Sprintf("create %s: %s", NamesText(a.Names), a.Why) }
 
-// String says what the action does, and why.
 func (a Delete) String() string { return fmt.Sprintf("delete %s: %s", NamesText(a.Names), a.Why) }
 
 func verdictText(v condition.Verdict) string {
@@ -107,7 +100,7 @@ func verdictText(v condition.Verdict) string {
 	return fmt.Sprintf("%s (%s)", v.Status, v.Reason)
 }
 
-// NamesText names Machines in a message.
+// NamesText lists Machines in a message.
 func NamesText(names []string) string {
 	if len(names) == 1 {
 		return "Machine " + names[0]
@@ -115,7 +108,8 @@ func NamesText(names []string) string {
 	return "Machines " + condition.Names(names)
 }
 
-// NewSetConditions returns the action that gives a Machine the verdicts of its owner; false: it has them.
+// NewSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
+// anything.
 func NewSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Verdict) (SetConditions, bool) {
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Changed lets through the changes of Machines that concern their owner, which may name conditions beside those that every owner
-// counts, or decides by. Most of a Machine's status concerns none.
+// Changed is a predicate for owners of Machines. It selects changes that affect the owner and ignores most of a
+// Machine's status. Owners can add condition types to the ones that all owners evaluate.
 func Changed(conditionTypes ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
@@ -22,7 +22,7 @@ func Changed(conditionTypes ...string) predicate.Predicate {
 	}}
 }
 
-// ConcernsOwner reports whether the owner of a Machine has to look at a change of it.
+// ConcernsOwner reports whether a change of a Machine affects its owner.
 func ConcernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
 	conditionTypes = append(conditionTypes, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
@@ -42,7 +42,7 @@ func sameSpec(a, b clusterv1.MachineSpec) bool {
 		SameSeconds(a.MinReadySeconds, b.MinReadySeconds) && slices.Equal(a.ReadinessGates, b.ReadinessGates) && slices.Equal(a.Taints, b.Taints)
 }
 
-// conditionTexts are conditions without their times.
+// conditionTexts returns the conditions without their times.
 func conditionTexts(m *clusterv1.Machine, conditionTypes []string) []string {
 	var out []string
 	for _, t := range conditionTypes {

@@ -11,24 +11,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 )
 
-// Definition is what an owner wants of its Machines now.
+// Definition is the desired state of an owner's Machines.
 type Definition struct {
 	Namespace, Cluster string
-	// Owner controls the Machines, and their clones until a Machine does.
+	// Owner is the controller of the Machines, and of their clones until a Machine takes that role.
 	Owner metav1.OwnerReference
-	// Labels and Annotations of the Machines and of their clones.
+	// Labels and Annotations apply to the Machines and their clones.
 	Labels, Annotations map[string]string
-	// MachineAnnotations are those of the Machines alone. KeptAnnotations are keys that a Machine keeps as it has them.
+	// MachineAnnotations apply to the Machines only. KeptAnnotations are keys whose current values on a Machine are
+	// preserved.
 	MachineAnnotations map[string]string
 	KeptAnnotations    []string
-	// Spec of the Machines. Its references are those of templates: a Machine refers to the clone of its own name.
+	// Spec is the spec of the Machines with references to templates. A Machine references the clones with its own
+	// name instead.
 	Spec clusterv1.MachineSpec
-	// Templates that are cloned for each Machine.
+	// Templates are cloned for each Machine.
 	Templates clone.Templates
 }
 
-// Machine is the Machine of that name as it is created. It has the finalizer of the Machine controller, which would need a write
-// of its own otherwise.
+// Machine returns a new Machine with this name. It includes the finalizer of the Machine controller, which would
+// otherwise require another write.
 func (d Definition) Machine(name string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +50,7 @@ func (d Definition) Machine(name string) *clusterv1.Machine {
 	return m
 }
 
-// Objects are the objects of a new Machine in the order in which they are created: the clones, then the Machine.
+// Objects returns the objects of a new Machine in the order of their creation: the clones, then the Machine.
 func (d Definition) Objects(name string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, t := range d.Templates {
@@ -70,7 +72,7 @@ func (d Definition) Objects(name string) ([]*unstructured.Unstructured, error) {
 	return append(out, machine), nil
 }
 
-// merged are the annotations of both; those of the second take precedence.
+// merged returns the union of two maps. Values in b take precedence.
 func merged(a, b map[string]string) map[string]string {
 	out := make(map[string]string, len(a)+len(b))
 	maps.Copy(out, a)

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Events tell which Machines were created and deleted, one event for all of an action.
+// Events returns one event for each action that created or deleted Machines.
 func Events(out loop.Outcome) []loop.Event {
 	var events []loop.Event
 	for _, action := range out.Done {
@@ -28,7 +28,8 @@ func Events(out loop.Outcome) []loop.Event {
 	return events
 }
 
-// CreationFailure says why Machines could not be created; empty: they could. What a person has to change is said as it is.
+// CreationFailure returns why Machines could not be created, or an empty string. A message that requires an action
+// of a user is returned unchanged.
 func CreationFailure(out loop.Outcome) string {
 	a, failed := out.Failed.(Create)
 	if !failed {
@@ -40,7 +41,8 @@ func CreationFailure(out loop.Outcome) string {
 	return FailureText("Machines could not be created", out, a.Names...)
 }
 
-// FailureText says why an action failed, without the names of Machines that do not exist: those of new ones change each time.
+// FailureText returns the message for a failed action. It omits the given names of Machines that do not exist,
+// because the names of new Machines differ on every attempt.
 func FailureText(what string, out loop.Outcome, names ...string) string {
 	return what + ": " + strings.Join(kube.Refusals(out.Err, names...), "; ") + "; retrying"
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// InPlace is the desired state of an existing Machine: fresh is what its owner would create under that name now, live the
-// Machine. Metadata and the fields that follow the template are those of fresh, the others those of live.
+// InPlace returns the desired state of an existing Machine. The argument fresh is the Machine that its owner would
+// create now, live is the existing Machine. Metadata and the fields that follow the template in place are taken
+// from fresh, all other fields from live.
 func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: *fresh.ObjectMeta.DeepCopy()}
 	m.Namespace, m.Name, m.UID = live.Namespace, live.Name, live.UID
@@ -29,7 +30,7 @@ func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	return m
 }
 
-// Includes reports whether a Machine has all that is desired of it; it may have more.
+// Includes reports whether a Machine has all desired metadata and fields. It may have more.
 func Includes(have, want *clusterv1.Machine) bool {
 	return Subset(want.Labels, have.Labels) && Subset(want.Annotations, have.Annotations) &&
 		slices.Contains(have.Finalizers, clusterv1.MachineFinalizer) &&
@@ -37,8 +38,8 @@ func Includes(have, want *clusterv1.Machine) bool {
 		containsAll(want.Spec.ReadinessGates, have.Spec.ReadinessGates) && containsAll(want.Spec.Taints, have.Spec.Taints)
 }
 
-// Follows reports whether a Machine has all that is desired of it, and nothing more that the field manager applied before. It
-// is cheap where that is so.
+// Follows reports whether a Machine has everything that is desired, and nothing that the field manager applied
+// earlier and no longer wants. The check is cheap if the Machine is up to date.
 func Follows(have, want *clusterv1.Machine, manager string) bool {
 	if !Includes(have, want) {
 		return false
@@ -50,11 +51,11 @@ func Follows(have, want *clusterv1.Machine, manager string) bool {
 	if len(have.Spec.ReadinessGates) == len(want.Spec.ReadinessGates) && len(have.Spec.Taints) == len(want.Spec.Taints) {
 		return true
 	}
-	covered, err := Covered(have, InPlace(want, have), manager) // others may have theirs in these lists
+	covered, err := Covered(have, InPlace(want, have), manager) // other field managers may own items in these lists
 	return err == nil && covered
 }
 
-// Covered reports whether applying a Machine would change nothing. Finalizers and owners of others do not count.
+// Covered reports whether applying a Machine would change nothing. Finalizers and owner references are ignored.
 func Covered(have, want *clusterv1.Machine, manager string) (bool, error) {
 	want = want.DeepCopy()
 	want.Finalizers, want.OwnerReferences = have.Finalizers, have.OwnerReferences
@@ -82,14 +83,14 @@ func Applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// SameDeletion reports whether two Machines have the same timeouts of their deletion.
+// SameDeletion reports whether two specs have the same deletion timeouts.
 func SameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
 	return SameSeconds(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
 		SameSeconds(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
 		SameSeconds(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
 }
 
-// Subset reports whether have has all of want, with the same values.
+// Subset reports whether have contains all entries of want with the same values.
 func Subset(want, have map[string]string) bool {
 	for key, value := range want {
 		if is, ok := have[key]; !ok || is != value {
@@ -99,7 +100,7 @@ func Subset(want, have map[string]string) bool {
 	return true
 }
 
-// SameSeconds reports whether two times in seconds are the same, or both not set.
+// SameSeconds reports whether two durations in seconds are equal, or both unset.
 func SameSeconds(a, b *int32) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 func containsAll[T comparable](want, have []T) bool {

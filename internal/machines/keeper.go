@@ -13,23 +13,23 @@ import (
 
 // Keeper creates, changes and deletes the Machines of owners.
 type Keeper struct {
-	// Live reads past the cache, which does not have every field manager.
+	// Live reads from the API server, because the cache does not contain all managed fields.
 	Live   client.Reader
 	Writer *kube.Writer
-	// Manager is the field manager of the owner, which the Machines are created with, too. MetadataManager applies the metadata of
-	// clones.
+	// Manager is the owner's field manager, with which Machines are created and updated. MetadataManager applies
+	// the metadata of clones.
 	Manager, MetadataManager string
-	// Former are field managers that applied before what Manager applies now: their share of what follows the template is handed
-	// over.
+	// Former are field managers that previously applied the fields that Manager applies now. The ownership of their
+	// fields that follow the template is transferred to Manager.
 	Former []string
-	// Exclusive: the former managers are those of this owner alone, so that labels and annotations which the owner does not want any
-	// more are handed over as well, and removed.
+	// Exclusive is set if only this owner used the former managers. Labels and annotations that the owner no longer
+	// wants are then transferred as well, so that they can be removed.
 	Exclusive bool
-	// Pending remembers what was created and deleted; nil: the owner does not count.
+	// Pending remembers created and deleted Machines. It is nil if the owner does not count Machines.
 	Pending *Pending
 }
 
-// Sync applies the desired Machine, as [InPlace] returns it.
+// Sync applies the desired Machine, as returned by [InPlace].
 func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	if err := k.takeOver(ctx, live, want); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	return k.Writer.Named(k.Manager).Apply(ctx, nil, u)
 }
 
-// takeOver hands the fields that older programs applied to a Machine over to the manager that applies them now, once: it could
-// not change or remove them otherwise.
+// takeOver transfers the ownership of fields that older programs applied to the current field manager, once.
+// Without the transfer the current manager could not change or remove them.
 func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error {
 	if owned := kube.OwnedMetadata(m, k.Manager); len(owned.Labels)+len(owned.Annotations) > 0 {
 		return nil
@@ -56,7 +56,7 @@ func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error 
 	})
 }
 
-// claims reports whether a field of a Machine is one that its owner applies.
+// claims reports whether the owner applies a field of a Machine.
 func (k Keeper) claims(want *clusterv1.Machine, p fieldpath.Path) bool {
 	if len(p) < 2 || p[0].FieldName == nil || p[1].FieldName == nil {
 		return false
@@ -72,7 +72,7 @@ func (k Keeper) claims(want *clusterv1.Machine, p fieldpath.Path) bool {
 	return false
 }
 
-// namesKey reports whether the path is that of one of the keys.
+// namesKey reports whether the path refers to one of the keys.
 func namesKey(keys map[string]string, p fieldpath.Path) bool {
 	if len(p) != 3 || p[2].FieldName == nil {
 		return false

@@ -15,19 +15,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Member is a Machine of an owner, with what this process knows of it and the cache may not show yet.
+// Member is a Machine of an owner, together with changes by this process that the cache may not show yet.
 type Member struct {
 	*clusterv1.Machine
-	// Deleted: it is being deleted.
+	// Deleted is set if the Machine is being deleted.
 	Deleted bool
-	// Stale: the cache does not show this process's last write of it.
+	// Stale is set if the cache does not show this process's last write to the Machine.
 	Stale bool
 }
 
 // Members are the Machines of one owner, sorted by name.
 type Members []Member
 
-// Named returns the Machine of that name, a Member without a Machine where there is none.
+// Named returns the Machine with this name, or a Member without a Machine.
 func (ms Members) Named(name string) Member {
 	for _, m := range ms {
 		if m.Machine != nil && m.Name == name {
@@ -37,7 +37,7 @@ func (ms Members) Named(name string) Member {
 	return Member{}
 }
 
-// Held reports which of the Machines are held by finalizers of other parties; see [loop.Held].
+// Held returns a message with the foreign finalizers that block the deletion of Machines; see [loop.Held].
 func (ms Members) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {
@@ -46,7 +46,7 @@ func (ms Members) Held() string {
 	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
 }
 
-// Machines of the members.
+// Machines returns the Machines of the members.
 func (ms Members) Machines() []*clusterv1.Machine {
 	out := make([]*clusterv1.Machine, 0, len(ms))
 	for _, m := range ms {
@@ -55,21 +55,23 @@ func (ms Members) Machines() []*clusterv1.Machine {
 	return out
 }
 
-// PendingRecheck is when to read again while the cache does not show a Machine that was created; its watch is usually earlier.
+// PendingRecheck is the interval to read again while the cache does not show a created Machine. Usually the watch
+// is faster.
 const PendingRecheck = 5 * time.Second
 
-// Pending remembers the Machines that this process created and deleted until the cache shows it. An owner that counts Machines in
-// the cache alone would create or delete others in their place. The zero value is ready to use.
+// Pending remembers the Machines that this process created and deleted until the cache shows these changes. An
+// owner that only counted Machines in the cache would create or delete more Machines in their place. The zero value
+// is ready to use.
 type Pending struct {
 	created, deleted kube.Pending
 	mu               sync.Mutex
 	refusedOwners    map[types.UID]bool
 }
 
-// maxRefused bounds how many owners are remembered whose Machines were refused.
+// maxRefused limits the number of owners whose rejected creations are remembered.
 const maxRefused = 10000
 
-// refused remembers whether the last creation for an owner was refused.
+// refused records whether the last creation for an owner was rejected.
 func (p *Pending) refused(owner types.UID, is bool) {
 	if p == nil {
 		return
@@ -95,18 +97,19 @@ func (p *Pending) wasRefused(owner types.UID) bool {
 	return p.refusedOwners[owner]
 }
 
-// Created remembers that a Machine was created for an owner.
+// Created records that a Machine was created for an owner.
 func (p *Pending) Created(owner types.UID, name string, now time.Time) {
 	p.created.Add(owner, name, now)
 }
 
-// Deleted remembers that a Machine of an owner was deleted.
+// Deleted records that a Machine of an owner was deleted.
 func (p *Pending) Deleted(owner types.UID, name string, now time.Time) {
 	p.deleted.Add(owner, name, now)
 }
 
-// Settle marks the members that were deleted, and returns the names of Machines that were created and that the cache does not show
-// yet. live reads past the cache whether one that is missing for long was deleted before the cache could show it.
+// Settle marks members that were deleted and returns the names of created Machines that the cache does not show
+// yet. If a Machine is missing in the cache for a long time, Settle reads it with live to check whether it was
+// deleted before the cache could show it.
 func (p *Pending) Settle(ctx context.Context, live client.Reader, owner client.Object, members Members, now time.Time) ([]string, error) {
 	at := map[string]int{}
 	for i, m := range members {

@@ -11,24 +11,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// DeletionPriority says which Machines are deleted first when there are too many: those of the lowest.
+// DeletionPriority orders surplus Machines for deletion; the lowest value is deleted first.
 type DeletionPriority int
 
 // The priorities.
 const (
-	// Deleting: it is being deleted already.
+	// Deleting Machines are already being deleted.
 	Deleting DeletionPriority = iota
-	// Marked by a person, with the annotation cluster.x-k8s.io/delete-machine.
+	// Marked Machines have the annotation cluster.x-k8s.io/delete-machine, which a user has set.
 	Marked
-	// Updating: its update in place is lost either way.
+	// Updating Machines are being updated in place; the update is lost in any case.
 	Updating
-	// Unhealthy: see [IsUnhealthy].
+	// Unhealthy Machines: see [IsUnhealthy].
 	Unhealthy
-	// Healthy: all others.
+	// Healthy Machines are all others.
 	Healthy
 )
 
-// PriorityOf returns the deletion priority of a Machine.
 func PriorityOf(m Member) DeletionPriority {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
@@ -45,15 +44,15 @@ func PriorityOf(m Member) DeletionPriority {
 	return Healthy
 }
 
-// IsUnhealthy reports whether a Machine does no work: it has no Node, or its Node is not healthy, or a health check failed. What is
-// not known is not held against it.
+// IsUnhealthy reports whether a Machine does not work: it has no Node, its Node is unhealthy, or a health check
+// failed. Unknown conditions do not count as unhealthy.
 func IsUnhealthy(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)
 	return !m.Status.NodeRef.IsDefined() || set.IsFalse(clusterv1.MachineNodeHealthyCondition) ||
 		set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// OrderText says in which order Machines of the same priority are deleted.
+// OrderText describes for messages in which order Machines with the same priority are deleted.
 func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 	switch order {
 	case clusterv1.NewestMachineSetDeletionOrder:
@@ -64,8 +63,8 @@ func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 	return "in random order"
 }
 
-// ByDeletionPriority compares Machines by their priority, within it by an order, then by name. The order random is one by a hash
-// of the UID: every reconciliation chooses the same Machines.
+// ByDeletionPriority compares Machines by priority, then by the given order, then by name. The random order uses a
+// hash of the UID, so that every reconciliation selects the same Machines.
 func ByDeletionPriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) int {
 	return func(a, b Member) int {
 		return cmp.Or(cmp.Compare(PriorityOf(a), PriorityOf(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))
@@ -88,8 +87,8 @@ func randomKey(m Member) uint64 {
 	return sum.Sum64()
 }
 
-// DeleteCandidates are the names of the Machines to delete so that n fewer are left, the first by compare, sorted. Those that are
-// being deleted count among the n.
+// DeleteCandidates returns the sorted names of the Machines to delete to reduce the number of Machines by n,
+// selected by compare. Machines that are already being deleted count toward n.
 func (ms Members) DeleteCandidates(n int, compare func(a, b Member) int) []string {
 	sorted := slices.SortedFunc(slices.Values(ms), compare)
 	var out []string

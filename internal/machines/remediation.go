@@ -12,32 +12,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Remediation decides which unhealthy Machines of an owner are replaced now. The decision is on record in the condition
-// OwnerRemediated before a Machine is deleted, so that the limit holds after a crash; the replacement is created when the owner
-// scales up again.
+// Remediation decides which unhealthy Machines of an owner are replaced now. The decision is recorded in the
+// OwnerRemediated condition before a Machine is deleted, so that the limit holds after a crash. The replacement is
+// created when the owner scales up again.
 type Remediation struct {
 	Members Members
-	// Refused says why the owner replaces no Machine by itself; empty: it does.
+	// Refused explains why the owner never replaces Machines itself, or is empty.
 	Refused string
-	// Deferred says why no Machine can be replaced now, a line each.
+	// Deferred explains why no Machine can be replaced now, one reason per line.
 	Deferred []string
-	// Limit is how many Machines may be replaced at once.
+	// Limit is how many Machines may be replaced at the same time.
 	Limit int32
 }
 
-// NeedsRemediation reports whether a health check failed and asks the owner to replace the Machine.
+// NeedsRemediation reports whether a health check failed and the owner has to replace the Machine.
 func NeedsRemediation(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)
 	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
 }
 
-// isRemediating reports whether it is on record that the owner replaces the Machine.
+// isRemediating reports whether the decision to replace the Machine is recorded.
 func isRemediating(m *clusterv1.Machine) bool {
 	return NeedsRemediation(m) && condition.Set(m.Status.Conditions).Get(clusterv1.MachineOwnerRemediatedCondition).Reason ==
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
 
-// Candidates are the Machines to replace, in the order in which to do so: those that a person marked, then the newest.
+// Candidates returns the Machines to replace in order: Machines that a user marked first, then the newest.
 func (r Remediation) Candidates() Members {
 	var out Members
 	for _, m := range r.Members {
@@ -59,12 +59,12 @@ func remediationRank(m Member) int {
 	return 1
 }
 
-// Verdicts are the conditions OwnerRemediated of the candidates, by name.
+// Verdicts returns the OwnerRemediated conditions of the candidates by name.
 //
-//	on record                                   MachineDeleting: nothing stops it any more
-//	the owner replaces none by itself           CannotBeRemediated
-//	none can be replaced now                    RemediationDeferred
-//	as many are replaced as may be at once      RemediationDeferred
+//	decision already recorded                   MachineDeleting: the decision is final
+//	the owner never replaces Machines itself    CannotBeRemediated
+//	no Machine can be replaced now              RemediationDeferred
+//	the limit is reached                        RemediationDeferred
 //	otherwise                                   MachineDeleting
 func (r Remediation) Verdicts() map[string]condition.Verdict {
 	out := map[string]condition.Verdict{}
@@ -94,7 +94,7 @@ func (r Remediation) Verdicts() map[string]condition.Verdict {
 	return out
 }
 
-// Delete names the Machines to delete: it is on record that they are replaced.
+// Delete returns the names of the Machines to delete, whose replacement is recorded.
 func (r Remediation) Delete() []string {
 	var out []string
 	for _, m := range r.Candidates() {
@@ -105,7 +105,7 @@ func (r Remediation) Delete() []string {
 	return out
 }
 
-// setsRemediated reports whether a condition OwnerRemediated has one of the reasons that owners set.
+// setsRemediated reports whether an OwnerRemediated condition has one of the reasons that owners set.
 func setsRemediated(c *metav1.Condition) bool {
 	return c != nil && slices.Contains([]string{
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason,

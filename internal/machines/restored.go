@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// AwaitOwnership waits for what the verdict on the owner of Machines says.
+// AwaitOwnership adds the wait that the ownership verdict requires.
 func AwaitOwnership(p *loop.Plan, v ownership.Verdict) {
 	wait := p.WaitFor(v.Reason, "%s", v.Message)
 	for _, object := range v.On {
@@ -28,13 +28,13 @@ func AwaitOwnership(p *loop.Plan, v ownership.Verdict) {
 	p.RecheckIn(v.Recheck)
 }
 
-// Workloads connects to workload clusters.
+// Workloads provides clients for workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// ReadStrays searches a workload cluster for Nodes of Machines of an owner that do not exist, as there are after a restore. It is not
-// seen where it does not answer.
+// ReadStrays finds Nodes in a workload cluster whose Machines belonged to the owner and no longer exist, as happens
+// after a restore. If the workload cluster is unreachable, the result is not Seen.
 func ReadStrays(ctx context.Context, w Workloads, cluster client.ObjectKey, owner string, exist map[string]bool) (ownership.Workload, error) {
 	nodes := &corev1.NodeList{}
 	workload, err := w.Client(ctx, cluster)

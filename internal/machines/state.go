@@ -13,23 +13,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// State is the Machines of an owner, current and desired.
+// State contains the current and desired Machines of an owner.
 type State struct {
 	Now        time.Time
 	Definition Definition
 	Members    Members
-	// Clones of the Machines; nil until they were read.
+	// Clones are the clones of the Machines, or nil if they were not read.
 	Clones *clone.Clones
-	// Verified: for this generation of the owner, Machines and clones were compared in full, and were up to date.
+	// Verified is set if all Machines and clones were completely compared for this generation of the owner and were
+	// up to date.
 	Verified bool
-	// ByOrigin: the owner sets UpToDate by the templates that a Machine was created from; else another writer does.
+	// ByOrigin is set if the owner computes UpToDate from the templates that a Machine was created from. Otherwise
+	// another writer sets the condition.
 	ByOrigin bool
-	// Manager is the field manager of the owner.
+	// Manager is the owner's field manager.
 	Manager string
 }
 
-// NeedsClones reports whether the clones have to be read to decide. They are many, and what is desired of them changes only with
-// what is desired of the Machines. So they are read when a Machine differs, and once for each generation of the owner.
+// NeedsClones reports whether the clones have to be read. There are many clones, and their desired state changes
+// only with the desired state of the Machines. They are therefore read if a Machine differs, and once for each
+// generation of the owner.
 func (s State) NeedsClones() bool {
 	if s.Clones != nil {
 		return false
@@ -41,8 +44,8 @@ func (s State) NeedsClones() bool {
 	return slices.ContainsFunc(s.Members, func(m Member) bool { return !m.Stale && s.needsSync(m, desired) })
 }
 
-// Propagation is what has to be done so that Machines and clones follow their definition in place: clones before their Machine, from
-// which follows which of their keys are old; orphans last.
+// Propagation returns the actions that bring Machines and clones in line with their definition in place. Clones
+// come before their Machine, which records the keys that are old; orphans come last.
 func (s State) Propagation() []loop.Action {
 	var out []loop.Action
 	for _, m := range s.Members {
@@ -73,8 +76,8 @@ func (s State) Propagation() []loop.Action {
 	return out
 }
 
-// needsSync reports whether a Machine differs from what is desired of it. Of one that is being deleted only the timeouts of the
-// deletion matter.
+// needsSync reports whether a Machine differs from its desired state. While a Machine is being deleted, only its
+// deletion timeouts matter.
 func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 	if m.Deleted {
 		return !m.DeletionTimestamp.IsZero() && !SameDeletion(m.Spec.Deletion, desired.Spec.Deletion)
@@ -89,7 +92,7 @@ func (s State) needsSync(m Member, desired *clusterv1.Machine) bool {
 	return err != nil || !covered
 }
 
-// InPlace is a Machine with what follows the definition in place.
+// InPlace returns a Machine with the fields of the definition that are updated in place.
 func (s State) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
 	fresh := s.Definition.Machine(m.Name)
 	for _, key := range s.Definition.KeptAnnotations {
@@ -104,7 +107,7 @@ func (s State) metadata(m *clusterv1.Machine) clone.Metadata {
 	return clone.MetadataFor(m, s.Manager, s.Definition.Labels, s.Definition.Annotations)
 }
 
-// Differs reports whether a condition has to be written to have the verdict; an absent one asks for nothing.
+// Differs reports whether a condition has to be written to match the verdict. An absent verdict requires no write.
 func Differs(current *metav1.Condition, desired condition.Verdict) bool {
 	if desired == condition.Absent() {
 		return false

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Taken returns those of the names that Machines of the namespace have, whosever they are. Owners with the same name template make the same
-// name sometimes, and to apply another's object would take it over.
+// Taken returns the names that Machines in the namespace already use, regardless of their owner. Owners with the
+// same name template can generate the same name, and applying another owner's object would overwrite it.
 func Taken(ctx context.Context, c client.Reader, namespace string, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {

@@ -17,20 +17,20 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// BeginUpdate writes what a Machine that is marked shall be, and hands it to the Machine controller, which has an extension make it
-// that: first its clones, then the Machine. Until the last write the Machine is marked and no update is pending, so that an action
-// that was interrupted is repeated.
+// BeginUpdate writes the desired state of a Machine whose in-place update was announced, first to its clones, then
+// to the Machine, and sets the pending hook so that the Machine controller calls the extension. Until the last
+// write the Machine is annotated but no hook is pending, so that an interrupted action is repeated.
 type BeginUpdate struct{ Machine string }
 
 // Independent implements loop.Independent.
 func (BeginUpdate) Independent() {}
 
-// String says what the action does, and why.
 func (a BeginUpdate) String() string {
 	return fmt.Sprintf("begin the in-place update of Machine %s: it differs from the template", a.Machine)
 }
 
-// UpdateBlocker says why the in-place update of a Machine cannot begin now, by its clones; empty: it can.
+// UpdateBlocker returns why the in-place update of a Machine cannot begin now, because of its templates or clones,
+// or an empty string.
 func (s State) UpdateBlocker(m *clusterv1.Machine) string {
 	for _, t := range s.Definition.Templates {
 		if blocker := t.Blocker(); blocker != "" {
@@ -45,8 +45,9 @@ func (s State) UpdateBlocker(m *clusterv1.Machine) string {
 	return ""
 }
 
-// beginUpdate changes the clones under the field manager that created them, and the Machine last. The annotations of the Machine are
-// of another field manager than its desired state: the Machine controller removes them, and they must not come back.
+// beginUpdate changes the clones with the field manager that created them, then the Machine. A separate field
+// manager sets the annotations of the Machine, because the Machine controller removes them and an apply of the
+// desired state must not restore them.
 func (k Keeper) beginUpdate(ctx context.Context, s State, a BeginUpdate) error {
 	m := s.Members.Named(a.Machine).Machine
 	for _, ref := range []struct {
@@ -91,8 +92,8 @@ func (k Keeper) updateClone(ctx context.Context, s State, ref, template clusterv
 	return k.Writer.Named(k.Manager).Apply(ctx, nil, want)
 }
 
-// ByMovePriority compares Machines in the order in which an owner gives them up that hands over what can be updated in place: those
-// that do no work first, and what is being updated last. Within that the order is that of deletions.
+// ByMovePriority compares Machines for an owner that transfers Machines for in-place updates: Machines that do not
+// work come first, Machines that are being updated last. Within the same priority the deletion order applies.
 func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) int {
 	rank := func(m Member) DeletionPriority {
 		switch priority := PriorityOf(m); {
@@ -109,19 +110,20 @@ func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b Member) i
 	}
 }
 
-// isBusy reports whether an extension is updating a Machine, as far as is known with success.
+// isBusy reports whether an extension is updating a Machine and has not reported a failure.
 func isBusy(m Member) bool {
 	return inplace.StateOf(m.Machine) == inplace.Updating && !inplace.HasFailed(m.Machine)
 }
 
-// Surplus is what an owner does with Machines that it has too many.
+// Surplus assigns an owner's surplus Machines to what happens with them.
 type Surplus struct {
-	// Replaced are deleted: a person asks for that, or an update would not help. Moved can be handed over; Updating have to be waited
-	// for first.
+	// Replaced Machines are deleted, because a user requested it or an update would not help. Moved Machines can be
+	// transferred. Updating Machines can be transferred after their current update.
 	Replaced, Moved, Updating []string
 }
 
-// Surplus divides n Machines that the owner has too many, the first by compare; those that are being deleted count.
+// Surplus divides the first n Machines in the order of compare. Machines that are already being deleted count
+// toward n.
 func (ms Members) Surplus(n int, compare func(a, b Member) int) Surplus {
 	var out Surplus
 	sorted := slices.SortedFunc(slices.Values(ms), compare)

@@ -10,8 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// UpToDate is the condition UpToDate of a Machine by the templates that it was created from; while they are not known, it stays as it
-// is. Absent: it was not set yet, or the owner does not set it ([State.ByOrigin]).
+// UpToDate computes the UpToDate condition of a Machine from the templates that it was created from. While these
+// are unknown, the condition stays unchanged. The verdict is absent if the condition was never set or the owner
+// does not set it ([State.ByOrigin]).
 func (s State) UpToDate(m *clusterv1.Machine) condition.Verdict {
 	if !s.ByOrigin {
 		return condition.Absent()
@@ -24,7 +25,7 @@ func (s State) UpToDate(m *clusterv1.Machine) condition.Verdict {
 	return rollout.Verdict(m, rollout.Differences(from.Template, desired), from.Unknown)
 }
 
-// IsUndecided reports whether it is not known yet of a Machine whether it is up to date, so that its clones have to be read again.
+// IsUndecided reports whether it is unknown if a Machine is up to date, so that its clones have to be read again.
 func (s State) IsUndecided(m Member) bool {
 	if m.Deleted || !s.ByOrigin {
 		return false
@@ -33,7 +34,7 @@ func (s State) IsUndecided(m Member) bool {
 	return len(from.Unknown) > 0 || !known && condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil
 }
 
-// SetConditions sets the conditions that owners set on Machines: UpToDate and OwnerRemediated.
+// SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines.
 func (s State) SetConditions(r Remediation) []loop.Action {
 	var out []loop.Action
 	verdicts := r.Verdicts()
@@ -48,7 +49,7 @@ func (s State) SetConditions(r Remediation) []loop.Action {
 	return out
 }
 
-// IsFollowed reports whether nothing is left to do for which clones have to be read.
+// IsFollowed reports whether no action is left that requires reading clones.
 func (s State) IsFollowed() bool {
 	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m Member) bool {
 		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)

@@ -7,24 +7,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Verified remembers for which generation of an owner all its Machines and clones were compared in full, and were up to date. The
-// zero value is ready to use.
+// Verified records the generation of each owner for which all Machines and clones were completely compared and were
+// up to date. The zero value is ready to use.
 type Verified struct {
 	mu          sync.Mutex
 	generations map[types.UID]int64
 }
 
-// verifiedOwners bounds the memory; forgetting costs one comparison in full.
+// verifiedOwners limits the number of records. Losing a record costs one complete comparison.
 const verifiedOwners = 10000
 
-// Has reports whether the present generation was verified.
+// Has reports whether the current generation was verified.
 func (v *Verified) Has(owner client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.generations[owner.GetUID()] == owner.GetGeneration() && owner.GetGeneration() > 0
 }
 
-// Add remembers the present generation.
+// Add records the current generation.
 func (v *Verified) Add(owner client.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -34,7 +34,7 @@ func (v *Verified) Add(owner client.Object) {
 	v.generations[owner.GetUID()] = owner.GetGeneration()
 }
 
-// Forget makes the next reconciliation compare in full.
+// Forget makes the next reconciliation compare everything.
 func (v *Verified) Forget(owner client.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -13,21 +13,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube/reading"
 )
 
-// Workers counts the Machines of Clusters that are none of their control planes, or their MachinePools where there are no such Machines.
-// That there are some is said by the cache; that there are none is read past it.
+// Workers counts the Machines of a Cluster that do not belong to its control plane, or its MachinePools if there
+// are no such Machines. A positive count may come from the cache; zero is confirmed with a live read.
 type Workers struct {
 	cache client.Reader
 	live  *reading.Shared[map[string]int] // by Cluster
 }
 
-// NewWorkers returns one that reads from a cache, and past it.
+// NewWorkers returns a Workers that reads from the cache and, if needed, from the API server.
 func NewWorkers(cache, live client.Reader) *Workers {
 	return &Workers{cache, reading.NewShared(func(ctx context.Context, namespace string) (map[string]int, error) {
 		return countWorkers(ctx, live, namespace)
 	})}
 }
 
-// Of counts the workers of a Cluster.
 func (w *Workers) Of(ctx context.Context, cluster client.ObjectKey) (int, error) {
 	known := &clusterv1.MachineList{}
 	of := client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}
@@ -47,7 +46,8 @@ func (w *Workers) Of(ctx context.Context, cluster client.ObjectKey) (int, error)
 	return all[cluster.Name], err
 }
 
-// countWorkers counts those of all Clusters of a namespace: the API server looks at all of them, whichever are wanted.
+// countWorkers counts the workers of all Clusters in a namespace, because the API server has to read all of them in
+// any case.
 func countWorkers(ctx context.Context, live client.Reader, namespace string) (map[string]int, error) {
 	machines, err := count(ctx, live, namespace, "Machine")
 	if err != nil {
@@ -65,7 +65,7 @@ func countWorkers(ctx context.Context, live client.Reader, namespace string) (ma
 	return machines, nil
 }
 
-// workersAlone leaves control planes out.
+// workersAlone selects objects that do not belong to a control plane.
 var workersAlone = func() labels.Selector {
 	not, err := labels.NewRequirement(clusterv1.MachineControlPlaneLabel, selection.DoesNotExist, nil)
 	if err != nil { // the label is a constant
@@ -74,7 +74,7 @@ var workersAlone = func() labels.Selector {
 	return labels.NewSelector().Add(*not)
 }()
 
-// count counts the objects of a core kind by their Cluster, without those of control planes.
+// count counts the objects of a core kind by Cluster, excluding those of control planes.
 func count(ctx context.Context, live client.Reader, namespace, kind string) (map[string]int, error) {
 	all := &metav1.PartialObjectMetadataList{}
 	all.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind + "List"))

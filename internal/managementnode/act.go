@@ -25,10 +25,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// tokenLife is how long the token of a join is good for.
+// tokenLife is the lifetime of the bootstrap token for a join.
 const tokenLife = 15 * time.Minute
 
-// observe reads the container and the Node.
 func (k *Keeper) observe(ctx context.Context) (Snapshot, error) {
 	s := Snapshot{Version: buildinfo.Kubernetes()}
 	var err error
@@ -69,7 +68,7 @@ func (k *Keeper) spec() backend.MachineSpec {
 	ref := machine(k.cfg.Place.Instance)
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
-		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without maxima
+		Policy:  policy.Configuration{Networks: policy.Networks{Internet: k.cfg.Place.Internet}}, // without limits
 		Network: k.cfg.Place.network, Image: Image(), Ranges: []netip.Prefix{plane.ManagementServices()},
 	}
 }
@@ -93,7 +92,7 @@ func (k *Keeper) join(ctx context.Context, m backend.Machine) error {
 	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Place.Instance), program)
 }
 
-// serve puts into the management cluster what its node and Pods need.
+// serve creates the objects in the management cluster that its node and Pods need.
 func (k *Keeper) serve(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
 		return err
@@ -106,8 +105,9 @@ func (k *Keeper) serve(ctx context.Context) error {
 	})
 }
 
-// publish tells Pods where the API server is: the Service "kubernetes" leads there. kube-apiserver does not do so itself,
-// because the address that it would announce has the port of this host's listener, which may be another one at each start.
+// publish points the Service "kubernetes" to the API server for Pods. The EndpointSlice is not written by
+// kube-apiserver, because the advertised address would have the port of the host's listener, which can change at each
+// start.
 func (k *Keeper) publish(ctx context.Context) error {
 	at := k.cfg.Place.Endpoint
 	yes, port, name, protocol := true, int32(at.Port()), "https", corev1.ProtocolTCP

@@ -10,40 +10,41 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Snapshot is what was read.
+// Snapshot is the observed state of the container and its Node.
 type Snapshot struct {
-	// Machine is the container.
+	// Machine is the container of the node.
 	Machine backend.Machine
-	// Version is the Kubernetes version that the node is to have.
+	// Version is the desired Kubernetes version of the node.
 	Version string
-	// Bootstrap of a container that runs.
+	// Bootstrap is the bootstrap progress of a running container.
 	Bootstrap backend.Progress
-	// Node in the management cluster; nil: there is none.
+	// Node is the Node in the management cluster, or nil if it does not exist.
 	Node *corev1.Node
-	// NotReady is how long the Node has been seen without being Ready, since this process began.
+	// NotReady is the time for which this process has observed a joined Node that is not Ready.
 	NotReady time.Duration
-	// Recreated is how often the container was deleted for that since the Node was last Ready.
+	// Recreated is the number of times the container was deleted for a Node that was not Ready, since the Node was
+	// last Ready.
 	Recreated int
 }
 
-// notReadyLimit is how long a Node that has joined may be without being Ready before its container is created again. It doubles each
-// time, because a host that is slow is not helped by another container.
+// notReadyLimit is the time after which the container of a joined Node that is not Ready is recreated. The limit
+// doubles with each attempt up to mostDoublings times, because recreating the container does not help on a slow host.
 const (
 	notReadyLimit = 10 * time.Minute
 	mostDoublings = 4
 )
 
-// Action is one change.
+// Action is a change to the container or the Node.
 type Action interface{ String() string }
 
 type (
-	// CreateMachine creates the container, or starts it.
+	// CreateMachine creates or starts the container.
 	CreateMachine struct{}
 	// Join runs kubeadm join in the container.
 	Join struct{}
-	// DeleteMachine deletes the container, for a reason.
+	// DeleteMachine deletes the container.
 	DeleteMachine struct{ Why string }
-	// DeleteNode deletes the Node of a container that does not exist.
+	// DeleteNode deletes a Node whose container does not exist.
 	DeleteNode struct{}
 )
 
@@ -59,14 +60,15 @@ func (a DeleteMachine) String() string { return "delete the container: " + a.Why
 // String implements Action.
 func (DeleteNode) String() string { return "delete Node " + Name + ": its container does not exist" }
 
-// Plan is what to do now. With nothing to do, Ready says whether Pods can run, and Wait why not.
+// Plan lists the actions to run. Without actions, Ready reports whether Pods can run on the node, and Wait is the
+// reason if not.
 type Plan struct {
 	Actions []Action
 	Ready   bool
 	Wait    string
 }
 
-// Decide returns what to do.
+// Decide returns the plan for the observed state.
 func Decide(s Snapshot) Plan {
 	m := s.Machine
 	switch m.State {
@@ -76,7 +78,7 @@ func Decide(s Snapshot) Plan {
 		return Plan{Wait: "waiting for Docker to remove container " + m.Name}
 	}
 	if !m.State.Exists() {
-		if s.Node != nil { // kubeadm refuses to join under the name of a Node that is Ready
+		if s.Node != nil { // kubeadm join fails if a Ready Node with the same name exists
 			return Plan{Actions: []Action{DeleteNode{}, CreateMachine{}}}
 		}
 		return Plan{Actions: []Action{CreateMachine{}}}
@@ -104,7 +106,7 @@ func decideJoin(s Snapshot) Plan {
 		return Plan{Wait: s.Bootstrap.Log}
 	}
 	switch {
-	case s.Node == nil: // it was deleted: the kubelet of a node that has joined does not register again until it is restarted
+	case s.Node == nil: // the Node was deleted, and the kubelet of a joined node only registers it again after a restart
 		return Plan{Actions: []Action{DeleteMachine{"Node " + Name + " was deleted"}}}
 	case isReady(s.Node):
 		return Plan{Ready: true}
@@ -123,7 +125,8 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// lastWords is the line of a log that says what went wrong: the last one about an error, else the last one.
+// lastWords returns the line of a log that describes the failure: the last line that starts with "error", or else the
+// last line.
 func lastWords(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {

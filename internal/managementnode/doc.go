@@ -1,22 +1,18 @@
-// Package managementnode keeps one node, a container, in an embedded management cluster, so that Deployments of other
-// providers and their webhooks run there.
+// Package managementnode runs a container as the only node of an embedded management cluster, so that the Deployments
+// and webhooks of other providers can run there. [Reserve] creates the network before the API server starts, because
+// the API server listens on the host's address in that network. Access to the internet from the network is
+// configurable; if the setting changes, the network and the container are recreated. [Keeper.Run] then creates the
+// container, joins it with kubeadm, publishes the endpoint of the API server for Pods, and recreates missing objects
+// while the management cluster runs.
 //
-// Does: creates the network before the API server starts, which listens on the host's address in it ([Reserve]), internal or
-// with a way out as the operator says, and deletes it with its container to create it again where that was changed; then
-// creates the container, joins it with kubeadm, publishes the endpoint of the API server for Pods, and creates what is
-// missing again for as long as the management cluster runs ([Keep]).
-//
-//	no container      delete the Node of an earlier one, create the container
-//	another image     delete both
+//	no container      delete a leftover Node, create the container
+//	another version   delete the container
 //	not joined yet    create a bootstrap token, run kubeadm join
-//	join failed       delete the container, to begin again
+//	join failed       delete the container and start over
 //	joined            nothing
-//	not Ready         after ten minutes, delete the container, to begin again
+//	not Ready         after ten minutes, delete the container and start over
 //
-// Owns: the network and the container that the labels of object slipway-system/management-node stand for, Node
-// management-node, EndpointSlice default/kubernetes, and what package addons puts into the cluster.
-//
-// Never: starts the API server (internal/plane), knows Pods.
-//
-// Read first: [Reserve], [Keep], decide.go.
+// The package manages the network and the container that are labelled for the object slipway-system/management-node,
+// Node management-node, EndpointSlice default/kubernetes and the objects that package addons applies to the cluster.
+// The API server itself is started by package internal/plane.
 package managementnode

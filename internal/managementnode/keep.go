@@ -20,48 +20,49 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// How often the node is looked at: while it is not ready, and after that, when only a person or a crash changes it.
+// The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand
+// or after a crash.
 const (
 	soon   = time.Second
 	seldom = 10 * time.Second
-	// most is the longest pause after failures that follow each other.
+	// most is the longest delay after consecutive failures.
 	most = time.Minute
 )
 
-// Config is what a Keeper needs.
+// Config configures a [Keeper].
 type Config struct {
 	Place Place
 	Host  Host
-	Root  *rest.Config // may do everything
-	CA    []byte       // PEM, of the API server
+	Root  *rest.Config // has cluster-admin permissions
+	CA    []byte       // PEM, CA certificate of the API server
 	Now   func() time.Time
-	// Changed is told what there is to say of the node, whenever that is something else.
+	// Changed is called with each new status that differs from the previous one.
 	Changed func(Status)
 }
 
-// Status says how the node fares.
+// Status is the state of the node.
 type Status struct {
 	Container string `json:"container"`
 	Ready     bool   `json:"ready"`
-	// Message says what is the case where it is not ready.
+	// Message is the reason why the node is not ready.
 	Message string `json:"message,omitempty"`
 }
 
-// Keeper keeps the node.
+// Keeper creates and maintains the node.
 type Keeper struct {
 	cfg    Config
 	reader client.Client
 	writer *kube.Writer
-	served bool // what the cluster needs for nodes is there
+	served bool // whether the objects that nodes need exist in the cluster
 	health health
-	token  *corev1.Secret // of a join that has not ended; nil: there is none
+	token  *corev1.Secret // bootstrap token of a pending join, or nil
 
 	once  sync.Once
 	ready chan struct{}
 	last  Status
 }
 
-// New returns a Keeper; it connects to nothing yet.
+// New returns a Keeper. It does not connect to the cluster yet.
 func New(cfg Config) (*Keeper, error) {
 	c, err := client.New(cfg.Root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -70,10 +71,10 @@ func New(cfg Config) (*Keeper, error) {
 	return &Keeper{cfg: cfg, reader: c, writer: kube.NewWriter(c, Name), ready: make(chan struct{})}, nil
 }
 
-// Ready is closed when the node is Ready for the first time.
+// Ready returns a channel that is closed when the node is Ready for the first time.
 func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
-// Run keeps the node until ctx ends. Nothing that fails ends it: it is reported and retried.
+// Run maintains the node until ctx ends. Failures are reported and retried.
 func (k *Keeper) Run(ctx context.Context) {
 	pause, failures := soon, 0
 	for {
@@ -89,7 +90,7 @@ func (k *Keeper) Run(ctx context.Context) {
 			k.once.Do(func() { close(k.ready) })
 			k.report(Status{Ready: true})
 			pause, failures = seldom, 0
-		case plan.fails(): // it may fail for as long as the host is as it is
+		case plan.fails(): // may fail repeatedly until the host changes
 			k.report(Status{Message: plan.message()})
 			failures++
 			pause = min(soon<<min(failures, 6), most)
@@ -107,7 +108,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// fails reports whether the container is deleted to begin again.
+// fails reports whether the plan deletes the container to start over.
 func (p Plan) fails() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, ok := a.(DeleteMachine); return ok })
 }
@@ -127,7 +128,7 @@ func (k *Keeper) report(s Status) {
 	}
 }
 
-// step reads, decides and acts once.
+// step observes, decides and acts once.
 func (k *Keeper) step(ctx context.Context) (Plan, error) {
 	if !k.served {
 		if err := k.serve(ctx); err != nil {
@@ -156,7 +157,8 @@ func (k *Keeper) step(ctx context.Context) (Plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// endToken deletes the token of a join that has ended: whoever may read Secrets could join a node of theirs with it.
+// endToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
+// join a node with it.
 func (k *Keeper) endToken(ctx context.Context) error {
 	if k.token == nil {
 		return nil
@@ -168,10 +170,10 @@ func (k *Keeper) endToken(ctx context.Context) error {
 	return nil
 }
 
-// health is for how long the Node that has joined has not been Ready. The times in its conditions are of no use: they go on while the
-// management cluster is stopped.
+// health measures how long a joined Node has not been Ready. The transition times of its conditions are not used,
+// because they include the time while the management cluster was stopped.
 type health struct {
-	since     time.Time // zero: it is Ready, or there is none yet
+	since     time.Time // zero if the Node is Ready or does not exist yet
 	recreated int
 }
 

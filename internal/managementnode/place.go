@@ -14,19 +14,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Name is that of the Node, and of the object that network and container belong to by their labels, in [Namespace].
+// Name is the name of the Node, and of the object in [Namespace] that the network and the container are labelled
+// with.
 const Name = "management-node"
 
-// Namespace is that of Slipway's own objects.
+// Namespace contains Slipway's own objects.
 const Namespace = "slipway-system"
 
-// apiPort is where the API server listens for nodes and Pods, at the address of the host in their network.
+// apiPort is the port of the API server for nodes and Pods, on the host's address in their network.
 const apiPort = 6443
 
 // ReasonImage is the reason of the fault for a host without the node image.
 const ReasonImage = "NodeImageMissing"
 
-// Host is what runs the node.
+// Host runs the network and the container of the node.
 type Host interface {
 	backend.Networks
 	backend.Machines
@@ -36,22 +37,22 @@ type Host interface {
 
 var _ Host = (*container.Engine)(nil)
 
-// Place is where the node is.
+// Place is the reserved network of the node, with its endpoint and address range.
 type Place struct {
 	Instance string
-	Endpoint netip.AddrPort // of the API server
+	Endpoint netip.AddrPort // endpoint of the API server
 	PodCIDR  netip.Prefix
-	// Internet is which name servers Pods use where there is a way out of the host.
+	// Internet configures the name servers of Pods if the host can reach the internet.
 	Internet policy.Internet
-	// Offline: there is none.
+	// Offline is true if the network has no access to the internet.
 	Offline bool
 	network backend.Ref
 }
 
-// Image is the node image of this build.
+// Image returns the node image for the Kubernetes version of this build.
 func Image() string { return backend.DefaultImage(buildinfo.Kubernetes(), false) }
 
-// Reserve makes sure that there is a node image, and creates the network of the node where there is none.
+// Reserve checks that the node image exists on the host, and creates the network of the node if it is missing.
 func Reserve(ctx context.Context, host Host, instance string, allowed policy.Configuration) (Place, error) {
 	found, err := host.HasImage(ctx, Image())
 	if err != nil {
@@ -79,8 +80,8 @@ func Reserve(ctx context.Context, host Host, instance string, allowed policy.Con
 		Offline: !allowed.Management.NodeInternet, network: ref}, nil
 }
 
-// replaceNetwork deletes the network, and the container in it, where it leads out of the host and should not, or the other
-// way round, and returns its range for the next one; invalid: any.
+// replaceNetwork deletes the network and its container if the network's internet access differs from the setting. It
+// returns the address range to reuse for the new network; an invalid range means any.
 func replaceNetwork(ctx context.Context, host Host, instance string, internet bool) (netip.Prefix, error) {
 	n, found, err := host.FindNetwork(ctx, network(instance))
 	if err != nil {
@@ -92,7 +93,7 @@ func replaceNetwork(ctx context.Context, host Host, instance string, internet bo
 	return n.Subnet, Remove(ctx, host, instance)
 }
 
-// Remove deletes container and network. That there are none is no error.
+// Remove deletes the container and the network. It returns no error if they do not exist.
 func Remove(ctx context.Context, host Host, instance string) error {
 	if err := host.Delete(ctx, machine(instance)); err != nil {
 		return fmt.Errorf("delete the management cluster's node: %w", err)
@@ -103,7 +104,7 @@ func Remove(ctx context.Context, host Host, instance string) error {
 	return nil
 }
 
-// owner has no Cluster: nothing that removes what is left of Clusters touches it.
+// owner sets no Cluster, so that the cleanup of deleted Clusters does not remove the network and the container.
 func owner() backend.Owner { return backend.Owner{Object: object()} }
 
 func object() types.NamespacedName {
@@ -118,7 +119,8 @@ func machine(instance string) backend.Ref {
 	return backend.Ref{Object: object(), Name: backend.MachineName(instance, object())}
 }
 
-// podRange is the second /24 of the network: the host reaches Pods there, because the node answers for them.
+// podRange returns the second /24 of the network as the range of Pods. The range is part of the node's network, so
+// that the host can reach Pods through the node.
 func podRange(n backend.Network) (netip.Prefix, error) {
 	if !n.Gateway.Is4() || !n.Subnet.IsValid() || n.Subnet.Bits() > 20 {
 		return netip.Prefix{}, fault.New(fault.Invalid, container.ReasonNoSubnet,

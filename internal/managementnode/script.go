@@ -12,22 +12,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 )
 
-// joinTimeout is how long kubeadm join may take on a machine that is busy.
+// joinTimeout is the timeout of kubeadm join, long enough for a busy host.
 const joinTimeout = 5 * time.Minute
 
-// joinFacts are what the script of a join is made of.
+// joinFacts is the input of the join script.
 type joinFacts struct {
 	Endpoint netip.AddrPort
 	CA       []byte // PEM
 	Token    string
 	PodCIDR  netip.Prefix
 	Machine  backend.Machine
-	// Offline: there is no way out of the host.
+	// Offline is true if the network has no access to the internet.
 	Offline bool
 }
 
-// script returns what makes the container a node: the network of its Pods, then kubeadm join, which trusts the authority
-// that it is handed and nothing that it finds.
+// script returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join. kubeadm
+// trusts only the CA in the script and does not discover one.
 func script(f joinFacts) (backend.Script, error) {
 	discovery, err := f.discovery()
 	if err != nil {
@@ -84,8 +84,8 @@ func (f joinFacts) join() ([]byte, error) {
 	})
 }
 
-// network is the CNI configuration. There is one node, so that its range is that of all Pods, and nothing has to tell the
-// node which one it got. Pods are routed, not bridged, as those of workload clusters are.
+// network returns the CNI configuration. The cluster has a single node, so the node's range is the range of all Pods
+// and no per-node range has to be assigned. Pods are routed and not bridged, as in workload clusters.
 func (f joinFacts) network() ([]byte, error) {
 	return json.MarshalIndent(map[string]any{
 		"cniVersion": "1.0.0", "name": "slipway",

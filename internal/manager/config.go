@@ -28,137 +28,146 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Namespace of the manager's own objects where nothing else is said.
+// Namespace is the default namespace of the manager's own objects.
 const Namespace = rbac.Namespace
 
-// Config says how to run the manager. REST is required; the zero value of everything else is the default.
+// Config configures the manager. REST is required, and the zero values of all other fields are defaults.
 type Config struct {
-	// REST is how to reach the management cluster, with the manager's own identity.
+	// REST connects to the management cluster with the identity of the manager.
 	REST *rest.Config
-	// Identities are how the controllers of a provider reach the management cluster where they have an identity of their
-	// own; the others use REST, as the caches do and what the process does for all of them.
+	// Identities are the connections of the providers whose controllers have a separate identity. The
+	// controllers of other providers, the caches and all shared tasks use REST.
 	Identities map[providerset.Name]*rest.Config
-	// Home is the namespace of the manager's own objects: lease, and certificate and Service of the webhooks. It must exist.
-	// Empty: [Namespace], which is created where it is missing.
+	// Home is the existing namespace of the manager's own objects: the lease, and the certificate and Service
+	// of the webhooks. If empty, [Namespace] is used and created if it is missing.
 	Home string
-	// Log receives what the controllers say.
+	// Log receives the log of the controllers.
 	Log logr.Logger
-	// Namespaces to watch; none: all.
+	// Namespaces that are watched. Empty means all.
 	Namespaces []string
-	// WatchFilter limits the controllers to objects labelled cluster.x-k8s.io/watch-filter with it.
+	// WatchFilter limits the controllers to objects with this value of the label
+	// cluster.x-k8s.io/watch-filter.
 	WatchFilter string
-	// SyncPeriod is how often every object is reconciled without an event. Default 10 min.
+	// SyncPeriod is the interval at which every object is reconciled without an event. Default: 10 min.
 	SyncPeriod time.Duration
-	// Gates are the feature gates; nil: the defaults.
+	// Gates are the feature gates. Nil means the defaults.
 	Gates featuregate.FeatureGate
-	// Concurrency by controller name; missing ones run with what package providerset says.
+	// Concurrency by controller name. The defaults are in package providerset.
 	Concurrency map[string]int
-	// LeaderElection, off by default.
+	// LeaderElection is disabled by default.
 	LeaderElection LeaderElection
-	// Endpoints that the manager itself serves.
+	// Endpoints that the manager serves.
 	Endpoints Endpoints
-	// Webhook says where the API server finds the webhooks.
+	// Webhook defines how the API server reaches the webhooks.
 	Webhook Webhook
-	// KubeadmControlPlanes are the settings of their controller that are neither gates nor those of others.
+	// KubeadmControlPlanes are settings of the KubeadmControlPlane controller alone that are not feature
+	// gates.
 	KubeadmControlPlanes controlplane.Settings
-	// BootstrapTokenTTL is how long a join token lives. Default 15 min.
+	// BootstrapTokenTTL is the lifetime of a join token. Default: 15 min.
 	BootstrapTokenTTL time.Duration
-	// ConnectionGrace is how long a workload cluster may be silent until its Cluster says so. Default 50 s.
+	// ConnectionGrace is how long a workload cluster may be unreachable before its Cluster reports it.
+	// Default: 50 s.
 	ConnectionGrace time.Duration
-	// Machines is how the Machine controller deals with Nodes. What depends on gates is set by them.
+	// Machines are settings of the Machine controller. Feature gates override the fields that depend on them.
 	Machines machine.Settings
-	// MachineSets says which preflight checks are made. Whether any are is set by their gate.
+	// MachineSets selects the preflight checks. A feature gate enables or disables all of them.
 	MachineSets machineset.Settings
-	// Workload says how to talk to workload clusters.
+	// Workload configures the connections to workload clusters.
 	Workload Workload
-	// SkipMigration names phases of the migration of stored objects to leave out.
+	// SkipMigration lists the phases of the storage migration that are skipped.
 	SkipMigration []migration.Phase
-	// Tracing sends OpenTelemetry traces, as OTEL_TRACES_EXPORTER=otlp in the environment does. Where to is said by the
-	// other variables OTEL_* there.
+	// Tracing exports OpenTelemetry traces, like OTEL_TRACES_EXPORTER=otlp in the environment. The other
+	// OTEL_* environment variables configure the exporter.
 	Tracing bool
-	// SpanExporter, where set, receives the traces instead.
+	// SpanExporter replaces the OTLP exporter if set.
 	SpanExporter sdktrace.SpanExporter
-	// Extensions says how Runtime Extensions are called, where the gate RuntimeSDK is on.
+	// Extensions configures the calls of Runtime Extensions, if the feature gate RuntimeSDK is enabled.
 	Extensions Extensions
-	// Host is the machine that the Local provider and the hosted control planes use.
+	// Host describes the machine that runs containers of the Local provider and hosted control planes.
 	Host Host
-	// Policy is what the operator allows those who write objects, and which providers run. Default: [policy.Default].
+	// Policy restricts users who write objects, and selects the providers that run. Default:
+	// [policy.Default].
 	Policy policy.Configuration
-	// Starting, where set, is called when everything has been checked, before the first controller starts.
+	// Starting is called, if set, after all checks and before the first controller starts.
 	Starting func()
-	// Ready, where set, is called once all controllers have started, or wait for the CRDs of other providers.
+	// Ready is called, if set, when all controllers have started or wait for the CRDs of other providers.
 	Ready func()
-	// Working, where set, is called once all controllers run: where managers elect one that works, once this one is elected.
+	// Working is called, if set, when all controllers run. With leader election, it is called on the leader
+	// only.
 	Working func()
-	// Work, where set, is told what is being reconciled.
+	// Work, if set, is notified of the object that is being reconciled.
 	Work loop.Work
-	// Crashes, where set, records of which workload cluster an answer is being decoded.
+	// Crashes, if set, records the workload cluster whose response is being decoded.
 	Crashes remote.Crashes
 
-	// plans are what diagnostics serve of the controllers.
+	// plans stores the last plans of the controllers for the diagnostics endpoint.
 	plans *plans.Store
 }
 
-// LeaderElection says whether and how managers elect one that works.
+// LeaderElection configures leader election between managers.
 type LeaderElection struct {
 	Enabled bool
-	// Durations; zero: 15 s, 10 s, 2 s.
+	// Durations. The defaults are 15 s, 10 s and 2 s.
 	Lease, Renew, Retry time.Duration
 }
 
-// Endpoints are the addresses the manager serves at. "0" turns one off.
+// Endpoints are the addresses that the manager serves at. The value "0" disables an endpoint.
 type Endpoints struct {
-	// Health serves /healthz and /readyz. Default :9440.
+	// Health serves /healthz and /readyz. Default: ":9440".
 	Health string
-	// Diagnostics serves metrics and profiles. Default :8443.
+	// Diagnostics serves metrics and profiles. Default: ":8443".
 	Diagnostics string
-	// ClientCA is the authority, as PEM, whose client certificates the management cluster accepts: who has one may read
-	// the plans of the objects that they may get. Empty: tokens only.
+	// ClientCA is the client CA of the management cluster, in PEM. A user with a certificate of this CA can
+	// read the plans of objects that they may get. If empty, only tokens authenticate.
 	ClientCA []byte
-	// CertFile and KeyFile are the certificate of diagnostics, read again when they change; empty: a self-signed one.
+	// CertFile and KeyFile are the serving certificate of the diagnostics endpoint, reloaded when they
+	// change. If empty, the certificate is self-signed.
 	CertFile, KeyFile string
-	// Insecure serves diagnostics in plain HTTP without authentication.
+	// Insecure serves diagnostics over HTTP without authentication.
 	Insecure bool
-	// Profiler serves pprof in plain HTTP; empty: off.
+	// Profiler serves pprof over HTTP. Empty disables it.
 	Profiler string
-	// Verbosity is the level of the log, changed through diagnostics; nil: it cannot be.
+	// Verbosity is the log level, which the diagnostics endpoint can change. If nil, the level is fixed.
 	Verbosity *slog.LevelVar
-	// TLS changes how diagnostics and webhooks are served.
+	// TLS modifies the TLS configuration of diagnostics and webhooks.
 	TLS []func(*tls.Config)
 }
 
-// Webhook says how webhooks are served.
+// Webhook configures the webhook server.
 type Webhook struct {
-	// Host and Port to listen at. Port 0: 9443.
+	// Host and Port are the listen address. Port 0 means 9443.
 	Host string
 	Port int
-	// Local webhooks are reached by the API server at https://Host:Port, else through the Service in the manager's
-	// namespace.
+	// Local makes the API server call the webhooks at https://Host:Port. Otherwise it calls them through the
+	// Service in the manager's namespace.
 	Local bool
 	// Service in front of the managers that run the same providers. Default: slipway-webhook.
 	Service string
-	// CertDir, where set, holds tls.crt and tls.key made by someone else; by default the manager makes and
-	// rotates its own certificate.
+	// CertDir contains tls.crt and tls.key of an externally managed certificate. If it is empty, the manager
+	// creates and rotates its own certificate.
 	CertDir, CertName, KeyName string
-	// Caller, where set, is the common name of the API server's client certificate, of Endpoints.ClientCA: nobody else is served.
+	// Caller is the common name of the API server's client certificate, which Endpoints.ClientCA must have
+	// signed. If set, other clients are rejected.
 	Caller string
 }
 
-// Host is what the Local provider and the hosted control planes need of the machine they run on.
+// Host describes the machine that runs containers of the Local provider and hosted control planes.
 type Host struct {
 	// DataDir holds the data of hosted control planes.
 	DataDir string
-	// TemporaryData: DataDir is lost with the process, as in a Pod without a volume. No process of a hosted control plane is started there.
+	// TemporaryData means that DataDir is lost when the process ends, as in a Pod without a volume. In this
+	// case, no processes of hosted control planes are started.
 	TemporaryData bool
-	// Instance names this management cluster among others on the machine.
+	// Instance distinguishes this management cluster from others on the same machine.
 	Instance string
-	// Executable is started for every hosted control plane.
+	// Executable is the program that is started for each hosted control plane.
 	Executable string
-	// Pods says how hosted control planes run as Pods; without a namespace they are processes of this machine.
+	// Pods configures hosted control planes that run as Pods. If its namespace is empty, they are processes
+	// of this machine.
 	Pods statefulset.Settings
 }
 
-// balancers keeps the load balancers on the host; nil: nothing is kept there.
+// balancers returns the supervisor of the load balancer processes on the host, or nil if the host runs none.
 func (h Host) balancers() *balancer.Keeper {
 	if h.DataDir == "" || h.Executable == "" {
 		return nil
@@ -168,13 +177,13 @@ func (h Host) balancers() *balancer.Keeper {
 
 func (c Config) home() string { return cmp.Or(c.Home, Namespace) }
 
-// Lease is what managers of the same providers compete for where they elect a leader.
+// Lease returns the key of the leader election lease.
 func (c Config) Lease() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.home(), Name: c.lease()}
 }
 
-// lease is the name of the lease that managers of the same providers compete for: no provider runs in two managers, and the core
-// has the name that the reference implementation's core has.
+// lease returns the lease name shared by managers with the same providers, so that no provider runs in two
+// managers. A manager with the core provider uses the name of the reference implementation.
 func (c Config) lease() string {
 	const name = "controller-leader-election-"
 	if c.Policy.Runs(providerset.Core) {
@@ -183,7 +192,7 @@ func (c Config) lease() string {
 	return name + string(c.Policy.Sets()[0].Name)
 }
 
-// releases are the Kubernetes versions that control planes on the host can run.
+// releases returns the store of the Kubernetes versions that hosted control planes can run.
 func (c Config) releases() releases.Store {
 	return releases.Local(datadir.Dir(c.Host.DataDir).Kubernetes())
 }
@@ -207,11 +216,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Webhook.Service == "" {
 		c.Webhook.Service = WebhookService
 	}
-	if c.Policy.Kind == "" { // one that was parsed has it
+	if c.Policy.Kind == "" { // a parsed policy has a kind
 		c.Policy = policy.Default()
 	}
 	if c.Gates == nil {
-		gates, err := NewGates()
+		gates, err := providerset.NewGates()
 		if err != nil {
 			return c, err
 		}
@@ -220,7 +229,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkGates()
 }
 
-// concurrency is how many objects of its kind a controller reconciles at once.
+// concurrency returns the number of concurrent reconciliations of a controller.
 func (c Config) concurrency(set providerset.Set, controller string) int {
 	if n := c.Concurrency[controller]; n > 0 {
 		return n

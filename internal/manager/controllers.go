@@ -53,7 +53,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
-// addControllers adds the controllers of the providers that run.
+// addControllers adds the controllers of the enabled providers.
 func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	p, err := newParts(ctx, mgr, cfg)
 	if err != nil {
@@ -76,7 +76,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 	return mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
 }
 
-// stored are the kinds whose stored objects are migrated: those that are reconciled here.
+// stored returns the CRDs whose stored objects are migrated: those of providers with controllers in this
+// manager.
 func (p *parts) stored() map[string]migration.Access {
 	out := map[string]migration.Access{}
 	for _, set := range p.cfg.Policy.Sets() {
@@ -89,7 +90,7 @@ func (p *parts) stored() map[string]migration.Access {
 	return out
 }
 
-// parts are what controllers are made with.
+// parts holds the dependencies of the controllers.
 type parts struct {
 	ctx     context.Context
 	cfg     Config
@@ -97,13 +98,13 @@ type parts struct {
 	members map[providerset.Name]manager.Manager
 	// process is the manager with the identity of the process.
 	process manager.Manager
-	// clusters are the connections to workload clusters; nil where no provider that runs has any.
+	// clusters connects to workload clusters. It is nil if no enabled provider needs it.
 	clusters *remote.Clusters
-	// simulated is nil where no provider that runs can simulate.
+	// simulated is nil if no enabled provider has a simulated backend.
 	simulated *simulated.Server
-	// extensions are nil until a controller needs them.
+	// extensions is nil until a controller needs it.
 	extensions hook.Client
-	// tasks take and fetch snapshots, a few at a time in the whole process.
+	// tasks runs snapshot uploads and downloads, with a limit for the whole process.
 	tasks *jobs.Jobs
 }
 
@@ -139,7 +140,7 @@ func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, err
 	return p, err
 }
 
-// setup is what the controller of this name is given.
+// setup returns the setup for the controller with this name.
 func (p *parts) setup(controller string) loop.Setup {
 	s := p.common
 	for _, set := range p.cfg.Policy.Sets() {
@@ -153,8 +154,8 @@ func (p *parts) setup(controller string) loop.Setup {
 	return s
 }
 
-// AddPlanned adds the controllers that also run on a copy of the world (package whatif), with what the setup has of it: those of
-// the core that write to the management cluster alone.
+// AddPlanned adds the core controllers that only write to the management cluster. Package whatif runs them
+// against a copy of its objects.
 func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Client, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -164,7 +165,8 @@ func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Cli
 	return run(p.planned(clusters, extensions))
 }
 
-// PlannedAdmission is how admission judges what a plan is made of.
+// PlannedAdmission returns the feature gates and the policy with which admission validates the objects of a
+// plan.
 func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -173,7 +175,7 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 	return admissionGates(cfg.Gates), cfg.Policy, nil
 }
 
-// planned are the controllers of the core that write to the management cluster alone.
+// planned returns the core controllers that only write to the management cluster.
 func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
 	cfg := p.cfg
 	add := []func() error{
@@ -187,11 +189,11 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 		},
 		func() error { return machineset.Add(p.setup(machineset.Name), clusters, cfg.machineSets()) },
 	}
-	if cfg.Gates.Enabled(GateMachinePool) {
+	if cfg.Gates.Enabled(providerset.GateMachinePool) {
 		pools := machinepool.Settings{Policy: cfg.Policy, SyncLabels: cfg.Machines.SyncLabels}
 		add = append(add, func() error { return machinepool.Add(p.setup(machinepool.Name), clusters, pools) })
 	}
-	if cfg.Gates.Enabled(GateClusterTopology) {
+	if cfg.Gates.Enabled(providerset.GateClusterTopology) {
 		add = append(add, func() error { return clusterclass.Add(p.setup(clusterclass.Name), extensions) })
 		add = append(add, func() error { return topology.Add(p.setup(topology.Name), extensions) })
 	}
@@ -224,14 +226,14 @@ func run(all []func() error) error {
 
 func (p *parts) addBootstrap() error {
 	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, bootstrap.Settings{
-		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(GateKubeadmBootstrapIgnition), Policy: p.cfg.Policy,
+		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(providerset.GateKubeadmBootstrapIgnition), Policy: p.cfg.Policy,
 	})
 }
 
 func (p *parts) addKubeadmControlPlane() error {
 	settings := p.cfg.KubeadmControlPlanes
 	settings.ConnectionGrace, settings.Policy = cmp.Or(p.cfg.Machines.ConditionsGrace, machine.DefaultConditionsGrace), p.cfg.Policy
-	settings.InPlaceUpdates = p.cfg.Gates.Enabled(GateInPlaceUpdates)
+	settings.InPlaceUpdates = p.cfg.Gates.Enabled(providerset.GateInPlaceUpdates)
 	var extensions hook.Client
 	if settings.InPlaceUpdates {
 		var err error
@@ -242,10 +244,11 @@ func (p *parts) addKubeadmControlPlane() error {
 	return controlplane.Add(p.setup(controlplane.Name), p.clusters, extensions, settings)
 }
 
-// calledExtensions are the Runtime Extensions of all controllers of this process; nil where none is called. Without the core they are
-// those that another manager discovered.
+// calledExtensions returns the Runtime Extensions client shared by all controllers of this process, or nil if
+// no enabled feature calls extensions. Without the core provider, the client only uses extensions that
+// another manager discovered.
 func (p *parts) calledExtensions() (hook.Client, error) {
-	if !p.cfg.Gates.Enabled(GateRuntimeSDK) && !p.cfg.Gates.Enabled(GateInPlaceUpdates) {
+	if !p.cfg.Gates.Enabled(providerset.GateRuntimeSDK) && !p.cfg.Gates.Enabled(providerset.GateInPlaceUpdates) {
 		return nil, nil
 	}
 	if p.extensions == nil {
@@ -269,7 +272,7 @@ func (p *parts) addLocal() error {
 	})
 }
 
-// snapshotStores are where snapshots of etcd may be.
+// snapshotStores returns the permitted destinations of etcd snapshots.
 func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
 	s := destination.Settings{Policy: p.cfg.Policy, Secrets: secrets}
 	if !p.cfg.Host.TemporaryData {
@@ -278,8 +281,9 @@ func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
 	return s
 }
 
-// hostedBackends are the ways to run hosted control planes: those of the process backend are Pods where the manager is one. Their
-// processes outlive the manager: its next start takes them over.
+// hostedBackends returns the backends for hosted control planes. The process backend runs them as Pods if the
+// manager itself is a Pod. Otherwise it runs processes, which continue after the manager ends and are adopted
+// at its next start.
 func (p *parts) hostedBackends() (hostedbackend.Set, error) {
 	out := hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
 	if pods := p.cfg.Host.Pods; pods.Namespace != "" {
@@ -304,7 +308,7 @@ func (p *parts) hostedBackends() (hostedbackend.Set, error) {
 	return out, nil
 }
 
-// addHosted adds HostedControlPlanes, and snapshots of etcd.
+// addHosted adds the controllers of HostedControlPlanes and of etcd snapshots.
 func (p *parts) addHosted() error {
 	backends, err := p.hostedBackends()
 	if err != nil {
@@ -335,32 +339,34 @@ func (p *parts) addHosted() error {
 
 // deleteHook reports whether the deletion of Clusters with a topology waits for the hook BeforeClusterDelete.
 func (c Config) deleteHook() bool {
-	return c.Gates.Enabled(GateRuntimeSDK) && c.Gates.Enabled(GateClusterTopology)
+	return c.Gates.Enabled(providerset.GateRuntimeSDK) && c.Gates.Enabled(providerset.GateClusterTopology)
 }
 
-// machines are the settings of the Machine controller with those that are gates.
+// machines returns the settings of the Machine controller, including those set by feature gates.
 func (c Config) machines() machine.Settings {
 	s := c.Machines
-	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(GateMachineTaintPropagation), c.Gates.Enabled(GateVolumeAttachments)
-	s.InPlaceUpdates = c.Gates.Enabled(GateInPlaceUpdates)
+	s.TaintPropagation, s.VolumeAttachments = c.Gates.Enabled(providerset.GateMachineTaintPropagation), c.Gates.Enabled(providerset.GateVolumeAttachments)
+	s.InPlaceUpdates = c.Gates.Enabled(providerset.GateInPlaceUpdates)
 	return s
 }
 
-// machineSets are the settings of the MachineSet controller with those that are gates.
+// machineDeployments returns the settings of the MachineDeployment controller, including those set by feature
+// gates.
 func (c Config) machineDeployments() machinedeployment.Settings {
-	return machinedeployment.Settings{Topology: c.Gates.Enabled(GateClusterTopology), InPlace: c.Gates.Enabled(GateInPlaceUpdates), Policy: c.Policy}
+	return machinedeployment.Settings{Topology: c.Gates.Enabled(providerset.GateClusterTopology), InPlace: c.Gates.Enabled(providerset.GateInPlaceUpdates), Policy: c.Policy}
 }
 
 func (c Config) machineSets() machineset.Settings {
 	s := c.MachineSets
-	s.NoPreflight = !c.Gates.Enabled(GateMachineSetPreflightChecks)
-	s.Topology = c.Gates.Enabled(GateClusterTopology)
-	s.InPlace = c.Gates.Enabled(GateInPlaceUpdates)
+	s.NoPreflight = !c.Gates.Enabled(providerset.GateMachineSetPreflightChecks)
+	s.Topology = c.Gates.Enabled(providerset.GateClusterTopology)
+	s.InPlace = c.Gates.Enabled(providerset.GateInPlaceUpdates)
 	s.Policy = c.Policy
 	return s
 }
 
-// reservedPorts are the ports of the management cluster and of the manager, where workload clusters could take their place.
+// reservedPorts returns the ports of the management cluster and of the manager, which workload clusters on
+// the same addresses must not use.
 func (c Config) reservedPorts() []uint16 {
 	out := []uint16{uint16(c.Webhook.Port)}
 	server, _, err := rest.DefaultServerURL(c.REST.Host, "", schema.GroupVersion{}, true)
@@ -373,12 +379,13 @@ func (c Config) reservedPorts() []uint16 {
 	return out
 }
 
-// couldServe reports whether a workload cluster of this host could be where the host is. It has an address of its own network, or one that the
-// operator allows: a management cluster at any other address can have the same port.
+// couldServe reports whether a workload cluster of this host could listen at the address of the host.
+// Workload clusters listen at addresses of their own networks and at addresses that the operator allows. At
+// any other address, the management cluster can share a port number with them.
 func (c Config) couldServe(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
-		return true // a name can be any address
+		return true // a name can resolve to any address
 	}
 	address = address.Unmap()
 	return address.IsLoopback() || address.IsUnspecified() ||

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
-// diagnostics serves metrics, profiles and the log level over TLS to any client that the API server authorizes, and the plan of
-// an object to those that may get it.
+// diagnostics serves metrics, profiles and the log level over TLS to clients that the API server authorizes.
+// It serves the plan of an object to users who may get the object.
 func diagnostics(e Endpoints, kept *plans.Store) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: e.Diagnostics, TLSOpts: e.TLS, ExtraHandlers: map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
@@ -47,10 +47,10 @@ func diagnostics(e Endpoints, kept *plans.Store) metricsserver.Options {
 	return options
 }
 
-// servePlans reports whether the last plans of objects can be read; otherwise they need not be kept.
+// servePlans reports whether clients can read the last plans of objects. If not, plans are not stored.
 func (e Endpoints) servePlans() bool { return !e.Insecure && e.Diagnostics != "0" }
 
-// authorized lets through what may be done at a path, and leaves it to plans who may read one.
+// authorized authorizes requests by path. Requests for plans are authorized by the plans handler.
 func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
 	byPath, err := filters.WithAuthenticationAndAuthorization(config, c)
 	if err != nil {

@@ -1,12 +1,7 @@
-// Package manager runs the controllers and webhooks of the providers that are to run, as one process.
-//
-// Does: holds the scheme, the feature gates, how the controllers of each provider are added ([Run]) and with which identity,
-// the cache and what of it is kept in memory, and what a management cluster must have before they start ([Install]: CRDs, webhook
-// configurations, RBAC). `slipway up` and `slipway manager` call the same two functions.
-//
-// Owns: namespace slipway-system, and through its parts the CRDs, webhook configurations and roles.
-//
-// Never: knows flags; package internal/cli/manager does. Says what belongs to which provider: package providerset does.
-//
-// Read first: [Config], then controllers.go.
+// Package manager runs the controllers and webhooks of the enabled providers in one process. It defines the
+// scheme, the feature gates, the cache, and the controllers of each provider with their identities ([Run]),
+// and it installs the prerequisites in the management cluster ([Install]): the namespace slipway-system,
+// CRDs, webhook configurations and RBAC. `slipway up` and `slipway manager` call the same two functions.
+// Command-line flags are in package internal/cli/manager, and package providerset assigns kinds and
+// controllers to providers. Start at [Config] and controllers.go.
 package manager

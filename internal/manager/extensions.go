@@ -14,12 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Extensions says how Runtime Extensions are called.
+// Extensions configures the calls of Runtime Extensions.
 type Extensions struct {
-	// CertFile and KeyFile hold the client certificate that extensions see; empty: none. They are read again
-	// when they change.
+	// CertFile and KeyFile are the client certificate for calls of extensions. They are reloaded when they
+	// change. Empty means no client certificate.
 	CertFile, KeyFile string
-	// ReadOnly takes over what another manager discovered, and writes nothing of it.
+	// ReadOnly uses the extensions that another manager discovered, without writing ExtensionConfigs.
 	ReadOnly bool
 }
 
@@ -34,8 +34,8 @@ func (e Extensions) certificates() (*wire.Certificates, error) {
 	return wire.NewCertificates(e.CertFile, e.KeyFile)
 }
 
-// PlannedExtensions calls Runtime Extensions for a plan, which tells it what their ExtensionConfigs say and which of them are for
-// which namespaces.
+// PlannedExtensions returns a client of Runtime Extensions for a plan. The plan supplies the discovered
+// ExtensionConfigs and the namespaces that they select.
 func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
 	certificates, err := cfg.certificates()
 	if err != nil {
@@ -46,7 +46,7 @@ func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
 	})
 }
 
-// addExtensions adds the Runtime SDK: what is known of extensions, and the controller that finds out.
+// addExtensions adds the registry of Runtime Extensions and the controller that discovers them.
 func addExtensions(s loop.Setup, cfg Extensions) (*hook.Extensions, error) {
 	certificates, err := cfg.certificates()
 	if err != nil {

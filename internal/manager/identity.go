@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// member is the manager as the controllers of one provider see it: the caches and the life of the process, and clients with
-// an identity of their own. What they read from the API server, write and record, they do as themselves.
+// member is the manager for the controllers of one provider with a separate identity. It shares the caches
+// and the lifecycle of the process, while live reads, writes and Events use the provider's identity.
 type member struct {
 	manager.Manager
 	own cluster.Cluster
 }
 
-// newMember returns the manager for controllers that reach the management cluster by access.
+// newMember returns a manager for controllers that connect to the management cluster with access.
 func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error) {
 	own, err := cluster.New(access, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.Client = mgr.GetScheme(), mgr.GetLogger(), clientOptions()
@@ -32,13 +32,13 @@ func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	return member{Manager: mgr, own: own}, mgr.Add(own) // it flushes events when it ends
+	return member{Manager: mgr, own: own}, mgr.Add(own) // own flushes events when it stops
 }
 
-// started is a cache that is started elsewhere.
+// started is a cache that another manager starts.
 type started struct{ cache.Cache }
 
-// Start waits for the end.
+// Start blocks until ctx ends.
 func (started) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -52,7 +52,6 @@ func (m member) GetEventRecorder(name string) events.EventRecorder {
 	return m.own.GetEventRecorder(name)
 }
 
-// GetEventRecorderFor is part of the interface.
 func (m member) GetEventRecorderFor(name string) record.EventRecorder {
 	return m.own.GetEventRecorderFor(name) //nolint:staticcheck // deprecated, and part of the interface
 }

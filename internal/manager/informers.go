@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// informerName is the label "name" of the series about informers. A second informer of the same resource (of another
-// namespace, or for another form of the objects) has "-2" behind it, and so on: client-go measures one of each name.
+// informerName is the label "name" of the informer metrics. Further informers of the same resource, for other
+// namespaces or other representations of the objects, get the suffix "-2" and so on, because client-go
+// measures only one informer for each name.
 const informerName = "slipway"
 
-// informers makes the informers of the manager's cache, which tell how they fare.
+// informers creates the informers of the manager's cache and exports their metrics.
 type informers struct {
 	scheme   *runtime.Scheme
 	queued   *prometheus.GaugeVec
@@ -25,14 +26,14 @@ type informers struct {
 	versions *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// names are those in use; made counts the informers of a resource.
+	// names are the names in use. made counts the informers of each resource.
 	names []*toolscache.InformerName
 	made  map[schema.GroupVersionResource]int
 }
 
 var _ toolscache.InformerMetricsProvider = &informers{}
 
-// newInformers makes the series and registers them. It fails where they are registered already.
+// newInformers creates and registers the metrics. It fails if they are already registered.
 func newInformers(scheme *runtime.Scheme, r prometheus.Registerer) (*informers, error) {
 	labels := []string{"name", "group", "version", "resource"}
 	i := &informers{
@@ -56,20 +57,20 @@ func newInformers(scheme *runtime.Scheme, r prometheus.Registerer) (*informers, 
 	return i, nil
 }
 
-// new makes an informer as controller-runtime does by default, under a name.
+// new creates an informer like the default of controller-runtime, with a name for its metrics.
 func (i *informers) new(
 	lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	options := toolscache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers, InformerMetricsProvider: i}
-	if gvk, err := apiutil.GVKForObject(o, i.scheme); err == nil { // others cannot be told apart, and are not measured
+	if gvk, err := apiutil.GVKForObject(o, i.scheme); err == nil { // types without a kind are not measured
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
 		options.Identifier = i.identify(resource)
 	}
 	return toolscache.NewSharedIndexInformerWithOptions(lw, o, options)
 }
 
-// identify gives the next informer of a resource its name. Where the name belongs to another manager of this process,
-// the informer is not measured.
+// identify returns a name for the next informer of a resource. If another manager in this process uses the
+// name, the informer is not measured.
 func (i *informers) identify(resource schema.GroupVersionResource) toolscache.InformerNameAndResource {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,14 +83,14 @@ func (i *informers) identify(resource schema.GroupVersionResource) toolscache.In
 		}
 		name, err := toolscache.NewInformerName(text)
 		if err != nil {
-			name = nil // the methods of a nil name do nothing
+			name = nil // methods of a nil name do nothing
 		}
 		i.names = append(i.names, name)
 	}
 	return i.names[n].WithResource(resource)
 }
 
-// release gives the names back when the manager has ended.
+// release releases the names when the manager ends.
 func (i *informers) release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

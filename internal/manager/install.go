@@ -27,13 +27,14 @@ import (
 
 const rightsPoll, rightsTimeout = 20 * time.Millisecond, 30 * time.Second
 
-// installer names the field manager of what Install writes.
+// installer is the field manager of Install.
 const installer = "install"
 
-// Install prepares a management cluster for [Run], with an administrator's access: the manager's namespace, the rights of
-// the providers that run, and the roles for people. What is there already is not written again; what an earlier version or
-// run installed and this one does not is taken back, webhook configurations of providers that do not run among it. CRDs and
-// webhook configurations the manager keeps itself; CRDs of a provider that does not run any more stay, with their objects.
+// Install prepares a management cluster for [Run] with administrator access: the manager's namespace, RBAC
+// for the enabled providers, and the roles for users. Unchanged objects are not written. Objects from an
+// earlier version or run that are no longer needed are deleted, including the webhook configurations of
+// disabled providers. CRDs and webhook configurations are managed by the manager itself. CRDs of a provider
+// that is no longer enabled remain, with their objects.
 func Install(ctx context.Context, admin *rest.Config, rights rbac.Rights) error {
 	if rights.Sets == nil {
 		rights.Sets = providerset.All()
@@ -55,7 +56,7 @@ func Install(ctx context.Context, admin *rest.Config, rights rbac.Rights) error 
 	return awaitRights(ctx, c, rights)
 }
 
-// ensureNamespace makes the manager's namespace where it is missing.
+// ensureNamespace creates the manager's namespace if it is missing.
 func ensureNamespace(ctx context.Context, c client.Client) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns)
@@ -68,7 +69,7 @@ func ensureNamespace(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// awaitRights waits until the API server has seen the rights: it reads them from a cache of its own.
+// awaitRights waits until the RBAC rules are in force, because the API server reads them from a cache.
 func awaitRights(ctx context.Context, c client.Client, rights rbac.Rights) error {
 	waiting := reviews(rights)
 	err := wait.PollUntilContextTimeout(ctx, rightsPoll, rightsTimeout, true, func(ctx context.Context) (bool, error) {
@@ -87,7 +88,8 @@ func awaitRights(ctx context.Context, c client.Client, rights rbac.Rights) error
 	return nil
 }
 
-// reviews ask of each binding whether it is in force, and of what the core may do with the kinds of providers.
+// reviews returns one access review for each binding, and reviews of the core provider's access to the kinds
+// of other providers.
 func reviews(rights rbac.Rights) []authorizationv1.SubjectAccessReviewSpec {
 	var out []authorizationv1.SubjectAccessReviewSpec
 	ask := func(user, verb, resource, name string) {
@@ -146,9 +148,9 @@ func installRights(ctx context.Context, c client.Client, w *kube.Writer, rights 
 	return nil
 }
 
-// deleteStale deletes the objects of a kind that an earlier version or run installed and this one does not: what roles give
-// would stay forever, and a webhook that does not run would refuse every write. A copy that a person made is not among them,
-// because it was not written by us.
+// deleteStale deletes objects of a kind that an earlier version or run installed and that are no longer
+// needed: stale roles would grant access forever, and a webhook without a server would reject every write.
+// Copies that a user created are not deleted, because they have a different field manager.
 func deleteStale(ctx context.Context, c client.Client, w *kube.Writer, kind schema.GroupVersionKind, current map[string]bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -18,30 +18,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 	"github.com/slipwayhq/slipway/internal/providers/hosted/addons"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
 const (
-	// statusInterval is the least time between two writes of a status neither of which is urgent; see
+	// statusInterval is the minimum interval between two non-urgent status writes of an object; see
 	// docs/decisions/0006-pacing.md.
 	statusInterval = 2 * time.Second
-	// reconcileInterval is the least time between the beginnings of two reconciliations of an object.
+	// reconcileInterval is the minimum interval between the starts of two reconciliations of an object.
 	reconcileInterval = 100 * time.Millisecond
-	// normalEvents a second are recorded of all controllers together, and so many at once. Warnings always are.
+	// normalEvents and normalEventsAtOnce are the rate and burst of normal Events of all controllers
+	// together. Warnings are not limited.
 	normalEvents, normalEventsAtOnce = 2, 25
 )
 
-// Workload says how to call workload clusters. Zero fields take the defaults of package remote.
+// Workload configures the requests to workload clusters. Zero fields use the defaults of package remote.
 type Workload struct {
-	// QPS and Burst limit the calls to one workload cluster.
+	// QPS and Burst limit the requests to one workload cluster.
 	QPS   float32
 	Burst int
-	// Concurrency is how many clusters are connected to or probed at once.
+	// Concurrency limits the clusters that are connected or probed at the same time.
 	Concurrency int
 }
 
-// common is what all controllers are given, without their manager and concurrency.
+// common returns the setup shared by all controllers, without manager and concurrency.
 func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	metrics, err := loop.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
@@ -58,7 +60,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	if c.plans != nil {
 		common.Plans = c.plans
 	}
-	if c.Gates.Enabled(GateReconcilerRateLimiting) {
+	if c.Gates.Enabled(providerset.GateReconcilerRateLimiting) {
 		common.StatusInterval, common.ReconcileInterval = statusInterval, reconcileInterval
 	}
 	return common, nil

@@ -98,7 +98,7 @@ func TestGatesThatContradict(t *testing.T) { // FG-03
 		"both off":    {"PriorityQueue=false,ReconcilerRateLimiting=false", true},
 		"no limiting": {"ReconcilerRateLimiting=false", true},
 	} {
-		gates, err := NewGates()
+		gates, err := providerset.NewGates()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestGatesThatNeedAnother(t *testing.T) { // FG-01
 		"all alpha gates":                     {"AllAlpha=true", policy.Default(), ""},
 		"off, as by default":                  {"ClusterTopology=false,InPlaceUpdates=false,KubeadmBootstrapFormatIgnition=false", policy.Default(), ""},
 	} {
-		gates, err := NewGates()
+		gates, err := providerset.NewGates()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestGatesThatNeedAnother(t *testing.T) { // FG-01
 }
 
 func TestTopologyNeedsItsGate(t *testing.T) { // MS-01, FG-01
-	gates, err := NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		t.Fatal(err)
 	}

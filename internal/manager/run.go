@@ -32,11 +32,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/relay"
 )
 
-// stopTimeout is how long controllers get to end their passes.
+// stopTimeout limits how long running reconciliations may take after the manager is stopped.
 const stopTimeout = 10 * time.Second
 
-// syncTimeout is how long the caches of a controller may take to be filled before the manager ends: on a busy host, much longer than the two
-// minutes of the default.
+// syncTimeout limits the initial sync of the caches of a controller. On a busy host, the sync takes much
+// longer than the default limit of two minutes.
 const syncTimeout = 15 * time.Minute
 
 // Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
@@ -52,7 +52,7 @@ func start(ctx context.Context, cfg Config) error {
 	if cfg.Endpoints.servePlans() {
 		cfg.plans = &plans.Store{}
 	}
-	cfg.REST.WarningHandler = rest.NoWarnings{} // they are about names that Cluster API chose long ago
+	cfg.REST.WarningHandler = rest.NoWarnings{} // the warnings are about names in the API of Cluster API
 	if err := checkServer(cfg); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	election := rest.CopyConfig(cfg.REST) // a lease does not wait until other writes are done
+	election := rest.CopyConfig(cfg.REST) // lease renewals are not queued behind other writes
 	cfg.limitWrites()
 	measured, err := newInformers(scheme, ctrlmetrics.Registry)
 	if err != nil {
@@ -106,10 +106,10 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 		return nil, err
 	}
 	caching.NewInformer = measured.new
-	if len(cfg.Namespaces) == 0 { // else there is an informer for each of them
+	if len(cfg.Namespaces) == 0 { // otherwise there is one informer for each namespace
 		caching.NewInformer = ours.Informers(measured.new)
 	}
-	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(GatePriorityQueue)
+	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(providerset.GatePriorityQueue)
 	mgr, err := ctrl.NewManager(cfg.REST, ctrl.Options{
 		Scheme: measured.scheme, Logger: cfg.Log, Cache: caching, Client: clientOptions(),
 		Metrics: diagnostics(cfg.Endpoints, cfg.plans), HealthProbeBindAddress: cfg.Endpoints.Health, PprofBindAddress: cfg.Endpoints.Profiler,
@@ -127,7 +127,8 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	return mgr, nil
 }
 
-// relayed are the kinds that the core and providers that run here watch, and that are not copied.
+// relayed returns the kinds that the core provider watches through contracts and an enabled provider watches
+// with Go types, without templates; see package relay.
 func (c Config) relayed() []client.Object {
 	var out []client.Object
 	for set, kinds := range map[providerset.Name][]client.Object{
@@ -150,8 +151,8 @@ func duration(d, otherwise time.Duration) *time.Duration {
 	return &d
 }
 
-// cacheOptions keep in memory what controllers look at: of Secrets and ConfigMaps those of clusters, of managed
-// fields our own, and where there is a watch filter, of the core's kinds what has its label.
+// cacheOptions limits what the cache stores: Secrets and ConfigMaps with a cluster label, only the managed
+// fields of Slipway, and with a watch filter only labelled objects of the core kinds.
 func cacheOptions(cfg Config) (cache.Options, error) {
 	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	if err != nil {
@@ -181,8 +182,8 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 	return options, nil
 }
 
-// limited are the kinds of which a manager with a watch filter sees only what has its label. Objects of providers are not
-// among them: who refers to them says whose they are.
+// limited returns the kinds to which the watch filter applies. Provider objects are not filtered, because the
+// objects that reference them are.
 func limited() []client.Object {
 	return []client.Object{
 		&clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
@@ -190,9 +191,9 @@ func limited() []client.Object {
 	}
 }
 
-// clientOptions read provider objects from the cache too, and Secrets and ConfigMaps from the API server: the
-// cache has only some of them. The API server need not look for unknown fields in what is written: it would warn
-// of them, and no one reads the warnings. An apply with one fails anyway.
+// clientOptions makes the client read provider objects from the cache, and Secrets and ConfigMaps from the
+// API server, because the cache only contains some of them. Field validation is disabled because its warnings
+// are discarded, and an apply with an unknown field fails in any case.
 func clientOptions() client.Options {
 	return client.Options{
 		FieldValidation: metav1.FieldValidationIgnore,
@@ -209,7 +210,7 @@ func addHealth(mgr manager.Manager) error {
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 }
 
-// becameReady says that the manager works: in the log for people, and to the program that started it.
+// becameReady logs that the manager is ready, and notifies the program that started it.
 func (c Config) becameReady() {
 	c.Log.Info("ready: the webhooks answer and the controllers run")
 	for _, tell := range []func(){c.Ready, c.Working} {
@@ -219,7 +220,7 @@ func (c Config) becameReady() {
 	}
 }
 
-// afterCaches tells that the caches are filled, which is when the controllers begin.
+// afterCaches calls ready when the caches are synced, which is when the controllers start.
 type afterCaches struct {
 	mgr   manager.Manager
 	ready func()

@@ -24,7 +24,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// NewScheme returns the scheme with every kind that the manager reads, writes or converts.
+// NewScheme returns a scheme with all kinds that the manager reads, writes or converts.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

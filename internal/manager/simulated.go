@@ -10,12 +10,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// addSimulated adds the server of simulated clusters, which costs nothing until there is one. The manager ends when
-// their state is written.
+// addSimulated adds the server of simulated clusters, which uses no resources until there is a cluster. On
+// shutdown, the manager waits until its state is saved.
 func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
 	server := simulated.New(ctx, simulated.Config{
 		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"), Objects: int(cfg.Policy.Maxima.SimulatedObjects),
-		Memory: debug.SetMemoryLimit(-1), // GOMEMLIMIT, which slipway up sets, or none
+		Memory: debug.SetMemoryLimit(-1), // GOMEMLIMIT, as set by slipway up, or no limit
 	})
 	return server, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -18,14 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/journey"
 )
 
-// flushTimeout is how long the last spans may take to be sent when the manager ends.
+// flushTimeout limits the export of the last spans on shutdown.
 const flushTimeout = 5 * time.Second
 
-// scope names the library of the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/slipwayhq/slipway"
 
-// tracing prepares the traces, where they are asked for: a provider that sends spans by OTLP, as the variables OTEL_*
-// of the environment say. Nil: none are wanted.
+// tracing returns an OTLP trace provider that is configured by the OTEL_* environment variables, or nil if
+// tracing is disabled.
 func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) {
 	if !cfg.Tracing && os.Getenv("OTEL_TRACES_EXPORTER") != "otlp" {
 		return nil, nil
@@ -48,8 +48,8 @@ func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) 
 	), nil
 }
 
-// addTracing makes the manager tell of Machines where it reconciles them, and flush when it ends. It returns the tracer of
-// the controllers.
+// addTracing records the provisioning of Machines if this manager reconciles them, and flushes spans on
+// shutdown. It returns the tracer for the controllers.
 func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines bool) (trace.Tracer, error) {
 	if provider == nil {
 		return nil, nil

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// mostVerbose is the largest number that the log level takes.
+// mostVerbose is the highest log level.
 const mostVerbose = 10
 
-// verbosity serves the log level: a PUT of a number from 0 to 10 sets it, a GET tells it.
+// verbosity serves the log level. PUT sets it to a number from 0 to 10, and GET returns it.
 func verbosity(level *slog.LevelVar) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodGet:
-			_, _ = fmt.Fprintln(w, -int(level.Level())) // the client is gone
+			_, _ = fmt.Fprintln(w, -int(level.Level())) // the client has disconnected
 		case http.MethodPut:
 			body, err := io.ReadAll(io.LimitReader(r.Body, 16))
 			n, convErr := strconv.Atoi(strings.TrimSpace(string(body)))
@@ -26,7 +26,7 @@ func verbosity(level *slog.LevelVar) http.Handler {
 				return
 			}
 			level.Set(slog.Level(-n))
-			_, _ = fmt.Fprintf(w, "log level set to %d\n", n) // the client is gone
+			_, _ = fmt.Fprintf(w, "log level set to %d\n", n) // the client has disconnected
 		default:
 			w.Header().Set("Allow", "GET, PUT")
 			http.Error(w, "use GET or PUT", http.StatusMethodNotAllowed)

@@ -7,13 +7,15 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Oldest Kubernetes versions of a management cluster: server-side apply of topologies asks for more, and our configurations of
-// webhooks for most: match conditions with optional fields, and the policy for classes of other namespaces, are known since v1.30.
+// The oldest supported Kubernetes versions of a management cluster. Server-side apply of topologies needs the
+// second, and Slipway's webhook configurations need the third, because match conditions with optional fields,
+// and the policy for ClusterClasses in other namespaces, need v1.30.
 const oldest, oldestWithTopology, oldestWithWebhooks = "1.20.0", "1.22.0", "1.30.0"
 
-// checkServer refuses a management cluster that is too old.
+// checkServer rejects a management cluster that is too old.
 func checkServer(cfg Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg.REST)
 	if err != nil {
@@ -26,12 +28,12 @@ func checkServer(cfg Config) error {
 	return supported(info.GitVersion, cfg.oldest())
 }
 
-// oldest is the oldest version that can serve what the configuration turns on.
+// oldest returns the oldest version that supports the enabled features.
 func (c Config) oldest() string {
 	switch {
-	case c.Webhook.CertDir == "": // the configurations of webhooks are ours
+	case c.Webhook.CertDir == "": // Slipway manages the webhook configurations
 		return oldestWithWebhooks
-	case c.Gates.Enabled(GateClusterTopology):
+	case c.Gates.Enabled(providerset.GateClusterTopology):
 		return oldestWithTopology
 	}
 	return oldest

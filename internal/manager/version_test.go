@@ -17,14 +17,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 func TestSupported(t *testing.T) { // FL-07, with TestCheckServer
-	gates, err := NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		t.Fatal(err)
 	}
-	topology, err := NewGates()
+	topology, err := providerset.NewGates()
 	if err == nil {
 		err = topology.Set("ClusterTopology=true")
 	}
@@ -109,7 +110,7 @@ func TestCheckServer(t *testing.T) {
 }
 
 func TestGates(t *testing.T) { // FG-01
-	gates, err := NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// watchedPoll is the time between two checks of whether the CRDs of another provider are served.
+// watchedPoll is the interval between checks for the CRDs of other providers.
 const watchedPoll = time.Second
 
-// awaitWatched waits until the CRDs are served that the providers of this run watch and do not bring: those of another
-// implementation of the core, which may be installed later. Meanwhile the manager counts as ready, so that the program that started
-// it can install them.
+// awaitWatched waits for the CRDs that the enabled providers watch but do not install, such as those of
+// another implementation of the core provider, which may be installed later. The manager reports ready in the
+// meantime, so that the program that started it can install them.
 func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	missing, said := providerset.Missing(cfg.Policy.Sets()), false
 	err := wait.PollUntilContextCancel(ctx, watchedPoll, true, func(ctx context.Context) (bool, error) {
@@ -45,7 +45,7 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	return ctx.Err()
 }
 
-// kindGone says what to do where a CRD was deleted while the manager started, or the objects that kept it were the last.
+// kindGone adds a remedy to the error that results if a CRD is deleted while the manager starts.
 func kindGone(err error) error {
 	var unknown *meta.NoKindMatchError
 	if !errors.As(err, &unknown) {
@@ -54,7 +54,7 @@ func kindGone(err error) error {
 	return fault.New(fault.Invalid, "CRDGone", "%s is not served any more: its CRD has just been deleted; start the manager again, which installs it", unknown.GroupKind).From(err)
 }
 
-// unserved returns those of the CRDs that are not established.
+// unserved returns the names of the CRDs that are not established.
 func unserved(ctx context.Context, live client.Reader, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {

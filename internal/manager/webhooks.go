@@ -20,16 +20,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// WebhookService is the Service in front of the managers, where they do not run on the API server's machine and nothing
-// else is said.
+// WebhookService is the default Service in front of managers that do not run on the API server's machine.
 const WebhookService = "slipway-webhook"
 
-// inPod is set in the environment of what runs in a Pod.
+// inPod is an environment variable that is set in Pods.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// WebhookAddress is where the API server finds the webhooks.
+// WebhookAddress returns the address at which the API server calls the webhooks.
 func (c Config) WebhookAddress() webhook.Address {
 	out := webhook.Address{Sets: c.Policy.Sets(), MostReplicas: c.Policy.Maxima.Replicas}
 	if w := c.Webhook; w.Local {
@@ -40,8 +40,8 @@ func (c Config) WebhookAddress() webhook.Address {
 	return out
 }
 
-// prepareWebhooks makes the certificate, installs CRDs and webhook configurations, and returns what serves with the
-// certificate. Where someone else supplies the certificate, they install the configurations too.
+// prepareWebhooks creates the serving certificate and installs CRDs and webhook configurations. If the
+// certificate is externally managed, the configurations are, too, and the result is nil.
 func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, error) {
 	if cfg.Webhook.CertDir != "" {
 		return nil, nil
@@ -59,7 +59,7 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 			return nil, err
 		}
 	}
-	if os.Getenv(inPod) == "" { // a Pod may start before its Service is there
+	if os.Getenv(inPod) == "" { // a Pod may start before its Service exists
 		if err := checkService(ctx, live, cfg.WebhookAddress()); err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, er
 	return certificates, webhook.Install(ctx, live, cfg.WebhookAddress(), certificates.CA())
 }
 
-// checkService refuses an address that is a Service that does not exist: every write to the management cluster would fail, and nothing of
-// that would be seen here. Where Services cannot be read, nothing is known.
+// checkService rejects an address that refers to a missing Service. Otherwise every write to the management
+// cluster would fail without an error in this process. If Services cannot be read, the check is skipped.
 func checkService(ctx context.Context, c client.Reader, a webhook.Address) error {
 	if a.URL != "" {
 		return nil
@@ -117,7 +117,7 @@ func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certific
 	return mgr.Add(certificates)
 }
 
-// addOpenAPI serves the document of the hooks beside the webhooks: it is public.
+// addOpenAPI serves the OpenAPI document of the runtime hooks, which is public, on the webhook server.
 func addOpenAPI(mgr manager.Manager) error {
 	handler, err := openapi.Handler(buildinfo.Version())
 	if err != nil {
@@ -129,9 +129,9 @@ func addOpenAPI(mgr manager.Manager) error {
 
 func admissionGates(gates featuregate.FeatureGate) admission.Gates {
 	return admission.Gates{
-		ClusterTopology:                gates.Enabled(GateClusterTopology),
-		KubeadmBootstrapFormatIgnition: gates.Enabled(GateKubeadmBootstrapIgnition),
-		MachineTaintPropagation:        gates.Enabled(GateMachineTaintPropagation),
-		RuntimeSDK:                     gates.Enabled(GateRuntimeSDK),
+		ClusterTopology:                gates.Enabled(providerset.GateClusterTopology),
+		KubeadmBootstrapFormatIgnition: gates.Enabled(providerset.GateKubeadmBootstrapIgnition),
+		MachineTaintPropagation:        gates.Enabled(providerset.GateMachineTaintPropagation),
+		RuntimeSDK:                     gates.Enabled(providerset.GateRuntimeSDK),
 	}
 }

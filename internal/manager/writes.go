@@ -13,15 +13,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// writesAtOnce is how many writes are under way at most: half of what an API server admits by default before it answers
-// 429 to all clients (--max-mutating-requests-inflight), people among them.
+// writesAtOnce limits concurrent writes to half of the number at which an API server starts to return 429 to
+// all clients by default (--max-mutating-requests-inflight).
 const writesAtOnce = 100
 
-// lateFailure is how long a write takes at least whose failure counts as one of an API server that is overloaded: etcd, a webhook or the request
-// itself ran out of time.
+// lateFailure is the minimum duration of a failed write that indicates an overloaded API server, because
+// etcd, a webhook or the request itself timed out.
 const lateFailure = 5 * time.Second
 
-// limitWrites bounds the writes of all identities together.
+// limitWrites limits the writes of all identities together.
 func (c *Config) limitWrites() {
 	limit := limitWrites(writesAtOnce)
 	c.REST.Wrap(limit)
@@ -34,14 +34,16 @@ func (c *Config) limitWrites() {
 	c.Identities = own
 }
 
-// limitWrites admits n writes at once, over all clients with the same wrapper; the others wait for a permit. Reads and watches
-// need none. While the API server is overloaded, fewer are admitted: retries of what ran out of time would keep it so.
+// limitWrites limits the concurrent writes of all clients with the same wrapper to n. Reads and watches are
+// not limited. While the API server is overloaded, the limit is lower, because retries of timed-out requests
+// would prolong the overload.
 func limitWrites(n int) transport.WrapperFunc {
 	limit := &writeLimit{permits: make(chan struct{}, n)}
 	return func(next http.RoundTripper) http.RoundTripper { return limitedWrites{next, limit, time.Now} }
 }
 
-// writeLimit are the permits of writes that are under way. Each late failure withholds one, down to the last; each success gives one back.
+// writeLimit holds the permits of concurrent writes. Each late failure withholds one permit, down to one, and
+// each success restores one.
 type writeLimit struct {
 	permits chan struct{}
 
@@ -49,7 +51,7 @@ type writeLimit struct {
 	withheld int
 }
 
-// release gives the permit of a write back.
+// release returns the permit of a finished write.
 func (l *writeLimit) release(late, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +80,7 @@ func (l limitedWrites) RoundTrip(r *http.Request) (*http.Response, error) {
 	case l.limit.permits <- struct{}{}:
 	case <-r.Context().Done():
 		if r.Body != nil {
-			_ = r.Body.Close() // as a RoundTripper has to
+			_ = r.Body.Close() // required of a RoundTripper
 		}
 		return nil, r.Context().Err()
 	}
@@ -89,5 +91,5 @@ func (l limitedWrites) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (l limitedWrites) WrappedRoundTripper() http.RoundTripper { return l.next }

@@ -1,24 +1,22 @@
-// Package membership says which objects belong together: an object to its Cluster, a Cluster to this manager, and an
-// object of the core to the provider objects that it refers to.
-//
-// Does: names the Cluster of an object by its spec, label or owner ([ClusterOf]); keeps the indexes by which members of a
-// Cluster and referrers to a provider object are found without listing a namespace; enqueues them when the Cluster or the
-// provider object changes; tells whether the Cluster pauses its members, and whether an object is in the manager's [Scope].
+// Package membership determines which objects belong together: an object and its Cluster, a Cluster and this
+// manager, and an object of the core and the provider objects that it references. It determines the Cluster of an
+// object from its spec, label or owner ([ClusterOf]). It maintains the indexes with which members of a Cluster and
+// objects that reference a provider object are found without listing a namespace, and enqueues these objects when
+// the Cluster or the provider object changes. It also reports whether the Cluster pauses its members, and whether
+// an object is in the manager's [Scope].
 //
 // # Scope
 //
-// A manager with a watch filter reconciles an object only if it has the label cluster.x-k8s.io/watch-filter of that value,
-// and so has its Cluster ([Scope.Includes], at the beginning of every reconciliation, whatever event led to it). Of the
-// core's kinds the manager's cache has nothing else, so that nothing else is in a snapshot, counted, adopted or connected to.
-// Provider objects, templates, Secrets and ConfigMaps are in the scope of who refers to them, unless their own label has
-// another value. What is created for an object gets its label (ownership.PassWatchLabel). Because an object outside of the
-// scope looks as if it did not exist, a MachineSet or MachineDeployment that would create or delete lists first whether a
-// member only lacks the label, and so does a Cluster that would delete its control plane ([Scope.Hidden]); these wait for
-// the label.
+// A manager with a watch filter reconciles an object only if the object and its Cluster both have the label
+// cluster.x-k8s.io/watch-filter with the filter's value ([Scope.Includes], checked at the beginning of every
+// reconciliation). The manager's cache contains no other objects of the core's kinds, so other objects never appear
+// in a snapshot and are never counted, adopted or connected to. Provider objects, templates, Secrets and ConfigMaps
+// are in the scope of the objects that reference them, unless their own label has another value. Objects that the
+// manager creates inherit the label (ownership.PassWatchLabel). An object outside the scope looks as if it did not
+// exist. Before a MachineSet or MachineDeployment creates or deletes objects, and before a Cluster deletes its
+// control plane, the controller therefore lists members that only lack the label ([Scope.Hidden]) and waits until
+// they have it.
 //
-// Owns: the indexes "<controller>.cluster" and "<controller>.reference" of the manager's cache.
-//
-// Never: writes, or decides what a controller does about a member.
-//
-// Read first: [ClusterOf], then [Scope].
+// The package owns the indexes "<controller>.cluster" and "<controller>.reference" of the manager's cache. It
+// writes no objects and makes no decisions for controllers. Start with [ClusterOf], then read [Scope].
 package membership

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// IndexByCluster lets a controller list the members of a Cluster without reading all other objects of their namespace, which
-// may be those of a thousand Clusters. Each controller has an index of its own.
+// IndexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
+// in the namespace, which may contain a thousand Clusters. Each controller has its own index.
 func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
@@ -25,16 +25,16 @@ func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...cli
 	return nil
 }
 
-// InCluster selects the members of a Cluster by the index of a controller. They come from a cache and are not copied: they
-// must not be changed.
+// InCluster selects the members of a Cluster through the index of a controller. The objects come from the cache
+// without a deep copy and must not be changed.
 func InCluster(controller string, cluster client.ObjectKey) []client.ListOption {
 	return []client.ListOption{
 		client.InNamespace(cluster.Namespace), client.MatchingFields{ClusterField(controller): cluster.Name}, client.UnsafeDisableDeepCopy,
 	}
 }
 
-// EnqueueMembers enqueues every object of a kind that is a member of the Cluster of an event, for a controller that has
-// indexed the kind by Cluster.
+// EnqueueMembers enqueues all objects of a kind that are members of the Cluster in an event. The controller must
+// have indexed the kind by Cluster.
 func EnqueueMembers(c client.Reader, controller string, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		list := newList()
@@ -45,11 +45,12 @@ func EnqueueMembers(c client.Reader, controller string, newList func() client.Ob
 	})
 }
 
-// ClusterField is the name of the index of a controller.
+// ClusterField returns the name of a controller's index.
 func ClusterField(controller string) string { return controller + ".cluster" }
 
-// ClusterNames are the values of an object in the index: the Clusters of its spec and of its label. The first reconciliation
-// writes the label; an object that was paused before has only the field, and has to be found when its Cluster is resumed.
+// ClusterNames returns the index values of an object: the Clusters in its spec and in its label. The first
+// reconciliation writes the label. An object that was paused before that has only the field, and must be found when
+// its Cluster is resumed.
 func ClusterNames(o client.Object) []string {
 	var out []string
 	for _, name := range []string{clusterInSpec(o), o.GetLabels()[clusterv1.ClusterNameLabel]} {
@@ -60,7 +61,7 @@ func ClusterNames(o client.Object) []string {
 	return out
 }
 
-// ClusterOf returns the name of the Cluster that an object is a member of, by its spec, its label or its owner; empty: none.
+// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string.
 func ClusterOf(o client.Object) string {
 	if name := clusterInSpec(o); name != "" {
 		return name
@@ -76,7 +77,8 @@ func ClusterOf(o client.Object) string {
 	return ""
 }
 
-// IsPausedByCluster reports whether the Cluster that an object is, or is a member of, sets spec.paused.
+// IsPausedByCluster reports whether spec.paused is set in the object's Cluster, or in the object itself if it is a
+// Cluster.
 func IsPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (bool, error) {
 	cluster, ok := o.(*clusterv1.Cluster)
 	if !ok {
@@ -92,7 +94,7 @@ func IsPausedByCluster(ctx context.Context, c client.Reader, o client.Object) (b
 	return isTrue(cluster.Spec.Paused), nil
 }
 
-// clusterInSpec returns spec.clusterName, which the kinds of the core have from their creation.
+// clusterInSpec returns spec.clusterName, which objects of the core's kinds have from their creation.
 func clusterInSpec(o client.Object) string {
 	switch o := o.(type) {
 	case *clusterv1.Machine:
@@ -109,7 +111,7 @@ func clusterInSpec(o client.Object) string {
 	return ""
 }
 
-// groupOf returns the group of an apiVersion.
+// groupOf returns the API group of an apiVersion.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// OrphanedSecrets is the predicate for watches on the Secrets of Clusters by the controllers that own them: only Secrets
-// without a controller owner pass, which these adopt again.
+// OrphanedSecrets is a predicate for controllers that own Secrets of Clusters. It selects Secrets without a
+// controller owner, which these controllers adopt again.
 func OrphanedSecrets() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		secret, ok := o.(*corev1.Secret)
@@ -22,9 +22,10 @@ func OrphanedSecrets() predicate.Predicate {
 	})
 }
 
-// OrphanedOrChangedSecrets is [OrphanedSecrets] for owners that what runs has to follow, too: the Secrets <cluster>-<purpose> pass also
-// when their content changes. Their creation and what changes in their metadata does not, so that an owner does not enqueue itself.
-// A deletion does not pass either: what is created in the place of an authority trusts nothing that the one before signed.
+// OrphanedOrChangedSecrets extends [OrphanedSecrets] for owners whose running processes depend on the content: it
+// also selects Secrets named <cluster>-<purpose> when their content changes. Creations and metadata changes are not
+// selected, so that an owner does not enqueue itself. Deletions are not selected either, because a new certificate
+// authority in place of a deleted one does not trust anything that the previous one signed.
 func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 	named := func(o client.Object) bool {
 		cluster := o.GetLabels()[clusterv1.ClusterNameLabel]
@@ -42,8 +43,8 @@ func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 	})
 }
 
-// ClusterChanged is the predicate for watches on Clusters by the controllers of their members: what changes the decisions
-// about members passes, the rest of the status does not.
+// ClusterChanged is a predicate for controllers of a Cluster's members. It selects changes that affect decisions
+// about members and ignores the rest of the status.
 func ClusterChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

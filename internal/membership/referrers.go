@@ -19,24 +19,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Reference is how an object of the core refers to one of a provider.
+// Reference is a reference from an object of the core to a provider object.
 type Reference = clusterv1.ContractVersionedObjectReference
 
-// Referrers describes a kind that refers to provider objects.
+// Referrers describes a kind that references provider objects.
 type Referrers struct {
 	// New returns an empty object of the kind, NewList an empty list.
 	New     func() client.Object
 	NewList func() client.ObjectList
-	// Refs returns the references that an object holds. Nil where a provider object enqueues only what Also names, and its
-	// owners.
+	// Refs returns the references that an object holds. If it is nil, a provider object enqueues only its owners
+	// and the objects that Also returns.
 	Refs func(client.Object) []Reference
-	// Also, where set, names the objects that a provider object enqueues whatever its owners are; none: its owners are enqueued.
+	// Also returns objects that a provider object enqueues instead of its owners. If it returns none, the owners
+	// are enqueued.
 	Also func(ctx context.Context, provider client.Object) []reconcile.Request
 }
 
-// References returns a reader of provider objects that watches each kind that it reads on behalf of the controller c of that
-// name. A change enqueues the owner of the object; one that has no owner yet enqueues those that refer to it by name, so that
-// they are reconciled as soon as it appears. filter is the watch filter of the manager.
+// References returns a reader for provider objects. It adds a watch to the controller c, called name, for each kind
+// that it reads. A change of a provider object enqueues its owner. If the object has no owner yet, the objects that
+// reference it by name are enqueued, so that they are reconciled as soon as it appears. The argument filter is the
+// manager's watch filter.
 func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controller.Controller) (*kube.References, error) {
 	kind, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
@@ -57,13 +59,13 @@ func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controlle
 	}).LimitedTo(filter).Explaining(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
 }
 
-// index is that of a controller over the references of its kind.
+// index identifies a controller's index of the references of its kind.
 type index struct {
 	controller string
 	kind       schema.GroupKind
 }
 
-// requests are for the objects of the kind that a change of a provider object concerns.
+// requests returns the requests for a change of a provider object.
 func (r Referrers) requests(ctx context.Context, c client.Reader, by index, provider client.Object) []reconcile.Request {
 	if r.Also != nil {
 		if also := r.Also(ctx, provider); len(also) > 0 {
@@ -76,10 +78,10 @@ func (r Referrers) requests(ctx context.Context, c client.Reader, by index, prov
 	return Referring(ctx, c, by.controller, r.NewList(), provider)
 }
 
-// ReferenceField is the name of a controller's index of its objects by what they refer to.
+// ReferenceField returns the name of a controller's index of its objects by reference.
 func ReferenceField(controller string) string { return controller + ".reference" }
 
-// ReferenceKeys returns the keys of an object in that index.
+// ReferenceKeys returns an indexer function that computes the keys of an object for that index.
 func ReferenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
 	return func(o client.Object) []string {
 		var keys []string
@@ -94,8 +96,8 @@ func ReferenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
 
 func referenceKey(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
-// Referring names the objects that refer to a provider object, by the index of a controller; list is an empty one of
-// their kind.
+// Referring returns requests for the objects that reference a provider object, found through the index of a
+// controller. The argument list must be an empty list of their kind.
 func Referring(ctx context.Context, c client.Reader, controller string, list client.ObjectList, provider client.Object) []reconcile.Request {
 	kind := provider.GetObjectKind().GroupVersionKind()
 	by := client.MatchingFields{ReferenceField(controller): referenceKey(kind.Group, kind.Kind, provider.GetName())}
@@ -105,7 +107,7 @@ func Referring(ctx context.Context, c client.Reader, controller string, list cli
 	return Requests(list)
 }
 
-// ownersOf are the owners of an object that are of a kind.
+// ownersOf returns requests for the owners of an object that are of the given kind.
 func ownersOf(o client.Object, kind schema.GroupKind) []reconcile.Request {
 	var out []reconcile.Request
 	for _, ref := range o.GetOwnerReferences() {
@@ -116,7 +118,7 @@ func ownersOf(o client.Object, kind schema.GroupKind) []reconcile.Request {
 	return out
 }
 
-// Requests are for every object of a list.
+// Requests returns a request for every object of a list.
 func Requests(list client.ObjectList) []reconcile.Request {
 	items, err := apimeta.ExtractList(list)
 	if err != nil {

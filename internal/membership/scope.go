@@ -16,23 +16,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Scope is the set of objects that the manager reconciles; see the package's documentation. The zero value has no limit.
+// Scope is the set of objects that the manager reconciles; see the package documentation. The zero value includes
+// every object.
 type Scope struct {
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have; empty: every object is
+	// WatchFilter is the required value of the label cluster.x-k8s.io/watch-filter. If it is empty, every object is
 	// included.
 	WatchFilter string
-	// Cached reads the manager's cache, Live past it. Both are needed where there is a filter.
+	// Cached reads from the manager's cache, Live from the API server. Both are required with a filter.
 	Cached, Live client.Reader
 }
 
-// HasLabel reports whether an object has the label, or needs none.
+// HasLabel reports whether the object has the label or no filter is set.
 func (s Scope) HasLabel(o metav1.Object) bool {
 	return s.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == s.WatchFilter
 }
 
-// Includes reports whether an object is in the scope: it has the label, and so has its Cluster. An object whose Cluster does
-// not exist is included: it may have to be deleted. The manager's cache does not have the Clusters of others, so that the API
-// server is asked which of the two is the case.
+// Includes reports whether an object is in the scope: the object and its Cluster both have the label. An object
+// whose Cluster does not exist is included, because it may have to be deleted. The manager's cache does not contain
+// Clusters outside the scope, so a Cluster that is not in the cache is read from the API server.
 func (s Scope) Includes(ctx context.Context, o client.Object) (bool, error) {
 	if s.WatchFilter == "" {
 		return true, nil
@@ -60,16 +61,17 @@ func (s Scope) Includes(ctx context.Context, o client.Object) (bool, error) {
 	return s.HasLabel(cluster), nil
 }
 
-// Hidden names the members of a Cluster that are of a kind, lack the label, and match keep; sorted. A controller that creates
-// or deletes because of what is not in its cache lists them first: a label that is missing must neither multiply Machines nor
-// leave their infrastructure behind. Without a filter nothing is hidden, and nothing is read.
+// Hidden returns the sorted names of the Cluster's members of one kind that lack the label and match keep. A
+// controller that creates or deletes objects because other objects are not in its cache calls it first: a missing
+// label must neither multiply Machines nor leave their infrastructure behind. Without a filter no object is hidden
+// and nothing is read.
 func (s Scope) Hidden(ctx context.Context, kind schema.GroupVersionKind, cluster client.ObjectKey, keep func(client.Object) bool) ([]string, error) {
 	if s.WatchFilter == "" {
 		return nil, nil
 	}
 	of, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Equals, []string{cluster.Name})
 	if err != nil {
-		return nil, nil // no object has a label of that value
+		return nil, nil // no object can have a label with this value
 	}
 	without, err := labels.NewRequirement(clusterv1.WatchLabel, selection.NotEquals, []string{s.WatchFilter})
 	if err != nil {

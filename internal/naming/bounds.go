@@ -7,13 +7,13 @@ import (
 	"text/template/parse"
 )
 
-// unbounded is the first word of a template that repeats something, empty if there is none: without repetition the work of a
-// template grows with its length alone.
+// unbounded returns the first keyword of a template that can repeat its content, empty if there is none. Without
+// repetition, the cost of a template grows only with its length.
 func unbounded(t *template.Template) string {
 	if len(t.Templates()) > 1 {
 		return "define"
 	}
-	if t.Tree == nil { // it is empty
+	if t.Tree == nil { // the template is empty
 		return ""
 	}
 	return repeats(t.Root)
@@ -49,11 +49,11 @@ func repeatsIn(n parse.BranchNode) string {
 	return repeats(n.ElseList)
 }
 
-// wide finds widths of printf that a text cannot have.
+// wide matches printf widths that are too large.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
 
-// bounded are the functions of text/template that make texts out of texts, with a limit for each: a few that feed each other
-// would otherwise make one of any length.
+// bounded returns the functions of text/template that produce strings, with a limit for each. Without it, a few nested
+// calls could produce a string of any length.
 func bounded() template.FuncMap {
 	limit := func(text string) (string, error) {
 		if len(text) > maxTemplate {

@@ -9,16 +9,16 @@ import (
 const (
 	// RandomLength is the length of the random part of a name.
 	RandomLength = 5
-	// MaxLength is the length of the longest name, that of a label value and of a host name.
+	// MaxLength is the maximum length of a name, the limit for label values and host names.
 	MaxLength = 63
 
-	// alphabet of random parts: no vowels, so that they spell nothing, and nothing that reads like something else.
+	// alphabet of random parts has no vowels, which could form words, and no characters that are easily confused.
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	// maxTemplate bounds a template, what it may render and each text on the way, in bytes.
+	// maxTemplate limits a template, its result and each intermediate string, in bytes.
 	maxTemplate = 4096
 )
 
-// Random returns a random part; intn returns numbers from 0 up to, not including, n.
+// Random returns a random part; intn returns a random number in [0, n).
 func Random(intn func(n int) int) string {
 	out := make([]byte, RandomLength)
 	for i := range out {
@@ -27,14 +27,14 @@ func Random(intn func(n int) int) string {
 	return string(out)
 }
 
-// Values are the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added.
+// Values contains the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added.
 type Values map[string]map[string]string
 
 // Template renders names.
 type Template struct{ parsed *template.Template }
 
-// Parse reads a template, and renders it twice to check that it uses no variable that values does not have, and that it uses
-// .random (two objects would have the same name otherwise).
+// Parse parses a template. It renders the template twice to check that it uses only variables in values, and that it
+// uses .random, without which two objects would have the same name.
 func Parse(text string, values Values) (Template, error) {
 	t, err := ParseAny(text, values)
 	if err != nil {
@@ -50,8 +50,8 @@ func Parse(text string, values Values) (Template, error) {
 	return t, nil
 }
 
-// ParseAny reads the template of an object that is the only one with these values: it need not use .random. It renders the template
-// to check that it uses no variable that values does not have.
+// ParseAny parses the template of an object that is the only one with these values and therefore need not use .random.
+// It renders the template once to check that it uses only variables in values.
 func ParseAny(text string, values Values) (Template, error) {
 	if len(text) > maxTemplate {
 		return Template{}, fmt.Errorf("has more than %d bytes", maxTemplate)
@@ -68,7 +68,7 @@ func ParseAny(text string, values Values) (Template, error) {
 	return t, err
 }
 
-// Name renders a name. Where it is too long it is cut, and the random part stands at its end again.
+// Name renders a name. A name that is too long is truncated, and the random part is appended again.
 func (t Template) Name(values Values, random string) (string, error) {
 	name, err := t.render(values, random)
 	if err != nil || len(name) <= MaxLength {
@@ -77,7 +77,8 @@ func (t Template) Name(values Values, random string) (string, error) {
 	return name[:MaxLength-RandomLength] + random, nil
 }
 
-// FreshNames renders up to n names that are not taken, each from the next of the random parts; fewer where these do not suffice.
+// FreshNames renders up to n names that are not taken, each with the next random part. It returns fewer if there are
+// not enough random parts.
 func (t Template) FreshNames(values Values, random, taken []string, n int) ([]string, error) {
 	used := map[string]bool{}
 	for _, name := range taken {
@@ -109,7 +110,7 @@ func (t Template) render(values Values, random string) (string, error) {
 	return out.String(), nil
 }
 
-// limited stops a template that renders without end.
+// limited stops a template whose output is too long.
 type limited struct{ to *strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -17,9 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// Build makes the node image that the options ask for, or finds that the engine already has it, made from the same
-// sources. The first build compiles Kubernetes: several minutes, about 3 GB of cache, and a network. Missing programs
-// and unknown versions are faults of kind Invalid, an engine that does not answer is one of kind Unreachable.
+// Build builds the node image that the options describe, unless the engine already has an image built from the same
+// sources. The first build compiles Kubernetes, which takes several minutes, about 3 GB of cache, and network access.
+// Missing programs and unknown versions are faults of kind Invalid, an engine that does not respond is a fault of kind
+// Unreachable.
 func Build(ctx context.Context, o Options) (Image, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -65,8 +66,8 @@ func build(ctx context.Context, o Options, s gobuild.Store) error {
 	return nil
 }
 
-// removeReplaced removes node images that have lost their name to a newer one. Nodes that still run from one keep it:
-// the engine refuses to remove it then, and the next build tries again.
+// removeReplaced removes node images whose name was reassigned to a newer image. The engine refuses to remove an image
+// that nodes still use; the next build tries to remove it again.
 func removeReplaced(ctx context.Context, docker Docker) {
 	filters := make(client.Filters).Add("label", labelVersion).Add("dangling", "true")
 	old, err := docker.ImageList(ctx, client.ImageListOptions{Filters: filters})
@@ -91,13 +92,13 @@ func find(ctx context.Context, o Options) (Image, error) {
 	return Image{}, fmt.Errorf("the image %s is gone, right after it was built", o.ref())
 }
 
-// builder carries out a plan.
+// builder executes a plan.
 type builder struct {
 	Options
 	plan  plan
 	tools gobuild.Toolchain
 	store gobuild.Store
-	// built are the compiled programs, by name.
+	// built contains the files of the compiled programs, by name.
 	built map[string]string
 }
 
@@ -133,7 +134,7 @@ func (b *builder) run(ctx context.Context) error {
 	return b.assemble(ctx, base, images)
 }
 
-// loadBase gives the engine the image without container images, and returns its name.
+// loadBase loads the image without container images into the engine, and returns its name.
 func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 	entries := []entry{programEntry("usr/lib/slipway/kubeadm", b.built["kubeadm"])}
 	for _, name := range append(containerdNames(), "kubelet", "kubectl") {
@@ -162,10 +163,10 @@ func (b *builder) loadBase(ctx context.Context, system string) (string, error) {
 	return ref, err
 }
 
-// stopSignal tells systemd to shut the machine down.
+// stopSignal makes systemd shut the machine down.
 const stopSignal = "SIGRTMIN+3"
 
-// nodeFiles are what images/node lays over Debian.
+// nodeFiles returns the files and links of images/node that are added to Debian.
 func (b *builder) nodeFiles() ([]entry, error) {
 	out, err := treeEntries(sources(), "rootfs")
 	if err != nil {
@@ -179,7 +180,7 @@ func (b *builder) nodeFiles() ([]entry, error) {
 		return nil, err
 	}
 	links, err := linkEntries(string(text))
-	// An empty machine-id is one to be made when the node starts.
+	// systemd generates the machine ID at the start of the node if the file is empty.
 	return append(append(out, links...), entry{name: "etc/machine-id", mode: 0o644}), err
 }
 
@@ -187,7 +188,7 @@ func (b *builder) nodeFiles() ([]entry, error) {
 func (b *builder) layer(ctx context.Context, name string, entries []entry) (string, error) {
 	parts := []string{layout}
 	for _, e := range entries {
-		// The name of a compiled program says what it was made from.
+		// The file name of a compiled program contains the hash of its sources.
 		parts = append(parts, e.name, fmt.Sprint(e.mode), e.link, filepath.Base(e.file), string(e.data))
 	}
 	return b.store.Run(ctx, gobuild.Step{Name: name + ".tar", Key: gobuild.KeyOf(parts...), Make: func(_ context.Context, file string) error {
@@ -203,7 +204,7 @@ func (b *builder) layer(ctx context.Context, name string, entries []entry) (stri
 	}})
 }
 
-// containerImages makes the layers of the images to preload.
+// containerImages builds the layers of the images to preload.
 func (b *builder) containerImages(ctx context.Context, network string) ([]containerImage, error) {
 	contents := map[string][]entry{}
 	for _, p := range b.plan.programs {
@@ -232,7 +233,7 @@ func (b *builder) containerImages(ctx context.Context, network string) ([]contai
 	return containerImages(b.plan.versions, p, b.ControlPlane), nil
 }
 
-// busybox takes the program out of the network userland and asks it for its names.
+// busybox extracts the program from the network userland and reads the list of its applets.
 func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) {
 	program, err := tarFile(network, "bin/busybox")
 	if err != nil {
@@ -254,7 +255,7 @@ func (b *builder) busybox(ctx context.Context, network string) ([]entry, error) 
 	return busyboxEntries(program, string(applets)), err
 }
 
-// assemble preloads the container images and names the result.
+// assemble preloads the container images and tags the result.
 func (b *builder) assemble(ctx context.Context, base string, images []containerImage) error {
 	archive := filepath.Join(b.store.Dir, "images.tar.draft")
 	defer os.Remove(archive)

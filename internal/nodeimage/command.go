@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// prerequisite is a program that a build needs and the package that has it.
+// prerequisite is a program that a build needs, with installation advice.
 type prerequisite struct{ program, advice string }
 
 func prerequisites(root bool) []prerequisite {
@@ -21,7 +21,7 @@ func prerequisites(root bool) []prerequisite {
 	return out
 }
 
-// missing returns a fault of kind Invalid that names everything to install, or nil. look finds a program in PATH.
+// missing returns a fault of kind Invalid that lists all programs to install, or nil. look finds a program in PATH.
 func missing(need []prerequisite, look func(string) (string, error)) error {
 	var advice []string
 	for _, p := range need {

@@ -8,29 +8,30 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// containerImage is an image to preload: layers on disk, lowest first, and how its container starts.
+// containerImage is an image to preload: its layers on disk, lowest first, and its container configuration.
 type containerImage struct {
 	ref    string
 	layers []string
 	config v1.Config
 }
 
-// searchPath is the PATH of an image; the static Pods of kubeadm name their programs without a folder.
+// searchPath is the PATH of an image; kubeadm's static Pods name their programs without a directory.
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// parts are the layers that container images are put together from.
+// parts contains the layers of the container images.
 type parts struct {
-	// network is the userland that programs packet filters.
+	// network is the userland for programs that configure packet filters.
 	network string
 	// programs are layers with one program each, by the program's name.
 	programs map[string]string
 }
 
-// usualRepository is where kubeadm looks for images when no imageRepository says otherwise. No such image is pulled: nodes have those of
-// this build under these names too, so that manifests written for other machines work unchanged.
+// usualRepository is kubeadm's default image repository. Nodes have the images of this build under these names, too, so
+// that manifests written for other machines work unchanged and nothing is pulled.
 const usualRepository = "registry.k8s.io"
 
-// usual is the name by which kubeadm looks for an image when no imageRepository says otherwise; empty: it does not look for it.
+// usual returns the name of an image in kubeadm's default repository, and an empty string for an image that kubeadm
+// does not use.
 func usual(ref string) string {
 	name, of := strings.CutPrefix(ref, Repository+"/")
 	switch {
@@ -42,7 +43,7 @@ func usual(ref string) string {
 	return usualRepository + "/" + name
 }
 
-// containerImages returns the images of a node, each once for each of its names.
+// containerImages returns the images of a node, once for each of their names.
 func containerImages(v versions, p parts, controlPlane bool) []containerImage {
 	var out []containerImage
 	for _, image := range ownImages(v, p, controlPlane) {
@@ -80,7 +81,7 @@ func ownImages(v versions, p parts, controlPlane bool) []containerImage {
 	return out
 }
 
-// programPath is where a program stands in its image. Kubernetes' manifests name some of these paths.
+// programPath returns the path of a program in its image. Manifests of Kubernetes use some of these paths.
 func programPath(name string) string {
 	switch name {
 	case "pause":
@@ -95,8 +96,8 @@ func programPath(name string) string {
 	return "usr/local/bin/" + name
 }
 
-// packetFilterLinks are the names by which iptables is called; Debian makes them when it installs the package, which
-// an extracted userland does not do.
+// packetFilterLinks returns the links for the iptables commands. Debian creates them when the package is installed,
+// which does not happen for an extracted userland.
 func packetFilterLinks() []entry {
 	out := []entry{
 		{name: "etc/nsswitch.conf", mode: 0o644, data: []byte("hosts: files dns\n")},
@@ -111,7 +112,7 @@ func packetFilterLinks() []entry {
 	return out
 }
 
-// busyboxEntries returns the busybox image's files: the program and its names.
+// busyboxEntries returns the files of the busybox image: the program and a link for each applet.
 func busyboxEntries(program []byte, applets string) []entry {
 	out := []entry{
 		{name: "bin/busybox", mode: 0o755, data: program},
@@ -126,7 +127,7 @@ func busyboxEntries(program []byte, applets string) []entry {
 	return out
 }
 
-// layered returns layers on disk as an image with a config.
+// layered returns an image with the given layers and configuration.
 func layered(layers []string, config v1.Config, arch string) (v1.Image, error) {
 	img := empty.Image
 	for _, file := range layers {

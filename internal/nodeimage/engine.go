@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// load gives an image to the engine under a name.
+// load loads an image into the engine under a name.
 func load(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -53,15 +53,15 @@ func labelOf(ctx context.Context, docker Docker, ref, label string) string {
 	return got.Config.Labels[label]
 }
 
-// preloading is the container in which container images become part of a node image.
+// preloading is the container in which container images are added to a node image.
 type preloading struct {
 	docker Docker
-	// base is the image without them; archive holds them.
+	// base is the node image without container images; archive contains the container images.
 	base, archive string
 }
 
-// commit runs the preload script and makes the result the image ref with the given configuration (in Dockerfile
-// words). The container and its volume are gone afterwards, whatever happens.
+// commit runs the preload script and commits the result as the image ref with the given configuration (Dockerfile
+// instructions). The container and its volume are always removed.
 func (p preloading) commit(ctx context.Context, ref string, changes []string) error {
 	id, err := p.create(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p preloading) commit(ctx context.Context, ref string, changes []string) er
 	return err
 }
 
-// create makes the container. It may mount, which unpacking layers needs, and has no network.
+// create creates the container. It may mount, which unpacking layers requires, and has no network.
 func (p preloading) create(ctx context.Context) (string, error) {
 	made, err := p.docker.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{Image: p.base, Entrypoint: []string{"/bin/sh", "-c", "sh /mnt/preload 2>&1"}},
@@ -118,7 +118,7 @@ func (p preloading) writeFiles(w io.Writer) error {
 	return out.Close()
 }
 
-// wait runs the container to its end.
+// wait starts the container and waits for its end.
 func (p preloading) wait(ctx context.Context, id string) error {
 	if _, err := p.docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return fmt.Errorf("starting the preloading container: %w", err)
@@ -148,7 +148,7 @@ func (p preloading) output(ctx context.Context, id string) string {
 	return gobuild.Tail(text.String())
 }
 
-// writeArchive writes container images to one file, layers that they share once.
+// writeArchive writes container images to one file, which contains shared layers only once.
 func writeArchive(file string, images []containerImage, arch string) error {
 	all := map[name.Reference]v1.Image{}
 	for _, c := range images {

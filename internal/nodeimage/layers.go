@@ -21,14 +21,14 @@ type entry struct {
 	name string
 	mode int64
 	data []byte
-	// file is copied from the machine.
+	// file is the path of the file on this machine to copy.
 	file string
 	// link is the target of a symbolic link.
 	link string
 }
 
-// writeLayer writes a tar archive that depends on nothing but the entries: sorted, owned by root, without times.
-// Folders above the entries are written too.
+// writeLayer writes a tar archive that depends only on the entries: sorted, owned by root, without timestamps. It also
+// writes the parent directories of the entries.
 func writeLayer(w io.Writer, entries []entry) error {
 	sort.Slice(entries, func(i, j int) bool { return entries[i].name < entries[j].name })
 	out := tar.NewWriter(w)
@@ -85,10 +85,10 @@ func writeEntry(out *tar.Writer, e entry) error {
 	return err
 }
 
-// programEntry is an executable file copied from the machine.
+// programEntry is an executable copied from this machine.
 func programEntry(name, file string) entry { return entry{name: name, mode: 0o755, file: file} }
 
-// treeEntries returns the files below dir of an embedded tree. A file that begins with "#!" is a program.
+// treeEntries returns the files below dir of an embedded tree. Files that begin with "#!" are executable.
 func treeEntries(tree fs.FS, dir string) ([]entry, error) {
 	var out []entry
 	err := fs.WalkDir(tree, dir, func(name string, d fs.DirEntry, err error) error {
@@ -106,7 +106,7 @@ func treeEntries(tree fs.FS, dir string) ([]entry, error) {
 	return out, err
 }
 
-// linkEntries reads lines of path and target.
+// linkEntries parses lines of path and target.
 func linkEntries(text string) ([]entry, error) {
 	var out []entry
 	for _, line := range lines(text) {
@@ -137,8 +137,8 @@ func tarFile(archive, name string) ([]byte, error) {
 	}
 }
 
-// layer is an uncompressed tar archive on disk as a layer of an image. Nothing is sent over a network, so compressing
-// would only take time.
+// layer is an uncompressed tar archive on disk as a layer of an image. Compression would only cost time, because
+// nothing is sent over a network.
 type layer struct {
 	file string
 	hash v1.Hash

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// parsePins reads lines of module and version; # begins a comment.
+// parsePins parses lines of module and version; # begins a comment.
 func parsePins(text string) (map[string]string, error) {
 	pins := map[string]string{}
 	for _, line := range lines(text) {
@@ -23,7 +23,7 @@ func parsePins(text string) (map[string]string, error) {
 	return pins, nil
 }
 
-// lines returns the lines of a text that are neither empty nor a comment.
+// lines returns the lines of a text without empty lines and comments.
 func lines(text string) []string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
@@ -36,8 +36,8 @@ func lines(text string) []string {
 
 var blankImport = regexp.MustCompile(`(?m)^\s*_ "([^"]+)".*\n`)
 
-// withoutImports returns Go source without the blank imports of packages whose last element is one of names. That is
-// how plugins are left out that need a cloud, a C compiler or very large modules.
+// withoutImports removes the blank imports of packages whose last path element is one of names from Go source. It
+// excludes plugins that need a cloud, a C compiler or very large modules.
 func withoutImports(source string, names ...string) string {
 	return blankImport.ReplaceAllStringFunc(source, func(line string) string {
 		path := blankImport.FindStringSubmatch(line)[1]
@@ -50,7 +50,7 @@ func withoutImports(source string, names ...string) string {
 	})
 }
 
-// corednsMain returns a main package for CoreDNS from the file in which it imports its plugins.
+// corednsMain returns a main package for CoreDNS, derived from the file that imports its plugins.
 func corednsMain(plugins string) (string, error) {
 	var imports strings.Builder
 	for _, m := range blankImport.FindAllStringSubmatch(withoutImports(plugins, "azure", "clouddns", "route53", "nomad", "trace"), -1) {
@@ -62,11 +62,11 @@ func corednsMain(plugins string) (string, error) {
 	return "package main\n\nimport (\n\t\"github.com/coredns/coredns/coremain\"\n\n" + imports.String() + ")\n\nfunc main() { coremain.Run() }\n", nil
 }
 
-// flannelMain returns flanneld's own main package without the backends that need a cloud's modules (tencentvpc), C
+// flannelMain returns flanneld's main package without the backends that need the modules of a cloud (tencentvpc), C
 // (udp) or a daemon (ipsec).
 func flannelMain(source string) string { return withoutImports(source, "tencentvpc", "udp", "ipsec") }
 
-// withMain returns a module whose main package is the given source.
+// withMain returns a module with the given source as its main package.
 func withMain(k gobuild.ModuleMaker, m mainSource) (gobuild.Module, error) {
 	out, err := k.Make(m.module)
 	out.Files = map[string]string{"main.go": m.source}

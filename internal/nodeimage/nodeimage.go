@@ -17,10 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// DefaultVersion is the Kubernetes version that is built when none is asked for: the one Slipway is compiled with.
+// DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with.
 const DefaultVersion = "v1.36.3"
 
-// Repository is the prefix of every image in a node. No such registry exists; what bears the name is preloaded.
+// Repository is the prefix of every image in a node. There is no such registry; images with this prefix are preloaded.
 const Repository = "slipway.dev"
 
 // Labels of a node image.
@@ -39,32 +39,33 @@ const (
 // Ref returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
 func Ref(version string) string { return Repository + "/node:" + version }
 
-// ControlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. It serves workers too.
+// ControlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. Workers can use it,
+// too.
 func ControlPlaneRef(version string) string { return Repository + "/node-control-plane:" + version }
 
-// Options say what to build and where. The zero value of every field but Docker has a default.
+// Options of a build. The zero value of every field but Docker has a default.
 type Options struct {
 	// KubernetesVersion is the version of kubelet, kubeadm and the rest. Default: DefaultVersion.
 	KubernetesVersion string
 	// ControlPlane adds the images of a control plane: kube-apiserver, kube-controller-manager, kube-scheduler, etcd.
 	ControlPlane bool
-	// Refresh takes up what Debian has published since the last time; else packages stay what they were.
+	// Refresh installs the latest packages of Debian; otherwise the cached packages are used.
 	Refresh bool
-	// CacheDir keeps the results of steps. Default: slipway/nodeimage in the user's cache folder.
+	// CacheDir contains the cached results of steps. Default: slipway/nodeimage in the user's cache directory.
 	CacheDir string
-	// Progress gets a line for each step: its name and how long it took. Default: nothing is written.
+	// Progress receives a line for each step with its name and duration. Default: no output.
 	Progress io.Writer
 	// Docker is the engine that gets the image. Required.
 	Docker Docker
 }
 
-// Image is a node image that the engine holds.
+// Image is a node image in the engine.
 type Image struct {
-	// Ref is its name. ID is the engine's.
+	// Ref is the name, ID is the engine's ID.
 	Ref, ID string
 	// KubernetesVersion, such as "v1.36.3".
 	KubernetesVersion string
-	// ControlPlane says that kubeadm can run a control plane on it.
+	// ControlPlane is set if kubeadm can run a control plane on it.
 	ControlPlane bool
 	// Size in bytes.
 	Size int64
@@ -72,7 +73,7 @@ type Image struct {
 	Created time.Time
 }
 
-// Docker is what this package asks of an engine; *client.Client is one.
+// Docker contains the methods of the engine that this package calls; *client.Client implements it.
 type Docker interface {
 	Ping(context.Context, client.PingOptions) (client.PingResult, error)
 	ImageList(context.Context, client.ImageListOptions) (client.ImageListResult, error)
@@ -90,7 +91,7 @@ type Docker interface {
 
 var _ Docker = (*client.Client)(nil)
 
-// List returns the node images of an engine, newest version first. An engine that does not answer is a fault of kind
+// List returns the node images of an engine, newest version first. An engine that does not respond is a fault of kind
 // Unreachable.
 func List(ctx context.Context, docker Docker) ([]Image, error) {
 	found, err := docker.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", labelVersion)})
@@ -120,7 +121,7 @@ func newer(a, b Image) bool {
 	return a.Ref < b.Ref
 }
 
-// complete returns the options with their defaults, or a fault of kind Invalid.
+// complete returns the options with defaults, or a fault of kind Invalid.
 func (o Options) complete() (Options, error) {
 	if o.Docker == nil {
 		return o, fault.New(fault.Bug, "NoDocker", "nodeimage: no Docker client was given")
@@ -159,7 +160,7 @@ func (o Options) role() string {
 	return roleWorker
 }
 
-// unreachable returns a fault that says what to do if the engine could not be reached, else err.
+// unreachable returns a fault with advice if the engine could not be reached, else err.
 func unreachable(err error) error {
 	if client.IsErrConnectionFailed(err) || errors.Is(err, os.ErrPermission) {
 		return fault.New(fault.Unreachable, "DockerUnreachable",

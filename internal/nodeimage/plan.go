@@ -16,23 +16,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// layout changes when images from the same inputs would be put together differently than before.
+// layout must be increased when the same inputs result in a different image.
 const layout = "3"
 
-// sources are the files of images/node.
+// sources returns the files of images/node.
 func sources() embed.FS { return node.Sources }
 
-// plan is everything an image is made from. Making a plan downloads the sources of modules and compiles nothing.
+// plan contains all inputs of an image. Creating a plan downloads the sources of modules and compiles nothing.
 type plan struct {
 	versions versions
-	// programs in the order in which they are built.
+	// programs, in build order.
 	programs []gobuild.Program
 	system   userland
 	network  userland
 	key      string
 }
 
-// newPlan reads the sources and decides what the image is made from.
+// newPlan reads the sources and computes the inputs of the image.
 func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) {
 	var p plan
 	if err := p.readPrograms(ctx, t, o); err != nil {
@@ -64,7 +64,7 @@ func newPlan(ctx context.Context, t gobuild.Toolchain, o Options) (plan, error) 
 	return p, nil
 }
 
-// readPrograms finds versions and go.mod in the sources of Kubernetes, CoreDNS and flannel.
+// readPrograms reads versions and go.mod from the sources of Kubernetes, CoreDNS and flannel.
 func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options) error {
 	src, err := readSource(ctx, t, o.KubernetesVersion)
 	if err != nil {
@@ -104,8 +104,8 @@ func (p *plan) readPrograms(ctx context.Context, t gobuild.Toolchain, o Options)
 	return nil
 }
 
-// addOwn adds what control planes of slipway's own version run on nodes of other versions: kube-proxy, which follows the version of a
-// control plane on machines before its workers do, and the CoreDNS of both kinds of control planes.
+// addOwn adds the programs that control planes of Slipway's own version run on nodes of other versions: kube-proxy,
+// which control planes on machines upgrade before their workers, and the CoreDNS of both kinds of control planes.
 func (p *plan) addOwn(ctx context.Context, t gobuild.Toolchain, own source, proxyMain string) error {
 	main, err := own.modules.Make(gobuild.Requirement{Path: kubernetes, Version: DefaultVersion})
 	if err != nil {
@@ -131,7 +131,7 @@ const (
 	ownKubeProxy = "kube-proxy-own"
 )
 
-// source is what a node image takes from the source of a Kubernetes version.
+// source contains the data that a node image needs from the source of a Kubernetes version.
 type source struct {
 	versions versions
 	modules  gobuild.ModuleMaker
@@ -158,8 +158,8 @@ func readSource(ctx context.Context, t gobuild.Toolchain, version string) (s sou
 	return s, err
 }
 
-// otherPrograms are CoreDNS, flanneld and the tools. They are built with the versions of modules that Kubernetes is
-// built with, which saves compiling most of them twice.
+// otherPrograms returns CoreDNS, flanneld and the tools. They are built with the module versions of Kubernetes, so that
+// most modules are compiled only once.
 func (p *plan) otherPrograms(ctx context.Context, t gobuild.Toolchain, modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
 	dns, err := corednsProgram(ctx, t, modules, p.versions.CoreDNS)
 	if err != nil {
@@ -194,7 +194,7 @@ func corednsProgram(ctx context.Context, t gobuild.Toolchain, modules gobuild.Mo
 	return dns, err
 }
 
-// mainSource is a Go file of a module.
+// mainSource is the source of a Go file and its module.
 type mainSource struct {
 	module gobuild.Requirement
 	source string
@@ -212,7 +212,8 @@ func mainOf(ctx context.Context, t gobuild.Toolchain, r gobuild.Requirement, fil
 	return mainSource{module: r, source: string(text)}, nil
 }
 
-// pinsFor returns the versions that Slipway itself is built with, if it is built with that version of Kubernetes.
+// pinsFor returns the module versions that Slipway itself is built with, if it is built with that version of
+// Kubernetes.
 func pinsFor(kubernetes string) (map[string]string, error) {
 	if kubernetes != DefaultVersion {
 		return nil, nil
@@ -224,7 +225,7 @@ func pinsFor(kubernetes string) (map[string]string, error) {
 	return parsePins(string(text))
 }
 
-// treeKey stands for the names and contents of all files of a tree.
+// treeKey returns a hash of the names and contents of all files of a tree.
 func treeKey(tree fs.FS) (string, error) {
 	var parts []string
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {

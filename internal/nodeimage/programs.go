@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// kubernetesPrograms returns the programs of Kubernetes that every node has; kube-proxy's main package is Slipway's own.
+// kubernetesPrograms returns the Kubernetes programs of every node. kube-proxy has a main package of Slipway.
 func kubernetesPrograms(v versions, m gobuild.Module, proxyMain string) []gobuild.Program {
 	stamp := gobuild.Stamp(v.Kubernetes)
 	var out []gobuild.Program
@@ -22,8 +22,9 @@ func kubernetesPrograms(v versions, m gobuild.Module, proxyMain string) []gobuil
 
 const containerd = "github.com/containerd/containerd/v2"
 
-// containerdPrograms returns the container runtime; runc, which needs C, comes from Debian. Nodes of all Kubernetes versions have the same
-// one, made with the modules of the default version: those of another may be too new for it.
+// containerdPrograms returns the container runtime; runc needs C and comes from Debian. Nodes of all Kubernetes
+// versions have the same container runtime, built with the modules of the default version, because modules of other
+// versions may be too new for it.
 func containerdPrograms(modules gobuild.ModuleMaker) ([]gobuild.Program, error) {
 	m, err := modules.Make(gobuild.Requirement{Path: containerd, Version: ContainerdVersion})
 	var out []gobuild.Program
@@ -51,7 +52,7 @@ func controlPlaneNames() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// toolPrograms returns the two programs whose source is part of this repository. They import only Go's own packages.
+// toolPrograms returns the two programs whose source is in this repository. They import only the standard library.
 func toolPrograms(sources fs.FS) ([]gobuild.Program, error) {
 	var out []gobuild.Program
 	for _, name := range []string{"pause", "cniconf"} {
@@ -64,7 +65,7 @@ func toolPrograms(sources fs.FS) ([]gobuild.Program, error) {
 	return out, nil
 }
 
-// sourceFiles returns the Go files of a folder that are not tests.
+// sourceFiles returns the Go files of a directory without tests.
 func sourceFiles(sources fs.FS, dir string) (map[string]string, error) {
 	names, err := fs.Glob(sources, dir+"/*.go")
 	if err != nil {

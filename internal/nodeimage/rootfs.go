@@ -16,24 +16,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/gobuild"
 )
 
-// debianArchiveKeys are the keys that Debian's packages are checked with, on Debian and on Ubuntu.
+// debianArchiveKeys is the keyring for verifying Debian's packages, on Debian and on Ubuntu.
 const debianArchiveKeys = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// userland is a Debian file system to make.
+// userland is a Debian file system to build.
 type userland struct {
 	name     string
 	packages []string
-	// variant of mmdebstrap: "minbase" is a system, "extract" only the files of the packages and what they need.
+	// variant of mmdebstrap: "minbase" is a complete system, "extract" only the files of the packages and their
+	// dependencies.
 	variant string
-	// of is when what Debian had published was last asked for; empty: not yet.
+	// of is the time of the last refresh of Debian's packages. Empty: never.
 	of string
 }
 
-// refreshedFile of the cache folder says when packages were last to be taken from Debian as they were then. Where it is gone, all that
-// was made before is too, and is made as packages are now.
+// refreshedFile in the cache directory contains the time of the last refresh of Debian's packages. When the sweep
+// deletes the file, it has also deleted all older results, and userlands are then built with the latest packages.
 const refreshedFile = "debian-refreshed"
 
-// refreshed returns when that was; now, if it is to be now.
+// refreshed returns the time of the last refresh, and records the current time if refresh is set.
 func refreshed(dir string, refresh bool, now time.Time) (string, error) {
 	file := filepath.Join(dir, refreshedFile)
 	if refresh {
@@ -45,18 +46,18 @@ func refreshed(dir string, refresh bool, now time.Time) (string, error) {
 		return "", nil
 	}
 	if err == nil {
-		err = os.Chtimes(file, now, now) // what is used is not swept
+		err = os.Chtimes(file, now, now) // protects the file from the sweep while it is used
 	}
 	return string(at), err
 }
 
-// debian makes userlands.
+// debian builds userlands.
 type debian struct {
 	store   gobuild.Store
 	sources []string
 }
 
-// arguments are what mmdebstrap is told besides where packages come from: no documentation but licences, no devices.
+// arguments returns the options of mmdebstrap except the package sources: no documentation except licences, no devices.
 func (u userland) arguments() []string {
 	args := []string{"--variant=" + u.variant, "--include=" + strings.Join(u.packages, ","), "--format=tar", "--skip=output/dev"}
 	for _, path := range []string{"man", "doc", "locale", "info", "lintian"} {
@@ -65,7 +66,7 @@ func (u userland) arguments() []string {
 	return append(args, "--dpkgopt=path-include=/usr/share/doc/*/copyright")
 }
 
-// key stands for what a userland is made from.
+// key returns a hash of the inputs of a userland.
 func (u userland) key() string {
 	parts := append(u.arguments(), debianSuite, runtime.GOARCH)
 	if u.of != "" {
@@ -74,8 +75,8 @@ func (u userland) key() string {
 	return gobuild.KeyOf(parts...)
 }
 
-// make returns the userland as a tar archive. A userland is made again when its packages change or when that is asked for, not when
-// Debian publishes updates: builds that no one asked to change do not change.
+// make returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
+// when Debian publishes updates, so that builds are reproducible.
 func (d debian) make(ctx context.Context, u userland) (string, error) {
 	return d.store.Run(ctx, gobuild.Step{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {
@@ -89,9 +90,9 @@ func (d debian) make(ctx context.Context, u userland) (string, error) {
 	}})
 }
 
-// machineSources returns the files of the machine's apt configuration (root is "/") that name a mirror of the suite,
-// so that packages come from where the machine's own come from. Where there is none, as on Ubuntu, mmdebstrap uses
-// Debian's public mirrors. Files that name others beside it are left out: their keys are not known.
+// machineSources returns the files of the machine's apt configuration (root is "/") that name a mirror of the suite, so
+// that packages come from the same mirror as the machine's own. Without such a file, as on Ubuntu, mmdebstrap uses
+// Debian's public mirrors. Files that also name other suites are omitted, because their keys are unknown.
 func machineSources(root string) []string {
 	candidates, _ := filepath.Glob(filepath.Join(root, "etc/apt/sources.list.d/debian*"))
 	candidates = append(candidates, filepath.Join(root, "etc/apt/sources.list"))
@@ -106,8 +107,8 @@ func machineSources(root string) []string {
 	return out
 }
 
-// checkVerified refuses apt source files that turn off the verification of packages: whatever a mirror, or anyone on the way to it, sends would be
-// on every node.
+// checkVerified rejects apt source files that disable the verification of packages, because a mirror or an attacker in
+// the network could then change the packages of every node.
 func checkVerified(files []string) error {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -122,7 +123,7 @@ func checkVerified(files []string) error {
 	return nil
 }
 
-// unverified returns the option of an apt source file that turns verification off; empty: there is none.
+// unverified returns the option of an apt source file that disables verification, empty if there is none.
 func unverified(text string) string {
 	for _, line := range lines(text) {
 		field, value, _ := strings.Cut(strings.ToLower(line), ":")
@@ -141,14 +142,14 @@ func unverified(text string) string {
 	return ""
 }
 
-// between is the text between two marks.
+// between returns the text between two marks.
 func between(text, from, to string) (string, bool) {
 	_, rest, begins := strings.Cut(text, from)
 	inner, _, ends := strings.Cut(rest, to)
 	return inner, begins && ends
 }
 
-// onlySuite says whether an apt source file names the suite and nothing but it and its updates.
+// onlySuite reports whether an apt source file contains only the suite and its updates.
 func onlySuite(text string) bool {
 	found := false
 	for _, line := range lines(text) {
@@ -172,7 +173,7 @@ func onlySuite(text string) bool {
 	return found
 }
 
-// proxyOptions passes the machine's proxy for apt on to mmdebstrap.
+// proxyOptions returns the mmdebstrap options for the machine's apt proxy.
 func proxyOptions(ctx context.Context) []string {
 	out, err := gobuild.Command{Args: []string{"apt-config", "dump", "--format", "%f=%v%n", "Acquire::http::Proxy", "Acquire::https::Proxy"}}.Run(ctx)
 	if err != nil {

@@ -7,29 +7,29 @@ import (
 	"github.com/slipwayhq/slipway/config/addons/flannel"
 )
 
-// Versions of what does not come with Kubernetes.
+// Versions of components that are not part of Kubernetes.
 const (
 	// FlannelVersion is the version of the network add-on's program and image.
 	FlannelVersion = flannel.Version
-	// ContainerdVersion is that of the container runtime, for every version of Kubernetes.
+	// ContainerdVersion is the version of the container runtime, for every version of Kubernetes.
 	ContainerdVersion = "v2.2.9"
-	// BusyboxVersion is the version of the test image; it is bookworm's.
+	// BusyboxVersion is the version of the test image, as in bookworm.
 	BusyboxVersion = "1.35.0"
-	// debianSuite is the userland. A newer one has a systemd without cgroup v1.
+	// debianSuite is the Debian release of the userland. Newer ones have a systemd without cgroup v1.
 	debianSuite = "bookworm"
 )
 
-// versions are the versions of everything in an image that follows from the version of Kubernetes: kubeadm has them
-// in its source, so that the names it gives images are the names of the images that are there.
+// versions contains the versions that depend on the version of Kubernetes. They are read from kubeadm's source, so that
+// the image names that kubeadm uses match the preloaded images.
 type versions struct {
 	// Kubernetes and CoreDNS have a leading v; Pause and Etcd are image tags without one.
 	Kubernetes, CoreDNS, Pause, Etcd string
-	// OwnCoreDNS is the version that control planes of slipway's own version run; empty where that is CoreDNS. OwnKubeProxy is that
-	// version of Kubernetes; empty where it is Kubernetes.
+	// OwnCoreDNS is the CoreDNS version for control planes of Slipway's own version, empty if it equals CoreDNS.
+	// OwnKubeProxy is the Kubernetes version for them, empty if it equals Kubernetes.
 	OwnCoreDNS, OwnKubeProxy string
 }
 
-// versionsOf reads them from the source of kubeadm's constants.
+// versionsOf parses the versions from the source of kubeadm's constants.
 func versionsOf(kubernetes, source string) (versions, error) {
 	v := versions{Kubernetes: kubernetes}
 	for _, c := range []struct {
@@ -53,12 +53,12 @@ func (v versions) kube(p string) string { return Repository + "/" + p + ":" + v.
 
 func corednsRef(version string) string { return Repository + "/coredns:" + version }
 
-// KubeProxyTag is the tag of the kube-proxy of a node's own version, which every node image has: it is what hosted control
-// planes run, so that no node needs the image of another version while the nodes are of several.
+// KubeProxyTag is the tag of the kube-proxy of the node's own version in every node image. Hosted control planes use
+// it, so that each node runs its own image while nodes have different versions.
 const KubeProxyTag = "node"
 
 // FlannelImage is the name of the network add-on's image in every node.
 const FlannelImage = Repository + "/flannel:" + FlannelVersion
 
-// BusyboxImage is the name of a small image in every node, to try a cluster with.
+// BusyboxImage is the name of a small image in every node, for trying out a cluster.
 const BusyboxImage = Repository + "/busybox:" + BusyboxVersion

@@ -1,9 +1,5 @@
-// Package nodemeta says what a Node has of its Machine: labels, annotations and taints.
-//
-// Does: picks the labels and annotations by the domain of their key, with further keys by regular expression, and makes a
-// Node have them and the taints, so that what the Machine drops goes and nothing else does.
-//
-// Never: reads or writes an object of an API: a Node is changed in memory.
-//
-// Read first: [Metadata].
+// Package nodemeta synchronizes labels, annotations and taints from a Machine to its Node. It selects labels and
+// annotations by the domain of their key and by additional regular expressions. Metadata that the Machine no longer
+// has is removed from the Node; all other metadata of the Node stays unchanged. The package changes Node objects in
+// memory only. Start with [Metadata].
 package nodemeta

@@ -12,17 +12,17 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Metadata is what a Node has of its Machine.
+// Metadata is the metadata that a Node receives from its Machine.
 type Metadata struct {
 	Machine *clusterv1.Machine
-	// AlsoLabels and AlsoAnnotations match further keys that belong on the Node.
+	// AlsoLabels and AlsoAnnotations match the keys of additional labels and annotations to synchronize.
 	AlsoLabels, AlsoAnnotations []*regexp.Regexp
-	// Interruptible tells that the infrastructure may end the machine at any time, Outdated that its MachineSet is not the
-	// newest of the MachineDeployment, Taints that the Machine's taints belong on the Node.
+	// Interruptible is set if the infrastructure may terminate the machine at any time, Outdated if the Machine's
+	// MachineSet is not the newest of its MachineDeployment, and Taints if the Machine's taints are synchronized.
 	Interruptible, Outdated, Taints bool
 }
 
-// IsSynced reports whether the Node is as Sync makes it.
+// IsSynced reports whether Sync would leave the Node unchanged.
 func (d Metadata) IsSynced(node *corev1.Node) bool {
 	after := node.DeepCopy()
 	d.Sync(after)
@@ -30,11 +30,12 @@ func (d Metadata) IsSynced(node *corev1.Node) bool {
 		apiequality.Semantic.DeepEqual(after.Spec.Taints, node.Spec.Taints)
 }
 
-// Sync makes the Node say which Machine it is of, gives it the Machine's labels and annotations, and lets Pods come.
+// Sync sets the annotations that identify the Node's Machine, copies the Machine's labels and annotations, and
+// removes the uninitialized taint.
 //
-// What came from the Machine is remembered in two annotations, so that it goes when the Machine drops it and nothing else
-// does. The uninitialized taint goes in the same patch as the first labels come, since a Pod that needs them must not be
-// placed earlier.
+// Two annotations record the keys that came from the Machine, so that only these are removed when the Machine no
+// longer has them. The taint is removed in the same patch that adds the first labels, because a Pod that selects by
+// these labels must not be scheduled earlier.
 func (d Metadata) Sync(node *corev1.Node) {
 	m := d.Machine
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
@@ -71,8 +72,9 @@ func (d Metadata) Sync(node *corev1.Node) {
 	}
 }
 
-// Track makes a Node that no Machine stands for have the labels, without those that it got this way before and that are not
-// among them any more. They are remembered where [Metadata.Sync] remembers them, so that a Machine that comes later takes over.
+// Track sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
+// wanted. It records them in the same annotation as [Metadata.Sync], so that a Machine that is created later
+// continues from there.
 func Track(labels map[string]string, node *corev1.Node) {
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {
@@ -84,12 +86,12 @@ func Track(labels map[string]string, node *corev1.Node) {
 	drop(node.Labels, labels, node.Annotations[clusterv1.LabelsFromMachineAnnotation])
 	maps.Copy(node.Labels, labels)
 	delete(node.Annotations, clusterv1.LabelsFromMachineAnnotation)
-	if len(labels) > 0 { // a Node without any needs no write
+	if len(labels) > 0 { // a Node without such labels needs no write
 		node.Annotations[clusterv1.LabelsFromMachineAnnotation] = keys(labels)
 	}
 }
 
-// drop removes what came from the Machine before and does not any more.
+// drop removes the keys that came from the Machine earlier and are no longer wanted.
 func drop(have, want map[string]string, tracked string) {
 	for _, key := range strings.Split(tracked, ",") {
 		if _, stays := want[key]; !stays {

@@ -8,9 +8,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Labels returns those labels of a Machine, or of the template of one, that belong on its Node: of the prefix
-// node-role.kubernetes.io, of the domains node-restriction.kubernetes.io and node.cluster.x-k8s.io and their
-// subdomains, and those that one of the expressions matches. The result is never nil.
+// Labels returns the labels of a Machine, or of a Machine template, that are synchronized to its Node: labels with
+// the prefix node-role.kubernetes.io, labels in the domains node-restriction.kubernetes.io and
+// node.cluster.x-k8s.io and their subdomains, and labels that match one of the expressions. The result is never
+// nil.
 func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
 	return pick(labels, func(key, domain string) bool {
 		return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
@@ -18,8 +19,8 @@ func Labels(labels map[string]string, also ...*regexp.Regexp) map[string]string 
 	})
 }
 
-// Annotations does the same for annotations: those of the domain node.cluster.x-k8s.io and its subdomains, and
-// those that one of the expressions matches.
+// Annotations returns the annotations that are synchronized to the Node: annotations in the domain
+// node.cluster.x-k8s.io and its subdomains, and annotations that match one of the expressions.
 func Annotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
 	return pick(annotations, func(key, domain string) bool {
 		return within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(also, key)

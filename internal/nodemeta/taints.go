@@ -8,9 +8,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// syncTaints gives the Node the taints of its Machine. Those of propagation Always are kept as the Machine has
-// them, and remembered in an annotation by key and effect, so that they go when the Machine drops them. Those of
-// propagation OnInitialization come once, when there is no such annotation yet, and are left alone from then on.
+// syncTaints sets the taints of the Machine on its Node. Taints with propagation Always follow the Machine; their
+// keys and effects are recorded in an annotation, so that they are removed when the Machine no longer has them.
+// Taints with propagation OnInitialization are set once, while the annotation does not exist yet, and are never
+// changed afterwards.
 func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
 	tracked, initialized := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
 	stays := map[string]bool{}
@@ -33,10 +34,10 @@ func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
 	node.Annotations[clusterv1.TaintsFromMachineAnnotation] = strings.Join(always, ",")
 }
 
-// taintID is what tells taints apart.
+// taintID returns the key and effect, which identify a taint.
 func taintID(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// exactly returns taints with t in the place of one of the same key and effect, else at the end.
+// exactly returns the taints with t in place of the taint with the same key and effect, or appended.
 func exactly(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	out := slices.Clone(taints)
 	if i := slices.IndexFunc(out, func(have corev1.Taint) bool { return have.MatchTaint(&t) }); i >= 0 {

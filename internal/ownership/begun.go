@@ -7,17 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// begunFor is for how long an owner that was created counts as one that begins; its first reconciliations are over then.
+// begunFor is how long a created owner counts as new. Its first reconciliations are complete by then.
 const begunFor = 10 * time.Minute
 
-// Begun remembers which owners this process has created: those cannot have come back from a backup, and nothing of theirs exists
-// elsewhere. What is not remembered, as after a restart, is treated as any other owner. Nil remembers nothing.
+// Begun records the owners that this process has created. Such owners cannot have been restored from a backup, and
+// they cannot have dependents elsewhere. Owners that are not recorded, for example after a restart, get no special
+// treatment. A nil *Begun records nothing.
 type Begun struct {
 	mu     sync.Mutex
 	owners map[types.UID]time.Time
 }
 
-// Add remembers an owner, and forgets those of long ago.
+// Add records an owner and removes outdated records.
 func (b *Begun) Add(owner types.UID, now time.Time) {
 	if b == nil {
 		return
@@ -35,7 +36,7 @@ func (b *Begun) Add(owner types.UID, now time.Time) {
 	b.owners[owner] = now
 }
 
-// Has reports whether this process has created the owner not long ago.
+// Has reports whether this process created the owner recently.
 func (b *Begun) Has(owner types.UID, now time.Time) bool {
 	if b == nil {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Reasons of verdicts that say to wait.
+// Reasons of verdicts to wait.
 const (
 	ReasonClusterMissing  = "ClusterNotFound"
 	ReasonParentMissing   = "WaitingForOwner"
@@ -25,92 +25,93 @@ const (
 	ReasonHidden          = "WaitingForWatchLabel"
 )
 
-// ReasonNodesAmbiguous is the reason of a Machine's conditions about its Node where several Nodes have its provider ID. Unlike
-// other reasons for which nothing is known of a Node, it says that the workload cluster has answered.
+// ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike
+// with other reasons for an unknown Node, the workload cluster was reachable.
 const ReasonNodesAmbiguous = "ProviderIDNotUnique"
 
-// Facts is what a verdict looks at.
+// Facts is the input of [Judge].
 type Facts struct {
-	// Kind and Name of the object that owns, for messages.
+	// Kind and Name of the owner are used in messages.
 	Kind, Name string
-	// Cluster is the name of its Cluster; ClusterExists tells whether it is there.
+	// Cluster is the name of its Cluster; ClusterExists is set if the Cluster exists.
 	Cluster       string
 	ClusterExists bool
-	// Parent is the owner that a label names, such as "MachineDeployment md"; empty: none. Owned tells whether the
-	// object is controlled by one.
+	// Parent is the owner that a label names, such as "MachineDeployment md", or empty. Owned is set if the object
+	// has a controller of that kind.
 	Parent string
 	Owned  bool
-	// Observed: a pass with a whole graph is on record.
+	// Observed is set if a reconciliation with complete ownership was recorded.
 	Observed bool
 	// Children are the objects that match the selector or name this object in a label.
 	Children []Child
 	// Absent are children, such as "MachineSet ms", that do not exist although grandchildren name them.
 	Absent []string
-	// Hidden are children, such as "Machine m", that lack the watch label which the owner has: another manager may have them
-	// in its hands.
+	// Hidden are children, such as "Machine m", that lack the owner's watch label and may therefore be reconciled
+	// by another manager.
 	Hidden []string
-	// Workload is only looked at where no pass is on record.
+	// Workload is used only if no reconciliation with complete ownership was recorded.
 	Workload Workload
 }
 
-// Child is an object that may belong to the one that owns.
+// Child is a possible child of the owner.
 type Child struct {
 	Kind, Name string
-	// Selected: its labels match the selector.
+	// Selected is set if its labels match the selector.
 	Selected bool
-	// Controller tells who controls it.
+	// Controller is the child's controller.
 	Controller Controller
-	// Deleting children are never adopted, and not waited for.
+	// Deleting children are never adopted and never waited for.
 	Deleting bool
 }
 
-// Controller tells who controls a child.
+// Controller classifies the controller of a child.
 type Controller int
 
 const (
-	// No one controls it.
+	// Nobody means that the child has no controller.
 	Nobody Controller = iota
-	// Self is the object that owns.
+	// Self means that the owner controls the child.
 	Self
-	// Other is another object.
+	// Other means that another object controls the child.
 	Other
 )
 
-// Workload is what is known of the workload cluster.
+// Workload is the observed state of the workload cluster.
 type Workload struct {
-	// Seen: its Nodes were read.
+	// Seen is set if its Nodes were read.
 	Seen bool
-	// Problem is why they were not, for a message.
+	// Problem explains in a message why the Nodes were not read.
 	Problem string
 	// Strays are Nodes of Machines that this object owned and that do not exist; see [Strays].
 	Strays []string
 }
 
-// Verdict is what may be done. The zero value is to go on.
+// Verdict is the result of [Judge]. The zero value means that the owner may continue.
 type Verdict struct {
-	// Adopt names children to adopt, in order; nothing else may be done in the pass.
+	// Adopt lists the children to adopt, in order. Nothing else may be done in the same reconciliation.
 	Adopt []string
-	// Reason and Message say what is waited for; both empty: nothing.
+	// Reason and Message describe the wait; both are empty if there is none.
 	Reason, Message string
-	// On are the objects that are waited for, such as "Machine m"; Field of them has to change, or they have to be created where
-	// it is empty. Person: a person has to do what the message says.
+	// On lists the objects that the wait depends on, such as "Machine m". Field is their field that has to change;
+	// if it is empty, they have to be created. Person is set if a user has to follow the message.
 	On     []string
 	Field  string
 	Person bool
-	// Recheck is when to judge again where nothing may tell of what is waited for; zero: something does.
+	// Recheck is the interval to evaluate again if no watch reports the end of the wait, otherwise zero.
 	Recheck time.Duration
 }
 
-// ownersField is what an adoption changes.
+// ownersField is the field that an adoption changes.
 const ownersField = "metadata.ownerReferences"
 
-// hiddenRecheck is when to look again for what the manager does not see.
+// hiddenRecheck is the interval to check again for objects outside the manager's scope.
 const hiddenRecheck = 30 * time.Second
 
-// Whole reports whether the graph of owners is whole, so that children may be made and removed.
+// Whole reports whether ownership is complete, so that children may be created and deleted.
 func (v Verdict) Whole() bool { return v.Reason == "" }
 
-// Judge says whether to go on, what to adopt, or what to wait for. The table is in the documentation of the package.
+// Judge decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
+// decision table.
 func Judge(f Facts) Verdict {
 	me := f.Kind + " " + f.Name
 	adopt, foreign := sort(f.Children)
@@ -154,7 +155,7 @@ func Judge(f Facts) Verdict {
 	return Verdict{}
 }
 
-// sort returns the names of the children to adopt, and those that are in the way.
+// sort returns the names of the children to adopt and of the children that block the owner.
 func sort(children []Child) (adopt, foreign []string) {
 	for _, c := range children {
 		switch {
@@ -170,7 +171,7 @@ func sort(children []Child) (adopt, foreign []string) {
 	return adopt, foreign
 }
 
-// ControllerOf tells who controls o, seen from the object with the UID.
+// ControllerOf returns who controls o from the point of view of the object with the UID self.
 func ControllerOf(o metav1.Object, self types.UID) Controller {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch {
@@ -182,8 +183,8 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 	return Other
 }
 
-// Strays returns the names of the Nodes whose annotations name a Machine that does not exist, of a MachineSet
-// that is ours, sorted.
+// Strays returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to a
+// MachineSet of this owner.
 func Strays(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
 	var out []string
 	for i := range nodes {

@@ -6,27 +6,27 @@ import (
 )
 
 const (
-	// latencyFactor is how many times the latency of the API server an interval lasts at least.
+	// latencyFactor is the minimum length of an interval as a multiple of the API server's latency.
 	latencyFactor = 4
-	// maxFactor is how many times [Debouncer].Interval it lasts at most.
+	// maxFactor is the maximum length of an interval as a multiple of [Debouncer].Interval.
 	maxFactor = 5
 )
 
-// Debouncer keeps the starts of work on the same key an interval apart. Work on an object causes events for it: its own
-// writes, and those of everything that belongs to it. The first event starts work at once; those that follow within the
-// interval start it together, when the interval is over. Where the API server is busy there is more time between the events,
-// and the interval is as much longer. The zero value delays nothing.
+// Debouncer separates the starts of work on the same key by an interval. Work on an object causes events for it,
+// through its own writes and through the writes of its dependents. The first event starts work at once; further
+// events within the interval share one start at its end. If the API server is busy, events arrive more slowly and
+// the interval grows accordingly. The zero value delays nothing.
 type Debouncer[K comparable] struct {
-	// Interval between two starts, where the API server is not busy.
+	// Interval is the time between two starts while the API server is not busy.
 	Interval time.Duration
 
 	mu      sync.Mutex
 	started map[K]time.Time
-	// pruneAt is the number of keys at which those whose interval is over are forgotten.
+	// pruneAt is the number of keys that triggers the removal of keys whose interval has passed.
 	pruneAt int
 }
 
-// Delay returns for how long work on a key has to wait where a write takes the latency; zero: it starts now.
+// Delay returns how long work on a key has to wait, for the given latency of writes. Zero means that it starts now.
 func (d *Debouncer[K]) Delay(key K, now time.Time, latency time.Duration) time.Duration {
 	if d.Interval <= 0 {
 		return 0
@@ -52,8 +52,8 @@ func (d *Debouncer[K]) Delay(key K, now time.Time, latency time.Duration) time.D
 	return 0
 }
 
-// Reset lets work on a key start at once. It is for work that failed: a work queue that retries with backoff takes a delay for
-// a success, and would restart its backoff.
+// Reset lets work on a key start at once. Call it after failed work, because a work queue treats a delay as a
+// success and would reset its backoff.
 func (d *Debouncer[K]) Reset(key K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

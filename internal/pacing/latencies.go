@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Latencies are moving averages of how long calls to many servers take. The zero value has none.
+// Latencies are moving averages of the latency of calls to many servers. The zero value is empty.
 type Latencies[K comparable] struct {
 	mu   sync.Mutex
 	each map[K]time.Duration // zero: unknown
-	// quickest is the latency of the quickest quarter, computed that many observations ago.
+	// quickest is the latency of the fastest quarter; observed counts the observations since it was computed.
 	quickest time.Duration
 	observed int
 }
 
-// Add begins to measure the latency of a server, until it is forgotten.
+// Add starts measuring the latency of a server.
 func (l *Latencies[K]) Add(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,14 +26,14 @@ func (l *Latencies[K]) Add(server K) {
 	l.each[server] = 0
 }
 
-// Forget forgets a server.
+// Forget stops measuring the latency of a server.
 func (l *Latencies[K]) Forget(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.each, server)
 }
 
-// Observe adds how long a call took to the latency of its server; one that was not added, or is forgotten, does not count.
+// Observe records the duration of a call. Servers that were not added, or were forgotten, are ignored.
 func (l *Latencies[K]) Observe(server K, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,14 +45,15 @@ func (l *Latencies[K]) Observe(server K, took time.Duration) {
 		took = Smooth(before, took)
 	}
 	l.each[server] = max(took, 1)
-	if l.observed++; l.observed >= len(l.each)/16 { // so that it costs as little with a thousand servers
+	if l.observed++; l.observed >= len(l.each)/16 { // so that the cost per call does not grow with the number of servers
 		l.observed = 0
 		known := slices.DeleteFunc(slices.Sorted(maps.Values(l.each)), func(d time.Duration) bool { return d == 0 })
 		l.quickest = known[(len(known)-1)/4]
 	}
 }
 
-// QuickestQuarter is the latency that the quickest quarter of the servers does not exceed; zero: nothing is known.
+// QuickestQuarter returns the upper bound of the latencies of the fastest quarter of the servers, or zero if
+// nothing is known.
 func (l *Latencies[K]) QuickestQuarter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

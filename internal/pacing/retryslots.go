@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// maxSpread is how far behind the first possible time a slot may be. A caller that retries early, because of another event,
-// gets another slot: without a bound slots would move away from all callers.
+// maxSpread limits how far a slot may be behind the earliest possible time. A caller that retries early because of
+// another event takes another slot; without a limit slots would drift away from all callers.
 const maxSpread = time.Second
 
-// RetrySlots gives callers that a rate limit refuses times to retry at, one interval apart. If all of them retried when there
-// is capacity for one, all but the first would be refused again.
+// RetrySlots assigns retry times, one interval apart, to callers that a rate limit rejects. If all callers retried
+// as soon as there is capacity for one, all but the first would be rejected again.
 type RetrySlots struct {
-	// Interval is the time after which there is capacity for one more.
+	// Interval is the time after which there is capacity for one more caller.
 	Interval time.Duration
 
 	mu   sync.Mutex
 	last time.Time
 }
 
-// Next returns how long to wait for a slot, where there is no capacity for the given delay.
+// Next returns how long to wait for a slot if there is no capacity for the given delay.
 func (s *RetrySlots) Next(now time.Time, delay time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,74 +7,77 @@ import (
 	"time"
 )
 
-// Urgency says how long a change may be deferred.
+// Urgency determines how long a change may be deferred.
 type Urgency int
 
 const (
-	// Deferrable changes only report.
+	// Deferrable changes are only informational.
 	Deferrable Urgency = iota
-	// Initial is the first change of something that has just begun: many will follow.
+	// Initial is the first change of a new object. Many more changes follow.
 	Initial
-	// Ending is the first change of something that is being deleted. Most of it is gone before the change is written; what is not may be held by
-	// another party, and is reported after the same time on a busy machine.
+	// Ending is the first change of an object that is being deleted. Most such objects are gone before the change
+	// is written. The others may be blocked by another party; their change is written after the same time even on a
+	// busy machine.
 	Ending
-	// Underway is a change with which something was done that leads to more of them, such as an object that was created.
+	// Underway is the change of a reconciliation that acted, for example created an object, so that more changes
+	// follow.
 	Underway
-	// Demanding is a first change as Initial is, which says that a person has to do something: one may be watching.
+	// Demanding is an Initial change that requests an action of a user, who may be watching.
 	Demanding
-	// Explanatory changes correct what is written of why something is not ready.
+	// Explanatory changes correct the explanation why something is not ready.
 	Explanatory
-	// Urgent changes are waited for by something.
+	// Urgent changes are those that something waits for.
 	Urgent
 )
 
 const (
-	// maxBackoff is how many times the interval lies between two writes of an object at most.
+	// maxBackoff limits the time between two writes of an object, as a multiple of the interval.
 	maxBackoff = 4
-	// writeFactor is how many times as long as a write takes the interval is at least, and maxStretch how many times
-	// [Writes].Interval it becomes for that reason at most.
+	// writeFactor is the minimum length of the interval as a multiple of the duration of a write. maxStretch limits
+	// this growth as a multiple of [Writes].Interval.
 	writeFactor, maxStretch = 20, 5
-	// halfLife is after which time without a write the latency counts for half of what it was: an API server that was busy
-	// then need not be busy now.
+	// halfLife is the time without writes after which the measured latency is halved, because a busy API server may
+	// have recovered in the meantime.
 	halfLife = time.Second
 )
 
-// Writes debounces the writes of the status of objects. While something is created, its status changes with every step of
-// every part of it, and most of these changes only report. Such a change is written when the last write of the object's
-// status is an interval ago, together with what changed since; an urgent change is written at once and takes everything else
-// along. Events that tell about a change are kept until it is written. The zero value defers nothing.
+// Writes debounces status writes. While an object is created, its status changes with every step of every part, and
+// most of these changes are only informational. Such a change is written one interval after the last write of the
+// object's status, together with later changes. An urgent change is written at once and includes all deferred
+// changes. Events about a change are held until it is written. The zero value defers nothing.
 type Writes[K, E comparable] struct {
-	// Interval between two writes of an object neither of which is urgent.
+	// Interval is the time between two non-urgent writes of an object.
 	Interval time.Duration
 
 	mu sync.Mutex
-	// average is how long writes took when the last of them ended.
+	// average is the average duration of writes at the time ended, the end of the last write.
 	average time.Duration
 	ended   time.Time
 	objects map[K]written[E]
-	// pruneAt is the number of objects at which those that were not seen for long are forgotten.
+	// pruneAt is the number of objects that triggers the removal of objects that were not used for a long time.
 	pruneAt int
 }
 
-// written is what is remembered of one object.
+// written is the state of one object.
 type written[E comparable] struct {
-	// since is the time of the last write, or of the first deferral of what has just begun or is underway.
+	// since is the time of the last write, or of the first deferral of an initial or underway change.
 	since time.Time
-	// initial: nothing was written yet of what has just begun, or is underway.
+	// initial is set while an initial or underway change is deferred.
 	initial bool
-	// outdated is since when what is written explains something wrongly, or lacks what a person has to do; zero: it does not.
+	// outdated is the time since which the written status contains a wrong explanation or lacks a request to a
+	// user, or zero.
 	outdated time.Time
-	// interval of this object. It doubles while changes keep coming, so that a busy machine, on which everything takes
-	// longer, does not write more.
+	// interval is the interval of this object. It doubles while changes keep coming, so that a busy machine, on
+	// which everything takes longer, does not cause more writes.
 	interval time.Duration
-	// events to release with the write.
+	// events are released with the next write.
 	events []E
-	// seen is when anything was remembered last.
+	// seen is the time of the last use.
 	seen time.Time
 }
 
-// Delay returns for how long to defer a change; zero: it is to be written now, and counts as written. What has just begun is
-// deferred from its first change on, and so is what is underway after nothing had changed for long.
+// Delay returns how long to defer a change. Zero means that the change must be written now, and counts as written.
+// A new object is deferred from its first change on; so is an underway change after a long time without changes.
 func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duration {
 	if w.Interval <= 0 {
 		return 0
@@ -86,7 +89,7 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	case o.initial:
 	case urgency == Initial, urgency == Demanding, urgency == Ending:
 		o.since, o.initial, o.interval = now, true, 2*interval
-	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without any
+	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without changes
 		o.since, o.initial, o.interval = now, true, interval
 	}
 	o.interval = max(o.interval, interval)
@@ -110,7 +113,7 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 		return left
 	case passed < 2*o.interval:
 		o.interval = min(2*o.interval, maxBackoff*interval)
-	default: // nothing had changed for long
+	default: // a long time without changes
 		o.interval = interval
 	}
 	o.since, o.initial, o.outdated = now, false, time.Time{}
@@ -118,32 +121,33 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	return 0
 }
 
-// Wrote adds the duration of a write that has just ended to the latency.
+// Wrote adds the duration of a completed write to the latency.
 func (w *Writes[K, E]) Wrote(took time.Duration, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.average, w.ended = Smooth(w.latency(now), took), now
 }
 
-// Latency returns how long a write takes.
+// Latency returns the average duration of a write.
 func (w *Writes[K, E]) Latency(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.latency(now)
 }
 
-// latency is how long a write takes. The mutex must be held.
+// latency returns the average duration of a write. The mutex must be held.
 func (w *Writes[K, E]) latency(now time.Time) time.Duration {
 	halvings := max(0, now.Sub(w.ended).Seconds()/halfLife.Seconds())
 	return time.Duration(float64(w.average) * math.Exp2(-halvings))
 }
 
-// stretched is the interval where writes take as long as they do. The mutex must be held.
+// stretched returns the interval for the current latency. The mutex must be held.
 func (w *Writes[K, E]) stretched(now time.Time) time.Duration {
 	return min(max(w.Interval, writeFactor*w.latency(now)), maxStretch*w.Interval)
 }
 
-// Keep remembers events until they are released. Every reconciliation until the write reports the same ones.
+// Keep stores events until they are released. Every reconciliation before the write reports the same events, so
+// duplicates are dropped.
 func (w *Writes[K, E]) Keep(key K, events []E, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +159,7 @@ func (w *Writes[K, E]) Keep(key K, events []E, now time.Time) {
 	w.remember(key, o, now)
 }
 
-// Release returns the events that were kept, followed by those of more that are not among them, and forgets them.
+// Release returns and removes the stored events, followed by those events in more that were not stored.
 func (w *Writes[K, E]) Release(key K, more []E) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,8 +182,8 @@ func union[E comparable](events, more []E) []E {
 	return events
 }
 
-// remember remembers an object, and forgets those that were not seen for twice as long as anything is deferred: these were
-// deleted. The mutex must be held.
+// remember stores the state of an object. It removes objects that were not used for twice the maximum delay,
+// because they were deleted. The mutex must be held.
 func (w *Writes[K, E]) remember(key K, o written[E], now time.Time) {
 	if w.objects == nil {
 		w.objects, w.pruneAt = map[K]written[E]{}, minKeys

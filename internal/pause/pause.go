@@ -1,10 +1,5 @@
-// Package pause lets time pass that a context may cut short.
-//
-// Does: waits for a time, and ends before it with the context.
-//
-// Never: waits for anything else; what waits for an event has a timer and a channel of its own.
-//
-// Read first: [For].
+// Package pause waits for a fixed time and stops early when a context is cancelled. Code that waits for an event uses a
+// timer and a channel instead.
 package pause
 
 import (
@@ -12,7 +7,7 @@ import (
 	"time"
 )
 
-// For waits for d or until ctx ends, which it reports.
+// For waits for d, or until ctx is done, in which case it returns the error of ctx.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

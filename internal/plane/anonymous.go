@@ -6,16 +6,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// healthPaths are what anybody who reaches the port may read.
+// healthPaths are the paths that anonymous requests may read.
 var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/version"}
 
-// clusterInfoPath is what a node that joins with a token reads before it knows
-// whom to trust.
+// clusterInfoPath is the ConfigMap that a node reads to discover the CA when it joins with a token.
 const clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
-// writeAuthentication writes an authentication configuration to path that
-// accepts tokens of the issuers, nil for none, and lets anonymous requests
-// through to the given paths only.
+// writeAuthentication writes an authentication configuration to path. It accepts tokens of the issuers (none
+// if nil), and permits anonymous requests for the given paths only.
 func writeAuthentication(path string, issuers *hostedv1.Authentication, anonymous ...string) error {
 	data, err := componentfile.Authentication(issuers, anonymous...)
 	if err != nil {

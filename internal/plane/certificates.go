@@ -19,32 +19,31 @@ import (
 
 // Identities of the management cluster.
 const (
-	AdminUser   = "admin"           // the person who ran "slipway up"
+	AdminUser   = "admin"           // the user who ran "slipway up"
 	AdminGroup  = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
-	ManagerUser = "slipway:manager" // the manager; of each of its providers, with the name behind a colon
+	ManagerUser = "slipway:manager" // the manager; provider identities append a colon and the provider name
 	Context     = "slipway"         // of DIR/kubeconfig
-	// ExtensionsUser is the manager as Runtime Extensions see it.
+	// ExtensionsUser is the manager's identity for Runtime Extensions.
 	ExtensionsUser = "slipway:extensions"
-	// WebhookUser is the API server as webhooks see it.
+	// WebhookUser is the API server's identity for webhooks.
 	WebhookUser = "slipway:apiserver"
 
-	managerGroup = "slipway:managers" // the manager and its providers: their requests do not wait
+	managerGroup = "slipway:managers" // the manager and its providers, exempt from request queues
 )
 
-// checkEvery is how often certificates are checked while the plane runs.
+// checkEvery is the interval between checks of certificates.
 const checkEvery = time.Hour
 
-// managementPKI is the certificates and kubeconfig files of a management
-// cluster.
+// managementPKI manages the certificates and kubeconfig files of a management cluster.
 type managementPKI struct {
 	dir    datadir.Dir
 	folder pki.Folder
 	server string   // https URL
-	hosts  []net.IP // where the API server is reached
-	names  []string // by which names, besides the usual ones
-	// providers have identities of their own.
+	hosts  []net.IP // addresses of the API server
+	names  []string // host names in addition to the usual ones
+	// providers have separate identities.
 	providers []string
-	nodes     *Nodes // nil: there are none
+	nodes     *Nodes // nil without nodes
 }
 
 func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
@@ -60,7 +59,7 @@ func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI 
 	}
 }
 
-// sorted tells host names from addresses, as a certificate has them.
+// sorted separates host names from IP addresses for a certificate.
 func sorted(all []string) (names []string, ips []net.IP) {
 	for _, one := range all {
 		if ip := net.ParseIP(one); ip != nil {
@@ -72,10 +71,10 @@ func sorted(all []string) (names []string, ips []net.IP) {
 	return names, ips
 }
 
-// webhookClient is the name of the files with the certificate that the API server shows to webhooks.
+// webhookClient is the file name of the API server's client certificate for webhooks.
 const webhookClient = "webhooks"
 
-// webhookCredentials keeps that certificate and the file that names it.
+// webhookCredentials issues this certificate and writes the kubeconfig that refers to it.
 func (m managementPKI) webhookCredentials(ca pki.Pair) error {
 	if _, _, err := m.folder.Leaf(webhookClient, ca, pki.Leaf{User: WebhookUser, Client: true}); err != nil {
 		return err
@@ -94,8 +93,8 @@ func (m managementPKI) controllersKubeconfig() string {
 	return m.dir.Path("pki", "controllers.kubeconfig")
 }
 
-// ensure makes everything that is missing or old. It is run at start and every
-// hour; the running components read their files again.
+// ensure creates or renews all files that are missing or due. It runs at the start and every hour. Running
+// components reload their files.
 func (m managementPKI) ensure() error {
 	if err := m.authorities(); err != nil {
 		return err
@@ -131,11 +130,11 @@ func (m managementPKI) ensure() error {
 	if _, _, err := m.folder.Leaf(datadir.Diagnostics, ca, manager); err != nil {
 		return err
 	}
-	// Nothing is bound to this name: an extension learns who calls it, and the certificate opens no API.
+	// No role is bound to this user. The certificate only identifies the manager to extensions.
 	if _, _, err := m.folder.Leaf(datadir.Extensions, ca, pki.Leaf{User: ExtensionsUser, Client: true}); err != nil {
 		return err
 	}
-	// Nor to this one: webhooks learn that the API server calls them.
+	// Likewise, this certificate only identifies the API server to webhooks.
 	if err := m.webhookCredentials(ca); err != nil {
 		return err
 	}
@@ -151,8 +150,8 @@ func (m managementPKI) ensure() error {
 	return m.client(ca, "controllers", pki.Leaf{User: "system:kube-controller-manager"}, m.controllersKubeconfig())
 }
 
-// authorities refuses to recreate an authority that has issued certificates: certificates, tokens and webhooks that rely on it would
-// fail without a word.
+// authorities rejects a data directory with data but without its CA or signing key. They are not recreated,
+// because certificates, tokens and webhooks that depend on them would fail silently.
 func (m managementPKI) authorities() error {
 	if _, err := os.Stat(filepath.Join(m.dir.Etcd(), "member")); err != nil {
 		return nil // the first start
@@ -167,7 +166,7 @@ func (m managementPKI) authorities() error {
 	return nil
 }
 
-// client keeps a client certificate and the kubeconfig that names its files.
+// client issues a client certificate and writes a kubeconfig that refers to its files.
 func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfig string) error {
 	leaf.Client = true
 	if _, _, err := m.folder.Leaf(name, ca, leaf); err != nil {
@@ -182,7 +181,7 @@ func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfi
 	return err
 }
 
-// keepFresh runs ensure every checkEvery until ctx ends.
+// keepFresh calls ensure every checkEvery until ctx ends.
 func keepFresh(ctx context.Context, ensure func() error) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()

@@ -16,29 +16,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/tenants"
 )
 
-// flowSchema is the name of the FlowSchema of the manager and the administrators.
+// flowSchema is the FlowSchema of the manager and of administrators.
 const flowSchema = "slipway"
 
-// collections is the name of the FlowSchema and the priority level of requests that read whole collections.
+// collections is the FlowSchema and the priority level of requests that read whole collections.
 const collections = "slipway-collections"
 
-// Who reads whole collections waits for others who do, and nothing else waits for them.
+// Requests that read whole collections only wait for each other, and no other requests wait for them.
 const (
 	beforeDefaults   = 10
-	beforeTenants    = 8000 // after those of nodes, kube-controller-manager and kube-system, before those of ServiceAccounts and of everyone
+	beforeTenants    = 8000 // after nodes, kube-controller-manager and kube-system, before ServiceAccounts and other users
 	sharesOfDefaults = 245  // of the priority levels that kube-apiserver creates
-	// A LIST may take as many seats as 15 % of its level, and half of it at most (handSize).
+	// A LIST may take seats up to 15 % of its level, and half of the level at most (handSize).
 	handSize = 2
 )
 
-// fairness is how requests share the API server.
+// fairness configures API Priority and Fairness.
 type fairness struct {
 	client kubernetes.Interface
 	memory int64 // of the host, in bytes
 }
 
-// share writes how requests share the API server: the manager and administrators do not wait, and requests of all others that read whole
-// collections have a priority level of their own, which borrows from no other.
+// share configures API Priority and Fairness: requests of the manager and of administrators do not wait, and
+// requests of other users that read whole collections have a separate priority level without borrowing.
 func share(ctx context.Context, root *rest.Config, memory int64) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
@@ -54,8 +54,7 @@ func share(ctx context.Context, root *rest.Config, memory int64) error {
 	return f.applySchema(ctx, collectionsSchema())
 }
 
-// exempt lets the manager and administrators through when requests have to wait. Everybody else shares what there is by
-// user.
+// exempt exempts the manager and administrators from queues. Other users share the capacity by user.
 func exempt() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: flowSchema},
@@ -77,7 +76,7 @@ func exempt() *flowcontrolv1.FlowSchema {
 	}
 }
 
-// collectionsSchema is about everyone, by user.
+// collectionsSchema matches lists of all users, and distinguishes flows by user.
 func collectionsSchema() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: collections},
@@ -102,7 +101,8 @@ func everyResource(verbs ...string) []flowcontrolv1.ResourcePolicyRule {
 	}}
 }
 
-// collectionsLevel has a seat for each GiB of memory, 7 to 20: as many small lists, or about five large ones, run at the same time.
+// collectionsLevel has one seat for each GiB of memory, from 7 to 20. This allows as many concurrent small
+// lists, or about five large ones.
 func (f fairness) collectionsLevel() *flowcontrolv1.PriorityLevelConfiguration {
 	all := int64(inFlight(f.memory))
 	seats := min(max(f.memory>>30, 7), 20)
@@ -133,7 +133,7 @@ func (f fairness) applySchema(ctx context.Context, want *flowcontrolv1.FlowSchem
 	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {
 		return err
 	}
-	live.Spec = want.Spec // an earlier version wrote another one
+	live.Spec = want.Spec // an earlier version wrote a different spec
 	_, err = schemas.Update(ctx, live, metav1.UpdateOptions{})
 	return err
 }
@@ -148,24 +148,27 @@ func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLe
 	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {
 		return err
 	}
-	live.Spec = want.Spec // the memory of the host is another, or an earlier version wrote it
+	live.Spec = want.Spec // the memory of the host or the version of Slipway has changed
 	_, err = levels.Update(ctx, live, metav1.UpdateOptions{})
 	return err
 }
 
-// What one tenant reads at the same time. An informer that is refused retries; a manager of another provider starts some twenty.
+// Limits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
+// provider starts about twenty informers.
 const (
 	tenantLists   = 2
 	tenantWaiting = 64
 	tenantWatches = 300
 )
 
-// tenantLimits are the limits of each user, and of all ServiceAccounts of a namespace together, since an editor creates more.
+// tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because
+// an editor can create further ServiceAccounts.
 func tenantLimits() tenants.Limits {
 	return tenants.Limits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }
 
-// tenant returns whose share of the API server a user takes; empty: that of Slipway, an administrator, or a part of Kubernetes.
+// tenant returns the key by which a user's requests are limited. It is empty for Slipway, administrators and
+// components of Kubernetes.
 func tenant(u user.Info) string {
 	for _, group := range u.GetGroups() {
 		switch group {

@@ -17,8 +17,8 @@ import (
 // ReasonPortTaken is the reason of the fault for an address in use.
 const ReasonPortTaken = "PortTaken"
 
-// listenLoopback opens the management cluster's port. Only loopback addresses
-// are accepted: the API of a single-user machine is no one else's business.
+// listenLoopback opens the management cluster's port. Only loopback addresses are accepted, because the API
+// of a single-user machine must not be reachable from other machines.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	if err := CheckListen(address); err != nil {
 		return nil, err
@@ -35,7 +35,8 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// CheckListen refuses what [ManagementConfig] does not listen on, for who asks before a data directory is made.
+// CheckListen validates the listen address of a [ManagementConfig]. It can be called before the data
+// directory exists.
 func CheckListen(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -47,8 +48,8 @@ func CheckListen(address string) error {
 	return nil
 }
 
-// listenElsewhere opens the port of the management cluster at further addresses of this host, which its operator has named. It closes all
-// where one cannot be opened.
+// listenElsewhere opens the port of the management cluster at further addresses of this host that the
+// operator has configured. If one cannot be opened, it closes all.
 func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) (net.Listener, error) {
 	all, port := own, strconv.Itoa(own.Addr().(*net.TCPAddr).Port)
 	for _, address := range addresses {
@@ -63,8 +64,8 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 	return all, nil
 }
 
-// listenEndpoint opens the endpoint of a control plane, whose address this host may not have yet. The error is shown to everybody who may read the
-// HostedControlPlane, and does not name the program that has the port.
+// listenEndpoint opens the endpoint of a control plane, whose address may not exist on this host yet. The
+// error does not name the program that uses the port, because all readers of the HostedControlPlane see it.
 func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) {
 	l, err := freebind.Listen(ctx, endpoint)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -74,15 +75,13 @@ func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) 
 	return l, err
 }
 
-// localTries is how many loopback addresses are tried for one that has the port free.
+// localTries limits the number of loopback addresses that are tried.
 const localTries = 64
 
-// listenBeside opens the port of endpoint on a loopback address: the components
-// of this process and tools on this machine use it, whether or not the
-// endpoint's address exists. The port must be the same, because kube-apiserver
-// announces that of its listener as the port of the Service "kubernetes"; the
-// address differs from control plane to control plane, because many have the
-// same port.
+// listenBeside opens the port of the endpoint on a loopback address, which components of this process and
+// tools on this machine use even if the address of the endpoint does not exist yet. The port must be the
+// same, because kube-apiserver publishes the port of its listener as the port of the Service "kubernetes".
+// The address is derived from the endpoint, because many control planes use the same port.
 func listenBeside(ctx context.Context, endpoint netip.AddrPort) (net.Listener, error) {
 	sum := sha256.Sum256(endpoint.Addr().AsSlice())
 	for i := range localTries {

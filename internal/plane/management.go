@@ -27,52 +27,55 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/tenants"
 )
 
-// DefaultListen is where the management cluster's API is served.
+// DefaultListen is the default address of the management cluster's API server.
 const DefaultListen = "127.0.0.1:6440"
 
-// encryptionReload is how long kube-apiserver takes to notice new keys, at most.
+// encryptionReload is the interval at which kube-apiserver checks for new encryption keys.
 const encryptionReload = 2 * time.Second
 
-// ManagementConfig describes a management cluster.
+// ManagementConfig configures a management cluster.
 type ManagementConfig struct {
-	Dir    datadir.Dir // which the caller holds
-	Listen string      // ADDRESS:PORT, a loopback address; default DefaultListen; port 0 chooses one
-	// Addresses, of this host, are where it is served besides, at the same port; Names are further ones for its certificate.
+	Dir    datadir.Dir // held by the caller
+	Listen string      // ADDRESS:PORT with a loopback address; default DefaultListen; port 0 selects a free port
+	// Addresses are further addresses of this host to listen at, on the same port. Names are further names
+	// for the serving certificate.
 	Addresses []string
 	Names     []string
-	Now       func() time.Time `json:"-"` // the clock of certificates; default time.Now
-	// Providers by name get an identity each, ManagerUser and the name behind a colon, beside that of the manager.
+	Now       func() time.Time `json:"-"` // clock of certificates; default time.Now
+	// Providers lists the providers that get a separate identity, ManagerUser followed by a colon and the
+	// name.
 	Providers []string
-	// Progress is how often watches that have nothing to tell send bookmarks; 0: every minute.
+	// Progress is the interval between bookmarks of idle watches. 0 means one minute.
 	Progress time.Duration
-	// Profiling lets administrators read profiles of the process from the API server.
+	// Profiling serves profiles of the process to administrators.
 	Profiling bool
-	// EncryptSecrets encrypts Secrets in etcd; those of a cluster that did so before are plain text again without it.
+	// EncryptSecrets encrypts Secrets in etcd. If it is disabled later, encrypted Secrets are rewritten as
+	// plain text.
 	EncryptSecrets bool
-	// Audit records requests in the log folder; nil: none.
+	// Audit enables the audit log in the log directory. Nil disables it.
 	Audit *hostedv1.Audit
-	// Authentication says whose tokens identify users besides; nil: none.
+	// Authentication lists trusted token issuers. Nil means none.
 	Authentication *hostedv1.Authentication
-	// Waiting is called from time to time while the start takes long, with the reason why the API server is not ready; nil: it is logged.
+	// Waiting is called repeatedly during a long start with the reason why the API server is not ready. If
+	// nil, the reason is logged.
 	Waiting func(reason string) `json:"-"`
-	// HideSecrets takes the rights on Secrets from the roles "edit" and "admin".
+	// HideSecrets removes access to Secrets from the roles "edit" and "admin".
 	HideSecrets bool
-	// Nodes is set where the cluster is to have nodes.
+	// Nodes is set if the cluster has nodes.
 	Nodes *Nodes
 }
 
-// Management is a management cluster that runs.
+// Management is a running management cluster.
 type Management struct {
 	Server string // https URL
-	// Root is a client configuration of group system:masters, good for as long as the cluster runs.
+	// Root is a client configuration of group system:masters that is valid while the cluster runs.
 	Root  *rest.Config
 	group *group.Group
 	ready <-chan struct{}
 }
 
-// StartManagement starts the management cluster and returns when its API server
-// serves Root; Ready waits for everybody else. It runs until ctx ends, Stop is
-// called, or one of its parts fails.
+// StartManagement starts the management cluster and returns when its API server serves Root. Ready waits
+// until it serves all users. It runs until ctx ends, Stop is called, or one of its components fails.
 func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, error) {
 	m, err := newManagement(ctx, cfg)
 	if err != nil {
@@ -88,8 +91,8 @@ func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, er
 	return &Management{Server: m.pki.server, Root: jsonConfig(root), group: g, ready: ready}, nil
 }
 
-// jsonConfig is a loopback configuration for clients of every kind of object:
-// custom resources do not speak Protobuf.
+// jsonConfig returns a loopback configuration for clients of all kinds, because custom resources do not
+// support Protobuf.
 func jsonConfig(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.ContentType, c.AcceptContentTypes = "", ""
@@ -97,8 +100,7 @@ func jsonConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// Ready waits until the API server says that it is ready, the check of its
-// default roles included.
+// Ready waits until the API server is ready, including its default roles.
 func (m *Management) Ready(ctx context.Context) error {
 	select {
 	case <-m.ready:
@@ -113,8 +115,7 @@ func (m *Management) Ready(ctx context.Context) error {
 // Done is closed when the management cluster has stopped.
 func (m *Management) Done() <-chan struct{} { return m.group.Done() }
 
-// Stop stops all parts in order and returns what ended them; nil for a stop
-// that was requested.
+// Stop stops all components in order and returns the error that ended them, or nil for a requested stop.
 func (m *Management) Stop() error { return m.group.Stop() }
 
 type management struct {
@@ -123,8 +124,8 @@ type management struct {
 	pki      managementPKI
 	server   *apiserver.Server
 	loops    *controllers.Manager
-	pods     *scheduler.Scheduler // nil: there are no nodes
-	keys     *atrest.Keeper       // nil: Secrets are plain text, and always were
+	pods     *scheduler.Scheduler // nil without nodes
+	keys     *atrest.Keeper       // nil if Secrets are plain text and never were encrypted
 	memory   int64                // of the host or of the control group, in bytes
 }
 
@@ -164,7 +165,7 @@ func newManagement(ctx context.Context, cfg ManagementConfig) (*management, erro
 	return m, nil
 }
 
-// start returns the loopback configuration of a server that serves.
+// start returns the loopback configuration of a running server.
 func (m *management) start(g *group.Group) (*rest.Config, error) {
 	defer func() { g.OnStop(func() { _ = m.listener.Close() }) }()
 	db, err := etcd.Start(g.Context(), etcd.Config{Dir: m.cfg.Dir.Etcd(), Progress: m.cfg.Progress})
@@ -188,7 +189,7 @@ func (m *management) start(g *group.Group) (*rest.Config, error) {
 	}
 }
 
-// admit waits until the server serves, and lets everybody do what they may.
+// admit waits until the server is ready, and grants access to its users.
 func (m *management) admit(g *group.Group, root *rest.Config) error {
 	if err := components.AwaitReady(g, root, components.Waiting{Exclude: slowHooks(), Report: m.cfg.Waiting}); err != nil {
 		return err
@@ -233,7 +234,8 @@ func (m *management) configure(endpoint string) (err error) {
 	return m.server.Gates()
 }
 
-// security writes the files that say what is encrypted and what is recorded, and returns the flags that name them.
+// security writes the encryption configuration and the audit policy, and returns the flags that refer to
+// them.
 func (m *management) security(endpoint string) (flags []string, err error) {
 	files := atrest.Files{Dir: m.cfg.Dir}
 	used, err := files.Prepare(!m.cfg.EncryptSecrets, m.cfg.Now())
@@ -259,7 +261,7 @@ func (m *management) security(endpoint string) (flags []string, err error) {
 	return flags, nil
 }
 
-// finish starts the rest; what needs the default roles waits for them.
+// finish starts the remaining components. Those that need the default roles wait for them.
 func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 	go keepFresh(g.Context(), m.pki.ensure)
 	if m.keys != nil {
@@ -286,9 +288,9 @@ func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
 	}
 }
 
-// slowHooks are the parts of kube-apiserver's start that administrators need not
-// wait for: the default roles, which are written after a pause of a second, and
-// the default configuration of priority and fairness, which they are exempt from.
+// slowHooks lists the post-start hooks that administrators need not wait for: the default roles, which are
+// written after a delay of one second, and the default configuration of priority and fairness, from which
+// administrators are exempt.
 func slowHooks() []string {
 	return []string{
 		"poststarthook/rbac/bootstrap-roles",

@@ -8,13 +8,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// servedGroups are the built-in API groups of the management cluster. It has no
-// nodes, so what only nodes, pods and their networks need is left out, which
-// saves memory and start-up time. apps is served so that manifests of providers
-// can be applied and read back. discovery.k8s.io is needed by the API server's
-// own resolver of webhook services, networking.k8s.io by its Services. policy
-// is in the components of providers, whose PodDisruptionBudgets wait there for
-// Pods that a node would run.
+// servedGroups are the built-in API groups of the management cluster. Without nodes, groups that only nodes,
+// Pods and Pod networks need are left out to save memory and start-up time. apps is served so that manifests
+// of providers can be applied and read. discovery.k8s.io is needed by the API server to resolve webhook
+// Services, and networking.k8s.io to implement Services. policy is needed for the PodDisruptionBudgets of
+// providers.
 var servedGroups = [...]string{
 	"v1",
 	"admissionregistration.k8s.io/v1",
@@ -33,8 +31,8 @@ var servedGroups = [...]string{
 	"rbac.authorization.k8s.io/v1",
 }
 
-// droppedAdmission are admission plugins about pods, nodes and storage, and
-// those that watch API groups which are not served.
+// droppedAdmission lists admission plugins for Pods, nodes and storage, and plugins that watch API groups
+// which are not served.
 var droppedAdmission = [...]string{
 	"ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
 	"DefaultTolerationSeconds", "StorageObjectInUseProtection", "Priority",
@@ -43,9 +41,8 @@ var droppedAdmission = [...]string{
 	"NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
 }
 
-// managementControllers are the loops that ownership, namespaces, quotas, service
-// accounts and certificate requests need. The one of aggregated roles runs
-// beside them (controllers.RunAggregation).
+// managementControllers lists the controllers for ownership, namespaces, quotas, service accounts and
+// certificate requests. The controller for aggregated roles runs separately (controllers.RunAggregation).
 var managementControllers = [...]string{
 	"garbage-collector-controller",
 	"namespace-controller",
@@ -59,27 +56,30 @@ var managementControllers = [...]string{
 	"validatingadmissionpolicy-status-controller",
 }
 
-// managementServiceCIDR is only bookkeeping: nothing routes Services here. It
-// lies in the range that RFC 5737 keeps for documentation.
+// managementServiceCIDR is only used for bookkeeping, because Services are not routed. It is in a range that
+// RFC 5737 reserves for documentation.
 const managementServiceCIDR = "192.0.2.0/24"
 
-// countPeriod is how often the objects of each kind are counted. etcd counts in its index and reads no object for it.
+// countPeriod is the interval between counts of the objects of each kind. etcd counts in its index without
+// reading objects.
 const countPeriod = 30 * time.Second
 
-// The most requests that run at the same time, of all users together, and the fewest that a management cluster can work with.
+// Upper and lower limits of concurrent requests of all users together.
 const (
 	mostInFlight  = 600 // the default of kube-apiserver
 	leastInFlight = 64
-	// requestMemory is what a request may take: an object of 1.5 MB that is decoded, defaulted, compared, encoded and read back.
+	// requestMemory is the memory that a request may take: an object of 1.5 MB that is decoded, defaulted,
+	// compared, encoded and read again.
 	requestMemory = 32 << 20
 )
 
-// inFlight returns how many requests may run at the same time with this much memory in bytes.
+// inFlight returns the number of concurrent requests for this memory, in bytes.
 func inFlight(memory int64) int {
 	return int(min(max(memory/requestMemory, leastInFlight), mostInFlight))
 }
 
-// inFlightFlags divide them as kube-apiserver does by default. With priority and fairness only the sum counts.
+// inFlightFlags divides the requests as kube-apiserver does by default. With priority and fairness, only the
+// sum matters.
 func inFlightFlags(memory int64) []string {
 	all := inFlight(memory)
 	mutating := all / 3
@@ -93,7 +93,8 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 	}
 	return []string{
 		"--etcd-servers=" + etcdEndpoint,
-		// Priority and fairness knows from these counts what a LIST costs; without them each costs as much as a GET.
+		// Priority and fairness estimates the cost of a LIST from these counts. Without them, a LIST costs as
+		// much as a GET.
 		"--etcd-count-metric-poll-period=" + countPeriod.String(),
 		"--etcd-db-metric-poll-interval=0",
 		"--tls-cert-file=" + folder.Cert("apiserver"),
@@ -111,7 +112,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 		"--disable-admission-plugins=" + strings.Join(droppedAdmission[:], ","),
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false,DRAExtendedResource=false", // its kinds are not served
 		"--profiling=" + strconv.FormatBool(profiling),
-		"--watch-cache=false", // but of Secrets and ConfigMaps (internal/plane/apiserver)
+		"--watch-cache=false", // except for Secrets and ConfigMaps (internal/plane/apiserver)
 		"--allow-privileged=true",
 	}
 }
@@ -126,11 +127,12 @@ func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
 		"--cluster-signing-cert-file=" + folder.Cert("ca"),
 		"--cluster-signing-key-file=" + folder.Key("ca"),
 		"--controller-start-interval=0s",
-		// How often a controller may ask, a second; the garbage collector twice as often, as it asks twice for each object, and a
-		// thousand Clusters leave five thousand.
+		// Requests of a controller per second. The garbage collector may send twice as many, because it sends
+		// two for each object, and a thousand Clusters leave five thousand objects.
 		"--kube-api-qps=200",
 		"--kube-api-burst=200",
-		// A kind that is new is known to the controller of quotas after half a minute, and counted when it looks next.
+		// The quota controller discovers a new kind after half a minute, and counts its objects at the next
+		// sync.
 		"--resource-quota-sync-period=30s",
 		"--profiling=false",
 	}

@@ -18,30 +18,30 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/scheduler"
 )
 
-// Nodes is what a management cluster needs to have nodes, on which Pods of other providers run.
+// Nodes configures a management cluster with nodes, which run Pods of other providers.
 type Nodes struct {
-	// Endpoint is where nodes and Pods reach the API server: the address of the host in the network of the nodes, which
-	// need not exist yet.
+	// Endpoint is the address of the API server for nodes and Pods: the address of the host in the network of
+	// the nodes, which need not exist yet.
 	Endpoint netip.AddrPort
-	// PodCIDR is the range of all Pods, one node's for each /24 of it.
+	// PodCIDR is the range of all Pods. Each node gets a /24 of it.
 	PodCIDR netip.Prefix
 }
 
-// ManagementServiceIP is the address of the Service "kubernetes" of every management cluster.
+// ManagementServiceIP returns the address of the Service "kubernetes" of every management cluster.
 func ManagementServiceIP() netip.Addr {
 	return netip.MustParsePrefix(managementServiceCIDR).Addr().Next()
 }
 
-// ManagementServices is the range of Services of every management cluster.
+// ManagementServices returns the Service range of every management cluster.
 func ManagementServices() netip.Prefix { return netip.MustParsePrefix(managementServiceCIDR) }
 
 const (
-	kubeletClient   = "apiserver-kubelet-client" // of the API server, at kubelets
+	kubeletClient   = "apiserver-kubelet-client" // of the API server, for kubelets
 	schedulerClient = "scheduler"
 	podNodeMask     = 24
 )
 
-// hosts are the addresses by which nodes and Pods know the API server.
+// hosts returns the addresses of the API server for nodes and Pods.
 func (n *Nodes) hosts() []net.IP {
 	if n == nil {
 		return nil
@@ -49,7 +49,7 @@ func (n *Nodes) hosts() []net.IP {
 	return []net.IP{n.Endpoint.Addr().AsSlice(), ManagementServiceIP().AsSlice()}
 }
 
-// nodeCertificates keeps those that only a cluster with nodes needs.
+// nodeCertificates issues the certificates that only a cluster with nodes needs.
 func (m managementPKI) nodeCertificates(ca pki.Pair) error {
 	if m.nodes == nil {
 		return nil
@@ -62,8 +62,8 @@ func (m managementPKI) nodeCertificates(ca pki.Pair) error {
 
 func (m managementPKI) schedulerKubeconfig() string { return m.dir.Path("pki", "scheduler.kubeconfig") }
 
-// writeAdmission writes the configuration of admission plugins, and returns the flag that names the file: with which credentials webhooks
-// are called, and with nodes what Pods may do.
+// writeAdmission writes the configuration of admission plugins, and returns the flag that refers to it. It
+// contains the credentials for webhooks and, with nodes, the Pod Security Standards.
 func (m managementPKI) writeAdmission() (flag string, err error) {
 	var security hostedv1.Security
 	if m.nodes != nil {
@@ -78,20 +78,21 @@ func (m managementPKI) writeAdmission() (flag string, err error) {
 	return "--admission-control-config-file=" + path, err
 }
 
-// podSecurity is what Pods may do where the labels of their namespace, which only administrators write, do not say more:
-// root in a node is root on the host.
+// podSecurity returns the Pod Security Standards for namespaces whose labels set no others. Only
+// administrators can write these labels, because root in a node is root on the host.
 func podSecurity() hostedv1.Security {
 	baseline := hostedv1.PodSecurityStandard{Level: "baseline", Version: "latest"}
 	return hostedv1.Security{PodSecurity: &hostedv1.PodSecurity{Enforce: baseline, Warn: baseline, Audit: baseline}}
 }
 
-// serverFlags are those of kube-apiserver in a cluster with nodes, beside the ones that every management cluster has.
+// serverFlags returns the additional kube-apiserver flags of a cluster with nodes.
 func (n *Nodes) serverFlags(folder pki.Folder) []string {
 	return []string{
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs",
 		"--enable-bootstrap-token-auth=true",
-		// Webhooks are reached at the addresses of their Pods: those of Services lead nowhere on the host.
+		// Webhooks are called at the addresses of their Pods, because Service addresses are not routed on the
+		// host.
 		"--enable-aggregator-routing=true",
 		"--kubelet-client-certificate=" + folder.Cert(kubeletClient),
 		"--kubelet-client-key=" + folder.Key(kubeletClient),
@@ -100,10 +101,10 @@ func (n *Nodes) serverFlags(folder pki.Folder) []string {
 	}
 }
 
-// withoutNodes are the flags that leave out what only nodes and Pods need.
+// withoutNodes lists the flags that disable features for nodes and Pods.
 var withoutNodes = [...]string{"runtime-config", "disable-admission-plugins"}
 
-// server changes the flags of an API server without nodes into those of one with nodes.
+// server converts the API server flags of a cluster without nodes to those of a cluster with nodes.
 func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 	if n == nil {
 		return flags
@@ -115,13 +116,14 @@ func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 	return override(kept, n.serverFlags(folder))
 }
 
-// controllers changes the flags of a controller manager without nodes into those of one with nodes.
+// controllers converts the controller manager flags of a cluster without nodes to those of a cluster with
+// nodes.
 func (n *Nodes) controllers(flags []string) []string {
 	if n == nil {
 		return flags
 	}
 	return override(flags, []string{
-		// The controller of aggregated roles runs beside them (controllers.RunAggregation).
+		// The controller for aggregated roles runs separately (controllers.RunAggregation).
 		"--controllers=" + workloadControllers + ",-clusterrole-aggregation-controller",
 		"--allocate-node-cidrs=true",
 		"--cluster-cidr=" + n.PodCIDR.String(),
@@ -130,7 +132,7 @@ func (n *Nodes) controllers(flags []string) []string {
 	})
 }
 
-// listen opens the endpoint of the nodes beside the listener of the host.
+// listen opens the endpoint of the nodes in addition to the listener of the host.
 func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, error) {
 	if n == nil {
 		return own, nil
@@ -142,7 +144,7 @@ func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, err
 	return handover.Join(own, l), nil
 }
 
-// scheduler configures kube-scheduler, which a cluster without nodes does not need.
+// scheduler configures kube-scheduler. It returns nil without nodes.
 func (n *Nodes) scheduler(kubeconfig string) (*scheduler.Scheduler, error) {
 	if n == nil {
 		return nil, nil

@@ -17,14 +17,13 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// rolesAtOnce bounds how many roles are written at the same time.
+// rolesAtOnce limits concurrent writes of roles.
 const rolesAtOnce = 16
 
-// primeRoles writes the default roles and their bindings that a cluster lacks.
-// kube-apiserver does so itself, and keeps them as they should be, but it
-// begins after a second's pause and writes one after the other; what is started
-// meanwhile may do nothing, not even ask which APIs there are. It may be in the
-// middle of that: whether one of them is there says nothing of the others.
+// primeRoles creates missing default roles and bindings. kube-apiserver also creates and reconciles them, but
+// starts after a delay of one second and writes them sequentially. Components that start in the meantime have
+// no permissions, not even for API discovery. kube-apiserver may be writing them at the same time, therefore
+// the existence of one does not imply the others.
 func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1
@@ -64,12 +63,12 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 	return g.Wait()
 }
 
-// editors is the default role that "edit" and "admin" are made of.
+// editors is the default role that is aggregated to "edit" and "admin".
 const editors = "system:aggregate-to-edit"
 
-// narrowEditors takes from those who may edit a namespace the right to write Events: no quota counts them, so that one of them
-// could fill the database for everybody. Where the operator wants it, they have no rights on Secrets either. kube-apiserver leaves a role
-// with the annotation as it is.
+// narrowEditors removes write access to Events from users who may edit a namespace: no quota limits Events,
+// so that one user could fill the database. If the operator configures it, it also removes access to Secrets.
+// kube-apiserver does not reconcile a role with the annotation.
 func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r rbacv1.ClusterRole, hideSecrets bool) error {
 	r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "events") })
 	if hideSecrets {
@@ -87,7 +86,7 @@ func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r
 		if err != nil || live.Annotations[rbacv1.AutoUpdateAnnotationKey] == "false" && equality.Semantic.DeepEqual(live.Rules, r.Rules) {
 			return err
 		}
-		live.Rules, live.Annotations = r.Rules, r.Annotations // of an earlier version, or kube-apiserver was faster
+		live.Rules, live.Annotations = r.Rules, r.Annotations // written by an earlier version or by kube-apiserver
 		_, err = roles.Update(ctx, live, metav1.UpdateOptions{})
 		return err
 	})

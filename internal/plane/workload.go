@@ -23,23 +23,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// WorkloadConfig describes the control plane of a workload cluster.
+// WorkloadConfig configures the control plane of a workload cluster.
 type WorkloadConfig struct {
 	workload.Config
-	Folder workload.Folder // with the authorities in its PKI folder
-	// Place is the folder as other programs know it, where that is [workload.Here] to this one. Empty: Folder.
+	Folder workload.Folder // contains the CAs in its PKI directory
+	// Place is the path of the directory for other programs, if Folder is [workload.Here]. It defaults to
+	// Folder.
 	Place workload.Folder
-	Now   func() time.Time // the clock of certificates; default time.Now
-	// Program returns the program with the components of a Kubernetes version that is not included in this build.
+	Now   func() time.Time // clock of certificates; default time.Now
+	// Program returns the program with the components of a Kubernetes version that is not included in this
+	// build.
 	Program func(version string) (string, error)
-	// Become makes this process another user's, once the program is found and its ports are open; nil: it keeps its user.
+	// Become changes the user of this process after the program was found and the ports were opened. If nil,
+	// the user is not changed.
 	Become func() error
 }
 
-// RunWorkload runs etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler of one workload cluster, or etcd alone, until ctx ends or one of them fails:
-// in this process, or, where the version is not that of this build, all but
-// etcd in a child process. It holds the folder's lock and writes its run.json. What needs the rights of root comes before cfg.Become.
+// RunWorkload runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one workload cluster,
+// or etcd alone, until ctx ends or one of them fails. They run in this process. If the Kubernetes version
+// differs from this build, all but etcd run in a child process. It holds the lock of the directory and writes
+// run.json. Operations that need root are done before cfg.Become.
 func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -58,7 +61,7 @@ func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	}
 	g := group.New(ctx)
 	lock, err := runIn(g, cfg, program)
-	if lock != nil { // held until nothing runs
+	if lock != nil { // held while anything runs
 		defer func() { _ = lock.Release() }()
 	}
 	if err != nil {
@@ -72,7 +75,8 @@ func (c WorkloadConfig) runsAlready(other datadir.Holder) error {
 	return fmt.Errorf("the control plane in %s runs already as process %d", cmp.Or(c.Place, c.Folder), other.PID)
 }
 
-// runIn starts the control plane in a group. The lock is returned once it is held, also where the start fails later.
+// runIn starts the control plane in a group. It returns the lock once it is held, even if the start fails
+// later.
 func runIn(g *group.Group, cfg WorkloadConfig, program string) (*datadir.Lock, error) {
 	ports, err := workloadListeners(g, cfg)
 	if err != nil {
@@ -95,7 +99,7 @@ func runIn(g *group.Group, cfg WorkloadConfig, program string) (*datadir.Lock, e
 	return lock, startIn(g, cfg, holder, starting{program: program, ports: ports})
 }
 
-// startIn starts what the configuration says, with the lock held.
+// startIn starts the configured components with the lock held.
 func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
 	if err := restore.Apply(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
 		return err
@@ -119,12 +123,12 @@ func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how star
 	return startWorkload(g, cfg, holder, how)
 }
 
-// starting is how the components are started.
+// starting contains parameters of a start.
 type starting struct {
-	program string // empty: in this process
+	program string // empty to run in this process
 	ports   ports
 	ready   func() // called when the API server is ready
-	mark    string // of the last rewriting of what is encrypted
+	mark    string // mark of the last rewrite of encrypted data
 }
 
 func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
@@ -167,7 +171,7 @@ func startDatabase(g *group.Group, cfg WorkloadConfig) (*etcd.Server, error) {
 	return db, nil
 }
 
-// startEtcd starts etcd alone: nothing writes to it, but what has its socket.
+// startEtcd starts etcd alone. Only programs that can open its socket write to it.
 func startEtcd(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how starting) error {
 	if _, err := startDatabase(g, cfg); err != nil {
 		return err
@@ -176,7 +180,7 @@ func startEtcd(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how st
 	return cfg.Folder.WriteRun(runOf(cfg, holder, how.mark))
 }
 
-// runOf is what this process says about itself.
+// runOf returns the published state of this process.
 func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) workload.Run {
 	return workload.Run{
 		PID: holder.PID, Since: holder.Since, Version: cfg.Version, Slipway: buildinfo.Version(),
@@ -185,10 +189,11 @@ func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) workload.Run 
 	}
 }
 
-// runComponents runs the components until its context ends; it calls the function when they are ready.
+// runComponents runs the components until its context ends. It calls the function when they are ready.
 type runComponents func(context.Context, func()) error
 
-// configure returns what runs the components, once their flags are accepted, and the child process that does, if there is one.
+// configure returns a function that runs the components after their flags were accepted, and the PID of the
+// child process, if any.
 func (s starting) configure(g *group.Group, cfg components.Config) (_ runComponents, child int, _ error) {
 	listeners := s.ports.open
 	if s.program != "" {
@@ -211,13 +216,15 @@ func (s starting) configure(g *group.Group, cfg components.Config) (_ runCompone
 	return own.Run, 0, nil
 }
 
-// ports are the open ports of an API server; none where there is no API server. Local is where this machine reaches it.
+// ports contains the open ports of an API server, or none without an API server. Local is the address on this
+// machine.
 type ports struct {
 	open  []*net.TCPListener
 	local string
 }
 
-// workloadListeners opens the endpoint and, where that is not loopback itself, before it a listener that is.
+// workloadListeners opens the endpoint of the API server. If it is not on loopback, it also opens a loopback
+// listener, which comes first.
 func workloadListeners(g *group.Group, cfg WorkloadConfig) (ports, error) {
 	if cfg.Only == workload.OnlyEtcd {
 		return ports{}, nil
@@ -267,8 +274,7 @@ func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPo
 	return []*net.TCPListener{beside.(*net.TCPListener), l.(*net.TCPListener)}, nil
 }
 
-// kubeadmAdmins is the group that kubeadm gives to administrators and to the
-// API server's client for kubelets.
+// kubeadmAdmins is the group that kubeadm uses for administrators and for the API server's kubelet client.
 const kubeadmAdmins = "kubeadm:cluster-admins"
 
 func workloadComponents(cfg WorkloadConfig, certs workloadPKI, endpoint string) (components.Config, error) {

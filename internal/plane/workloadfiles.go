@@ -14,14 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// Bounds of the audit log, besides those of one event.
+// Limits of the audit log, in addition to the limit of one event.
 const (
-	auditFiles   = 5  // the one that is written and older ones
-	auditFileMiB = 20 // of each
+	auditFiles   = 5  // the current file and older ones
+	auditFileMiB = 20 // of each file
 )
 
-// workloadFiles writes the files that kube-apiserver reads, from values that were checked, and returns the flags that name
-// them.
+// workloadFiles writes the files that kube-apiserver reads, from validated values, and returns the flags that
+// refer to them.
 func workloadFiles(cfg WorkloadConfig) ([]string, error) {
 	s := cfg.Security
 	auth := filepath.Join(cfg.Folder.PKI(), "authentication.json")
@@ -53,7 +53,8 @@ func workloadFiles(cfg WorkloadConfig) ([]string, error) {
 	return flags, errors.Join(errs...)
 }
 
-// encryption is the content of the file with the keys that the configuration stands for.
+// encryption returns the encryption configuration with the keys of the control plane, after checking their
+// fingerprint.
 func encryption(cfg WorkloadConfig) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(cfg.Folder.PKI(), workload.EncryptionKeys))
 	if err != nil {
@@ -73,7 +74,7 @@ func encryption(cfg WorkloadConfig) ([]byte, error) {
 	return componentfile.Encryption(cfg.Security.Encryption, keys)
 }
 
-// auditFlags say where requests are recorded, in files that together have a bound.
+// auditFlags configures an audit log of limited size.
 func auditFlags(path string) []string {
 	return []string{
 		"--audit-log-path=" + path, "--audit-log-maxsize=" + strconv.Itoa(auditFileMiB),

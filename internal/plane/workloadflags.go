@@ -13,19 +13,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// workloadControllers are the controllers of a cluster with nodes: the default
-// ones and the two that kubeadm's tokens need.
+// workloadControllers lists the controllers of a cluster with nodes: the default ones, and the two that
+// kubeadm's bootstrap tokens need.
 const workloadControllers = "*,bootstrap-signer-controller,token-cleaner-controller"
 
-// nodeBits is how many bits of addresses each node gets, for IPv4 and IPv6,
-// where the Pod range allows it.
+// nodeBits is the number of address bits of each node, for IPv4 and IPv6, if the Pod range is large enough.
 const (
 	nodeBitsIPv4 = 8  // 256 addresses
 	nodeBitsIPv6 = 64 //
-	minNodes     = 16 // a smaller Pod range is split into at least so many
+	minNodes     = 16 // a smaller Pod range is split into at least this many
 )
 
-// workloadAPIServerFlags are the flags of kube-apiserver; files are those that name files with its settings.
+// workloadAPIServerFlags returns the kube-apiserver flags. The argument files contains flags that refer to
+// files.
 func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint string, files []string) []string {
 	host := c.Endpoint
 	if a, err := c.Address(); err == nil {
@@ -51,7 +51,8 @@ func workloadAPIServerFlags(c workload.Config, folder pki.Folder, etcdEndpoint s
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=" + plugins,
 		"--enable-bootstrap-token-auth=true",
-		// Webhooks and aggregated APIs are reached at the addresses of their Pods: those of Services lead nowhere on the host.
+		// Webhooks and aggregated APIs are called at the addresses of their Pods, because Service addresses
+		// are not routed on the host.
 		"--enable-aggregator-routing=true",
 		"--kubelet-client-certificate=" + folder.Cert("apiserver-kubelet-client"),
 		"--kubelet-client-key=" + folder.Key("apiserver-kubelet-client"),
@@ -88,8 +89,9 @@ func workloadControllerFlags(c workload.Config, folder pki.Folder, kubeconfig st
 		"--cluster-cidr=" + strings.Join(c.PodCIDRs, ","),
 		"--service-cluster-ip-range=" + strings.Join(c.ServiceCIDRs, ","),
 		"--controller-start-interval=0s",
-		// At its start it makes a ServiceAccount and a token for each of some forty controllers, with one client. The default, 20 requests
-		// a second, keeps all of them from starting for five seconds: no token of kubeadm is signed, no Node gets its range of Pods.
+		// At its start, it creates a ServiceAccount and a token for each of about forty controllers with one
+		// client. With the default of 20 requests a second, all of them would start five seconds later: no
+		// bootstrap token would be signed and no Node would get a Pod range.
 		"--kube-api-qps=100",
 		"--kube-api-burst=200",
 		"--profiling=false",
@@ -105,8 +107,9 @@ func workloadSchedulerFlags(c workload.Config, kubeconfig string) []string {
 	}, c.Scheduler)
 }
 
-// override returns own with the flags of extra in the place of those of the same name. Which flags extra may have is
-// checked by the configuration ([workload.Config.Validate]). Admission plugins are added to the default ones, not put in their place.
+// override replaces flags in own with the flags of the same name in extra. The configuration validates the
+// flags in extra ([workload.Config.Validate]). Admission plugins are added to the default ones and do not
+// replace them.
 func override(own, extra []string) []string {
 	given := map[string]bool{}
 	for _, f := range extra {
@@ -120,11 +123,13 @@ func override(own, extra []string) []string {
 	return append(out, extra...)
 }
 
-// denyExternalIPs is the admission plugin that refuses Services with external IPs: kube-proxy on every node takes the traffic to these
-// addresses, whatever they are, so that an editor of one namespace reads and answers what is sent to others.
+// denyExternalIPs is the admission plugin that denies Services with external IPs. kube-proxy redirects
+// traffic for these addresses on every node, so that an editor of one namespace could intercept traffic to
+// any address.
 const denyExternalIPs = "DenyServiceExternalIPs"
 
-// disablesPlugin reports whether arguments disable an admission plugin. kube-apiserver refuses to start where it is enabled as well.
+// disablesPlugin reports whether arguments disable an admission plugin. kube-apiserver does not start if a
+// plugin is both enabled and disabled.
 func disablesPlugin(args []string, plugin string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, value := componentflag.Split(arg)
@@ -132,14 +137,14 @@ func disablesPlugin(args []string, plugin string) bool {
 	})
 }
 
-// nodeMasks chooses how the Pod ranges are divided among nodes.
+// nodeMasks returns the flags that divide the Pod ranges among nodes.
 func nodeMasks(podCIDRs []string) []string {
 	dual := len(podCIDRs) > 1
 	var flags []string
 	for _, r := range podCIDRs {
 		p, err := netip.ParsePrefix(r)
 		if err != nil {
-			continue // Config.Validate has refused it
+			continue // rejected by Config.Validate
 		}
 		name, family := "--node-cidr-mask-size", ""
 		switch {
@@ -153,8 +158,8 @@ func nodeMasks(podCIDRs []string) []string {
 	return flags
 }
 
-// nodeMask is the length of a node's prefix within the Pod range p. The
-// allocator of Kubernetes divides a range into at most 2^16 parts.
+// nodeMask returns the prefix length of a node within the Pod range p. Kubernetes divides a range into at
+// most 2^16 parts.
 func nodeMask(p netip.Prefix) int {
 	bits, want := 32, 32-nodeBitsIPv4
 	if p.Addr().Is6() {

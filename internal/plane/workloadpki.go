@@ -13,22 +13,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// signingCert is the first certificate of the authority alone: kube-controller-manager, which signs with it, does not start with more of them.
+// signingCert contains only the first certificate of the CA, because kube-controller-manager, which signs
+// with it, does not start with several certificates.
 const signingCert = "ca-signing"
 
-// workloadPKI is the certificates that the process of a control plane issues
-// for itself from the authorities it was given.
+// workloadPKI manages the certificates that the process of a control plane issues from the given CAs.
 type workloadPKI struct {
 	config workload.Config
 	folder pki.Folder
-	local  string // loopback address and port that the components of this process use
+	local  string // loopback address and port for the components of this process
 }
 
 func (w workloadPKI) kubeconfig(component string) string {
 	return w.folder.Path + "/" + component + ".kubeconfig"
 }
 
-// ensure makes everything that is missing or old.
+// ensure creates or renews all files that are missing or due.
 func (w workloadPKI) ensure() error {
 	ca, err := w.load(workload.CA)
 	if err != nil {
@@ -90,10 +90,10 @@ func (w workloadPKI) load(name string) (pki.Pair, error) {
 }
 
 func (w workloadPKI) lifetime() time.Duration {
-	return time.Duration(max(w.config.CertificateDays, 0)) * 24 * time.Hour // zero: the default of pki
+	return time.Duration(max(w.config.CertificateDays, 0)) * 24 * time.Hour // zero means the default of package pki
 }
 
-// serving names every way to reach the API server: the endpoint, the Service
+// serving returns the serving certificate with all addresses of the API server: the endpoint, the Service
 // "kubernetes" and loopback.
 func (w workloadPKI) serving() (pki.Leaf, error) {
 	endpoint, err := w.config.Address()

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// where says which file a setting belongs to.
+// where completes messages with the location of the setting.
 const where = "in the configuration file (--config of slipway up or slipway manager)"
 
-// DeniedMount returns why a node in the namespace may not mount the folder, empty if it may. The path is one without
-// symbolic links.
+// DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
+// path must not contain symbolic links.
 func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) string {
 	clean := path.Clean(hostPath)
 	for _, m := range c.Nodes.Mounts {
@@ -27,10 +27,10 @@ func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) st
 	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, where)
 }
 
-// DeniedImage returns why nodes may not run the image, empty if they may.
+// DeniedImage returns why nodes may not run the image, or an empty string if they may.
 func (c Configuration) DeniedImage(image string) string {
 	repository := repositoryOf(image)
-	inside := path.Clean(repository) == repository // and does not lead out of what it begins with
+	inside := path.Clean(repository) == repository // the path does not escape an allowed prefix
 	for _, allowed := range c.Nodes.Images {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
 		if inside && (allowed == image || allowed == repository || isPrefix && strings.HasPrefix(repository, prefix)) {
@@ -40,7 +40,7 @@ func (c Configuration) DeniedImage(image string) string {
 	return fmt.Sprintf("Nodes may not run image %s: leave spec.backend.container.image empty, or ask the operator to allow it in nodes.images %s", image, where)
 }
 
-// repositoryOf returns the image's name without tag and digest.
+// repositoryOf returns the image name without tag and digest.
 func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
@@ -49,7 +49,8 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// DeniedResources returns why a node may not have the resources it asks for, empty if it may. 0: it does not ask.
+// DeniedResources returns why a node may not have the requested resources, or an empty string if it may. Zero
+// means that the resource is not requested.
 func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) string {
 	for _, r := range []struct {
 		what, setting string
@@ -67,7 +68,8 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 	return ""
 }
 
-// DeniedReplicas returns why one object may not have so many replicas, empty if it may.
+// DeniedReplicas returns why a single object may not have this number of replicas, or an empty string if it
+// may.
 func (c Configuration) DeniedReplicas(replicas int32) string {
 	if most := c.Maxima.Replicas; most > 0 && replicas > most {
 		return fmt.Sprintf("%d replicas are more than the %d that one object may have: ask for less, or ask the operator to raise maxima.replicas %s", replicas, most, where)
@@ -75,7 +77,7 @@ func (c Configuration) DeniedReplicas(replicas int32) string {
 	return ""
 }
 
-// DeniedRange returns why a cluster may not have the range for its network, empty if it may.
+// DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {
 		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, where)
@@ -86,7 +88,8 @@ func (c Configuration) DeniedRange(p netip.Prefix) string {
 	return ""
 }
 
-// DeniedInternet returns why clusters of the namespace may not have a way out of this host, empty if they may.
+// DeniedInternet returns why clusters of the namespace may not have network access beyond this host, or an
+// empty string if they may.
 func (c Configuration) DeniedInternet(namespace string) string {
 	allowed := c.Networks.Internet
 	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
@@ -95,7 +98,8 @@ func (c Configuration) DeniedInternet(namespace string) string {
 	return fmt.Sprintf("Clusters of namespace %s may not have a way out of this host: create the cluster without spec.backend.container.network.internet, or ask the operator to allow it in networks.internet %s", namespace, where)
 }
 
-// DeniedWorkload returns why the manager may not connect to a workload cluster at the address, empty if it may.
+// DeniedWorkload returns why the manager may not connect to a workload cluster at the address, or an empty
+// string if it may.
 func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	if len(c.Workloads.Ranges) == 0 || within(c.Workloads.Ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())) {
 		return ""
@@ -103,13 +107,13 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	return fmt.Sprintf("Address %s of the workload cluster is not in %s: ask the operator to allow it in workloads.ranges %s", a, list(c.Workloads.Ranges), where)
 }
 
-// AllowsListening reports whether the operator lets hosted control planes listen at this address and port of the host.
+// AllowsListening reports whether hosted control planes may listen at this address and port of the host.
 func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	a := at.Addr().Unmap()
 	return within(c.ControlPlanes.Addresses, netip.PrefixFrom(a, a.BitLen())) && !slices.Contains(c.ControlPlanes.ReservedPorts, int32(at.Port()))
 }
 
-// DeniedIssuer returns why API servers may not accept tokens of the issuer, empty if they may.
+// DeniedIssuer returns why API servers may not accept tokens of the issuer, or an empty string if they may.
 func (c Configuration) DeniedIssuer(url string) string {
 	if slices.Contains(c.ControlPlanes.Issuers, url) {
 		return ""
@@ -117,8 +121,9 @@ func (c Configuration) DeniedIssuer(url string) string {
 	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, where)
 }
 
-// DeniedSecret returns why what a user writes may not copy a Secret of this name and type into a node, empty if it may: where users read no
-// Secrets ([Management.EditSecrets]), they have none of the credentials of clusters in this way either. The type is empty where it is not known.
+// DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a
+// node, or an empty string if it may. If users cannot read Secrets ([Management.EditSecrets]), copying must
+// not give them cluster credentials either. The type is empty if it is unknown.
 func (c Configuration) DeniedSecret(name, kind string) string {
 	if c.Management.EditSecrets {
 		return ""
@@ -130,13 +135,15 @@ func (c Configuration) DeniedSecret(name, kind string) string {
 	return ""
 }
 
-// credentials are the ends of the names of Secrets with the keys, certificates and administrator's kubeconfig of a cluster.
+// credentials returns the name suffixes of Secrets that contain the keys, certificates and administrator
+// kubeconfig of a cluster.
 func credentials() []string {
 	return []string{"ca", "etcd", "proxy", "sa", "apiserver-etcd-client", "kubeconfig", "encryption"}
 }
 
-// Exceeded returns what one more of a kind would be too many of, empty if it may be created; own and all count those
-// that are there, in the namespace and in all. Setting is the name of the maximum, for example maxima.nodes.
+// Exceeded returns why no further object of a kind may be created, or an empty string if it may. The
+// arguments own and all count the existing objects, in the namespace and in total. The setting is the path of
+// the limit, such as maxima.nodes.
 func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 	switch {
 	case m.Namespace > 0 && own >= int(m.Namespace):
@@ -147,8 +154,9 @@ func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 	return ""
 }
 
-// ExceededRange returns why the networks of a namespace may not have the addresses of one more range, empty if they may; own and all
-// count the addresses that they have.
+// ExceededRange returns why the networks of a namespace may not have the addresses of a further range, or an
+// empty string if they may. The arguments own and all count the addresses in use, in the namespace and in
+// total.
 func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) string {
 	const remedy = "choose a smaller one, delete clusters that are not needed, or ask the operator to raise maxima.networkAddresses"
 	more, most := Addresses(p), m.NetworkAddresses
@@ -163,7 +171,7 @@ func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) 
 	return ""
 }
 
-// Addresses returns how many addresses an IPv4 range has.
+// Addresses returns the number of addresses of an IPv4 range.
 func Addresses(p netip.Prefix) int64 {
 	if !p.IsValid() || !p.Addr().Is4() {
 		return 0

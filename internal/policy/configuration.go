@@ -10,165 +10,177 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// APIVersion and Kind of the configuration file.
+// APIVersion and Kind identify the configuration file.
 const (
 	APIVersion = "config.slipway.dev/v1alpha1"
 	Kind       = "Configuration"
 )
 
-// Configuration is the operator's file. [Default] is what holds where it says nothing.
+// Configuration is the content of the operator's configuration file. [Default] applies to settings that the
+// file leaves out.
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Providers says which of the built-in providers run.
+	// Providers selects the built-in providers that run.
 	Providers Providers `json:"providers"`
-	// Management is how the management cluster of `slipway up` is kept.
+	// Management configures the management cluster of `slipway up`.
 	Management Management `json:"management"`
-	// Manager is about the process that runs the controllers.
+	// Manager configures the process that runs the controllers.
 	Manager Manager `json:"manager"`
-	// Nodes is what the containers of the Local provider may be and reach.
+	// Nodes limits the containers of the Local provider and their access to the host.
 	Nodes Nodes `json:"nodes"`
-	// Networks is where clusters of the Local provider may take their addresses.
+	// Networks limits the addresses of clusters of the Local provider.
 	Networks Networks `json:"networks"`
-	// ControlPlanes is where hosted control planes may listen, and what they may connect to.
+	// ControlPlanes limits the addresses that hosted control planes listen at, and the endpoints they connect
+	// to.
 	ControlPlanes ControlPlanes `json:"controlPlanes"`
-	// Workloads is how the manager connects to workload clusters.
+	// Workloads limits the connections of the manager to workload clusters.
 	Workloads Workloads `json:"workloads"`
-	// Snapshots is where snapshots of the etcd of workload clusters may be stored.
+	// Snapshots limits the destinations of etcd snapshots of workload clusters.
 	Snapshots Snapshots `json:"snapshots"`
-	// Maxima bound what one object, one namespace and all of them can cost.
+	// Maxima limits the cost of one object, of one namespace and of all namespaces together.
 	Maxima Maxima `json:"maxima"`
 }
 
-// Provider is the name of a built-in provider that can be switched off.
+// Provider is the name of a built-in provider that can be disabled.
 type Provider = providerset.Name
 
-// Simulated is the simulated backend of the providers that have one.
+// Simulated names the simulated backend of the providers that have one.
 const Simulated = providerset.Simulated
 
-// Providers says which of the built-in providers run.
+// Providers selects the built-in providers that run.
 type Providers struct {
-	// Disabled providers do not run: no controllers, webhooks or roles of theirs, and no CRDs where there are none yet.
-	// Default: none.
+	// Disabled providers do not run: their controllers, webhooks and roles are not installed, nor are their
+	// CRDs unless these exist already. Default: none.
 	Disabled []Provider `json:"disabled"`
 }
 
-// Management is how the management cluster of `slipway up` is kept.
+// Management configures the management cluster of `slipway up`.
 type Management struct {
-	// EncryptSecrets encrypts Secrets in its etcd data, with a key in the data directory. Default: true.
+	// EncryptSecrets encrypts Secrets in etcd with a key in the data directory. Default: true.
 	EncryptSecrets bool `json:"encryptSecrets"`
-	// Audit records who did what and when, as the field of that name does for a HostedControlPlane. Default: nothing is
-	// recorded.
+	// Audit configures audit logging, like the field of the same name of a HostedControlPlane. Default: no
+	// audit log.
 	Audit *hostedv1.Audit `json:"audit"`
-	// Authentication says whose tokens identify users, as the field of that name does for a HostedControlPlane. Default: client
-	// certificates and ServiceAccounts alone.
+	// Authentication configures the trusted token issuers, like the field of the same name of a
+	// HostedControlPlane. Default: only client certificates and ServiceAccount tokens authenticate.
 	Authentication *hostedv1.Authentication `json:"authentication"`
-	// Addresses are those of this host, besides that of `slipway up --listen`, at which its API server answers, at the same port. Default: none.
+	// Addresses are further addresses of this host at which the API server listens, on the port of `slipway
+	// up --listen`. Default: none.
 	Addresses []string `json:"addresses"`
-	// Names are further host names and IP addresses by which clients reach it, for its certificate. Default: none.
+	// Names are further host names and IP addresses for the API server's certificate. Default: none.
 	Names []string `json:"names"`
-	// NodeInternet gives the node of `slipway up --node` a way out of this host, with the name servers of Networks.Internet.
-	// The node is created again when it changes. Default: false.
+	// NodeInternet gives the node of `slipway up --node` network access beyond this host, with the name
+	// servers of Networks.Internet. The node is recreated when the setting changes. Default: false.
 	NodeInternet bool `json:"nodeInternet"`
-	// MemoryMiB is the memory that the process of etcd and the API server uses before it collects garbage without regard to the
-	// processor time that this takes. It may use more. Default: 0, two fifths of the memory of this host.
+	// MemoryMiB is the memory limit of the process with etcd and the API server above which it collects
+	// garbage regardless of the processor time. The process may exceed it. Default: 0, two fifths of the
+	// memory of this host.
 	MemoryMiB int64 `json:"memoryMiB"`
-	// EditSecrets lets the roles "edit" and "admin" read and write Secrets, those with the administrator's kubeconfigs of clusters among
-	// them, as Kubernetes does. Without it users get credentials of clusters from the manager. Default: true.
+	// EditSecrets lets the roles "edit" and "admin" read and write Secrets, including administrator
+	// kubeconfigs of clusters, as in Kubernetes. If false, users get credentials for clusters from the
+	// manager. Default: true.
 	EditSecrets bool `json:"editSecrets"`
 }
 
-// leastManagementMemory is less than what an idle management cluster needs.
+// leastManagementMemory is the smallest accepted limit. An idle management cluster needs more.
 const leastManagementMemory = 384
 
-// Manager is about the process that runs the controllers of `slipway up`.
+// Manager configures the process that runs the controllers of `slipway up`.
 type Manager struct {
-	// MemoryMiB is the most memory that it may use: with more, it is killed and started again. Default: 0, half of the
-	// memory of this host.
+	// MemoryMiB is the hard memory limit. The process is killed and restarted when it exceeds it. Default: 0,
+	// half of the memory of this host.
 	MemoryMiB int64 `json:"memoryMiB"`
 }
 
-// leastManagerMemory is less than what a manager needs for ten clusters.
+// leastManagerMemory is the smallest accepted limit. A manager of ten clusters needs more.
 const leastManagerMemory = 256
 
-// Nodes is what the containers of the Local provider may be and reach. Whoever may create one and run Pods in it is
-// root on this host wherever nodes are privileged, so that these limits guard against mistakes and against reaching
-// further than a node does; see docs/security.md.
+// Nodes limits the containers of the Local provider and their access to the host. If nodes are privileged, a
+// user who can create one and run Pods in it is root on this host. Therefore these limits protect against
+// mistakes and against access that a node does not need; see docs/security.md.
 type Nodes struct {
-	// Mounts are the folders of this host that spec.backend.container.extraMounts may name. Default: none.
+	// Mounts lists the folders of this host that spec.backend.container.extraMounts may refer to. Default:
+	// none.
 	Mounts []Mount `json:"mounts"`
-	// Images that nodes may run: a name with a tag or digest, a repository for all of its tags, or a prefix that ends
-	// with /*. Default: what `slipway image build` makes.
+	// Images lists the images that nodes may run: a name with a tag or digest, a repository for all of its
+	// tags, or a prefix that ends with /*. Default: the images of `slipway image build`.
 	Images []string `json:"images"`
-	// CPUs, MemoryMiB and Processes are the most that one node may use, and what a node gets that asks for nothing.
-	// 0: no limit. Defaults: 0, 0, 32768.
+	// CPUs, MemoryMiB and Processes are the upper limits for one node, and the values for a node without a
+	// request. 0: no limit. Defaults: 0, 0, 32768.
 	CPUs      int32 `json:"cpus"`
 	MemoryMiB int64 `json:"memoryMiB"`
 	Processes int64 `json:"processes"`
 }
 
-// Mount is a folder of the host with all that is in it.
+// Mount is a folder of the host, including all of its content.
 type Mount struct {
-	// Path is absolute and clean, and no part of it is a symbolic link: what is mounted is compared with it as it leads.
+	// Path is absolute and clean. No part of it may be a symbolic link, because it is compared with the
+	// resolved path of a mount.
 	Path string `json:"path"`
-	// Writable lets nodes mount it for writing, too. Default: false.
+	// Writable also allows read-write mounts. Default: false.
 	Writable bool `json:"writable,omitempty"`
-	// Namespaces that may use it. Default: all.
+	// Namespaces in which the folder may be mounted. Default: all.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Networks is where clusters of the Local provider may take their addresses.
+// Networks limits the addresses of clusters of the Local provider.
 type Networks struct {
-	// Ranges that a network has to lie in. A network of Docker takes precedence over the default route of this host: what
-	// lies behind that route in these ranges can be cut off. Default: 172.16.0.0/12, which the networks of companies use least.
+	// Ranges that must contain the network of a cluster. A Docker network takes precedence over the default
+	// route of this host, therefore hosts behind that route can become unreachable. Default: 172.16.0.0/12,
+	// the private range that company networks use least.
 	Ranges []netip.Prefix `json:"ranges"`
-	// WidestPrefix is the length of the widest prefix that one network may have. Default: 15, which has room for the most
-	// nodes that one network can have.
+	// WidestPrefix is the smallest prefix length of a network. Default: 15, which is enough addresses for the
+	// largest number of nodes in a network.
 	WidestPrefix int `json:"widestPrefix"`
-	// Internet is which networks may have a way out of this host.
+	// Internet selects the networks that may have access beyond this host.
 	Internet Internet `json:"internet"`
 }
 
-// Internet is which networks of the Local provider may have a way out of this host, to everything that the host reaches.
+// Internet selects the networks of the Local provider that may reach everything that the host reaches.
 type Internet struct {
-	// Allowed lets clusters ask for it in spec.backend.container.network.internet. Default: false.
+	// Allowed lets clusters request access with spec.backend.container.network.internet. Default: false.
 	Allowed bool `json:"allowed"`
-	// Namespaces whose clusters may. Default: all.
+	// Namespaces whose clusters may request access. Default: all.
 	Namespaces []string `json:"namespaces"`
-	// NameServers that Pods of such a cluster use for names outside of it. Default: those that this host uses, without its
-	// loopback addresses.
+	// NameServers resolve external names for Pods of such a cluster. Default: the name servers of this host,
+	// without loopback addresses.
 	NameServers []netip.Addr `json:"nameServers"`
 }
 
-// ControlPlanes is where hosted control planes may listen, at the gateway of their cluster's own network and here, and what
-// they may connect to.
+// ControlPlanes limits the addresses that hosted control planes listen at, in addition to the gateway of
+// their cluster's network, and the endpoints they connect to.
 type ControlPlanes struct {
-	// Addresses of this host where hosted control planes may listen besides. Default: none.
+	// Addresses of this host where hosted control planes may also listen. Default: none.
 	Addresses []netip.Prefix `json:"addresses"`
-	// ReservedPorts are those where none may listen at these addresses. Default: none.
+	// ReservedPorts are ports of these addresses that hosted control planes may not use. Default: none.
 	ReservedPorts []int32 `json:"reservedPorts"`
-	// Issuers are the URLs of those whose tokens API servers may accept (spec.authentication of HostedControlPlanes). An API
-	// server is a process of this host and connects to them, and to where they send it. Default: none.
+	// Issuers are the URLs of token issuers that API servers may trust (spec.authentication of
+	// HostedControlPlanes). An API server is a process of this host and connects to them and to their
+	// redirects. Default: none.
 	Issuers []string `json:"issuers"`
 }
 
-// Workloads is how the manager connects to workload clusters, whose kubeconfigs are Secrets of the namespaces.
+// Workloads limits the connections of the manager to workload clusters, whose kubeconfigs are Secrets in the
+// namespaces of users.
 type Workloads struct {
-	// Ranges that the address of a workload cluster has to lie in. Default: any.
+	// Ranges that must contain the address of a workload cluster. Default: any address.
 	Ranges []netip.Prefix `json:"ranges"`
-	// Proxies are the values of proxy-url that a kubeconfig may have. Default: none.
+	// Proxies are the permitted values of proxy-url in a kubeconfig. Default: none.
 	Proxies []string `json:"proxies"`
 }
 
-// Snapshots is where snapshots of the etcd of workload clusters (EtcdSnapshotPolicies) may be stored, besides the folder
-// snapshots of the data directory.
+// Snapshots limits the destinations of etcd snapshots of workload clusters (EtcdSnapshotPolicies), in
+// addition to the folder snapshots of the data directory.
 type Snapshots struct {
-	// Folders of this host that spec.destination.folder.path may name, with all that is in them. Default: none.
+	// Folders of this host that spec.destination.folder.path may refer to, including their content. Default:
+	// none.
 	Folders []SnapshotFolder `json:"folders"`
-	// Endpoints of S3-compatible stores that spec.destination.s3.endpoint may name, as they stand there. The manager connects to
-	// them from this host. Default: none.
+	// Endpoints of S3-compatible stores that spec.destination.s3.endpoint may name, with the same spelling.
+	// The manager connects to them from this host. Default: none.
 	Endpoints []string `json:"endpoints"`
-	// NamespaceMiB is how much the snapshots of one namespace may have in one folder of this host. 0: no limit. Default: 10240.
+	// NamespaceMiB limits the total size of the snapshots of one namespace in one folder of this host. 0: no
+	// limit. Default: 10240.
 	NamespaceMiB int64 `json:"namespaceMiB"`
 }
 
@@ -176,37 +188,38 @@ type Snapshots struct {
 type SnapshotFolder struct {
 	// Path is absolute and clean.
 	Path string `json:"path"`
-	// Namespaces that may use it. Default: all.
+	// Namespaces whose snapshots may be stored in the folder. Default: all.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Maxima bound what one object, one namespace and all of them can cost. 0: no limit.
+// Maxima limits the cost of one object, of one namespace and of all namespaces together. 0: no limit.
 type Maxima struct {
-	// Replicas of one MachineDeployment, MachineSet or MachinePool. Default: 1000.
+	// Replicas limits one MachineDeployment, MachineSet or MachinePool. Default: 1000.
 	Replicas int32 `json:"replicas"`
-	// Nodes are containers. Default: 100 in a namespace, 250 in all.
+	// Nodes limits the node containers. Default: 100 in a namespace, 250 in total.
 	Nodes Maximum `json:"nodes"`
-	// Networks are Docker networks of clusters. Default: 30 in a namespace, 100 in all.
+	// Networks limits the Docker networks of clusters. Default: 30 in a namespace, 100 in total.
 	Networks Maximum `json:"networks"`
-	// NetworkAddresses are the addresses of all of these networks together. Default: 524288 in a namespace, half of
-	// 172.16.0.0/12.
+	// NetworkAddresses limits the sum of the addresses of all these networks. Default: 524288 in a namespace,
+	// half of 172.16.0.0/12.
 	NetworkAddresses Maximum `json:"networkAddresses"`
-	// ControlPlanes are processes of hosted control planes. Default: 30 in a namespace, 100 in all.
+	// ControlPlanes limits the processes of hosted control planes. Default: 30 in a namespace, 100 in total.
 	ControlPlanes Maximum `json:"controlPlanes"`
-	// SimulatedNodes and SimulatedControlPlanes live in the manager's memory. Default: 5000 and 2000 in all.
+	// SimulatedNodes and SimulatedControlPlanes limit objects that live in the manager's memory. Default:
+	// 5000 and 2000 in total.
 	SimulatedNodes         Maximum `json:"simulatedNodes"`
 	SimulatedControlPlanes Maximum `json:"simulatedControlPlanes"`
-	// SimulatedObjects bounds what one simulated workload API stores. Default: 50000.
+	// SimulatedObjects limits the number of objects in one simulated workload API. Default: 50000.
 	SimulatedObjects int32 `json:"simulatedObjects"`
 }
 
-// Maximum bounds a number by namespace and in all. 0: no limit.
+// Maximum limits a count by namespace and in total. 0: no limit.
 type Maximum struct {
 	Namespace int32 `json:"namespace"`
 	Total     int32 `json:"total"`
 }
 
-// Default is what holds where the operator says nothing.
+// Default returns the configuration that applies without a file.
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
@@ -228,20 +241,20 @@ func Default() Configuration {
 	}
 }
 
-// Sets returns the providers that are to run.
+// Sets returns the enabled providers.
 func (c Configuration) Sets() []providerset.Set { return providerset.Without(c.Providers.Disabled...) }
 
-// Disable switches providers off, besides those that are.
+// Disable disables further providers.
 func (c *Configuration) Disable(names ...Provider) {
 	all := append(slices.Clone(c.Providers.Disabled), names...)
 	slices.Sort(all)
 	c.Providers.Disabled = slices.Compact(all)
 }
 
-// Runs reports whether the provider is to run.
+// Runs reports whether the provider is enabled.
 func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Providers.Disabled, p) }
 
-// DeniedSimulated returns why an object may not be of the simulated backend, empty if it may.
+// DeniedSimulated returns why an object may not use the simulated backend, or an empty string if it may.
 func (c Configuration) DeniedSimulated() string {
 	if c.Runs(Simulated) {
 		return ""

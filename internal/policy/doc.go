@@ -1,14 +1,9 @@
-// Package policy is what the operator of a management cluster allows those who write objects in it.
-//
-// Does: reads the configuration file of `slipway up --config` and `slipway manager --config` (strictly: what it does
-// not know is an error), fills in defaults, and answers the controllers' questions: may a node mount this folder, run
-// this image, take this range; how many of a kind may there be. What is not allowed is denied. Answers are messages for
-// the condition of the object that asked; they name the setting to change.
-//
-// Owns: the configuration file's format, config.slipway.dev/v1alpha1, and its defaults.
-//
-// Never: reads files or objects, or resolves symbolic links: who asks has done that. Admission may ask too, so that a
-// person learns early; the controllers ask in any case, because an object can be there before its policy.
-//
-// Read first: [Configuration], then [Default].
+// Package policy defines the restrictions that the operator of a management cluster places on users who write
+// objects in it. It parses the configuration file of `slipway up --config` and `slipway manager --config`,
+// rejects unknown fields, fills in defaults, and decides whether a node may mount a folder, run an image or
+// use a range, and how many objects of a kind may exist. Everything that the configuration does not permit is
+// denied. The results are messages for conditions, which name the setting to change. The package owns the
+// file format config.slipway.dev/v1alpha1 and its defaults. It reads no files or objects and resolves no
+// symbolic links; callers do. Admission calls it to give users early feedback, but controllers always call it
+// as well, because an object can be older than the policy. Start at [Configuration] and [Default].
 package policy

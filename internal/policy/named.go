@@ -6,22 +6,24 @@ import (
 	"strings"
 )
 
-// Named is a host or a range of addresses that somebody other than a tenant names, and that this host therefore has to reach.
+// Named is a host or an address range that the configuration refers to and that this host must be able to
+// reach.
 type Named struct {
-	// Host is a name, an address, or a range of addresses.
+	// Host is a name, an address, or an address range.
 	Host string
-	// By describes in a sentence for users what it is. It does not repeat Host, which tenants have no need to learn.
+	// By describes the purpose of the host for messages to users. It does not contain Host, which tenants
+	// need not see.
 	By string
 }
 
-// tooSmall is the length of prefixes that have no room for the network of a cluster.
+// tooSmall is the shortest prefix length that is too small for the network of a cluster.
 const tooSmall = 21
 
-// Named returns what the configuration file names. No network of a cluster may take these addresses, because the traffic of this
-// host to them would end in that network.
+// Named returns the hosts in the configuration file. Networks of clusters must not contain these addresses,
+// because traffic from this host to them would be routed into the cluster network.
 //
-// Ranges of workloads.ranges that are large enough for networks are left out: they are what networks of clusters on this host are
-// reached by where the setting is used.
+// Ranges in workloads.ranges that are large enough for a network are left out, because they usually contain
+// the networks of clusters on this host.
 func (c Configuration) Named() []Named {
 	var out []Named
 	add := func(setting, host string) {
@@ -60,15 +62,16 @@ func (c Configuration) Named() []Named {
 	return out
 }
 
-// NamedURL returns the host of a URL, such as that of a proxy or an API server; its Host is empty where there is none.
+// NamedURL returns the host of a URL, such as a proxy or an API server. Its Host is empty if the URL has
+// none.
 func NamedURL(text, by string) Named { return Named{Host: hostOf(text), By: by} }
 
-// hostOf returns the host of a URL without its port. A proxy may be named without a scheme.
+// hostOf returns the host of a URL without the port. The URL of a proxy may lack a scheme.
 func hostOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return u.Hostname()
 	}
-	if strings.Contains(text, "://") { // a socket
+	if strings.Contains(text, "://") { // a Unix socket
 		return ""
 	}
 	if host, _, err := net.SplitHostPort(text); err == nil {

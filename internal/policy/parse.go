@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Parse reads a configuration file over the defaults. Its error names everything that is wrong with it.
+// Parse parses a configuration file and applies the defaults. The error lists all problems of the file.
 func Parse(text []byte) (Configuration, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
@@ -36,7 +36,7 @@ func Parse(text []byte) (Configuration, error) {
 	return c, nil
 }
 
-// decode reads YAML. Its error names where in the file each unknown setting is.
+// decode decodes YAML. The error contains the path of every unknown setting.
 func decode(text []byte, into *Configuration) error {
 	content, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c Configuration) numbers() map[string]int64 {
 	}
 }
 
-// unreachable says which addresses and names of the management cluster cannot be used.
+// unreachable returns the problems of the management cluster's addresses and names.
 func (m Management) unreachable() []string {
 	var out []string
 	for _, a := range m.Addresses {

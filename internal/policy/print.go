@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// comments says of every setting what it is for and what its default is, by its path.
+// comments maps the path of each setting to its description, with the default.
 func comments() map[string]string {
 	return map[string]string{
 		"apiVersion": "What an operator allows those who write objects. Every setting is optional. A change needs a restart.",
@@ -79,7 +79,7 @@ func comments() map[string]string {
 	}
 }
 
-// Print writes the configuration as a file that [Parse] reads, with a comment for each setting.
+// Print encodes the configuration as a file that [Parse] accepts, with a comment on each setting.
 func (c Configuration) Print() ([]byte, error) {
 	plain, err := yaml.Marshal(c)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c Configuration) Print() ([]byte, error) {
 	return out.Bytes(), encoder.Close()
 }
 
-// explain puts the comments before the keys of a mapping and of what is in it.
+// explain adds the comments to the keys of a mapping and of nested mappings.
 func explain(mapping *yamlv3.Node, prefix string, comments map[string]string) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]

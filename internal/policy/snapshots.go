@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host, empty if they may.
+// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host,
+// or an empty string if they may.
 func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	clean := path.Clean(folder)
 	for _, f := range c.Snapshots.Folders {
@@ -18,7 +19,8 @@ func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	return fmt.Sprintf("Folder %s of this host may not have snapshots of namespace %s: leave spec.destination.folder.path empty, or ask the operator to allow it in snapshots.folders %s", clean, namespace, where)
 }
 
-// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a store of snapshots, empty if it may.
+// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an
+// empty string if it may.
 func (c Configuration) DeniedSnapshotEndpoint(endpoint string) string {
 	if slices.Contains(c.Snapshots.Endpoints, endpoint) {
 		return ""

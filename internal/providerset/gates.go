@@ -1,13 +1,8 @@
-package manager
+package providerset
 
-import (
-	"k8s.io/component-base/featuregate"
+import "k8s.io/component-base/featuregate"
 
-	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/providerset"
-)
-
-// The feature gates.
+// Feature gates.
 const (
 	GateMachinePool               featuregate.Feature = "MachinePool"
 	GateMachineSetPreflightChecks featuregate.Feature = "MachineSetPreflightChecks"
@@ -36,18 +31,4 @@ func NewGates() (featuregate.MutableFeatureGate, error) {
 		GateKubeadmBootstrapIgnition:  {Default: false, PreRelease: featuregate.Alpha},
 		GateMachineTaintPropagation:   {Default: false, PreRelease: featuregate.Alpha},
 	})
-}
-
-// checkGates refuses gates that would enable nothing, and gates that contradict each other. Where the core does not run, extensions are
-// those that its manager has discovered.
-func (c Config) checkGates() error {
-	if c.Gates.Enabled(GateInPlaceUpdates) && !c.Gates.Enabled(GateRuntimeSDK) && c.Policy.Runs(providerset.Core) {
-		return fault.New(fault.Invalid, "GatesContradict",
-			"feature gate %s needs %s, by which extensions update Machines: enable the second, or disable the first", GateInPlaceUpdates, GateRuntimeSDK)
-	}
-	if c.Gates.Enabled(GateReconcilerRateLimiting) && !c.Gates.Enabled(GatePriorityQueue) {
-		return fault.New(fault.Invalid, "GatesContradict",
-			"feature gate %s needs %s: enable the second, or disable the first", GateReconcilerRateLimiting, GatePriorityQueue)
-	}
-	return nil
 }

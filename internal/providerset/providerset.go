@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Name of a provider, as in the label cluster.x-k8s.io/provider of its components.
+// Name is the name of a provider, as in the label cluster.x-k8s.io/provider of its components.
 type Name string
 
-// The providers of this build.
+// Providers of this build.
 const (
 	Core                Name = "cluster-api"
 	BootstrapKubeadm    Name = "bootstrap-kubeadm"
@@ -17,38 +17,39 @@ const (
 	InfrastructureLocal Name = "infrastructure-local"
 )
 
-// Simulated is the simulated backend of control-plane-hosted and infrastructure-local. It is switched on and off like a
-// provider, and has no controllers or kinds of its own.
+// Simulated is the simulated backend of control-plane-hosted and infrastructure-local. It is enabled and disabled like
+// a provider, but has no controllers or kinds.
 const Simulated Name = "simulated"
 
-// Set is a provider and what belongs to it.
+// Set describes a provider and its components.
 type Set struct {
 	Name Name
-	// Controllers by name, with the objects that each reconciles at once where no flag says otherwise.
+	// Controllers maps the name of each controller to the number of objects that it reconciles concurrently by default.
 	Controllers map[string]int
-	// CRDs are the full names of its kinds.
+	// CRDs are the full names of the provider's CRDs.
 	CRDs []string
-	// Watched are the CRDs of other providers that its controllers cannot start without.
+	// Watched are the CRDs of other providers without which its controllers cannot start.
 	Watched []string
-	// Workloads: its controllers connect to workload clusters.
+	// Workloads is true if its controllers connect to workload clusters.
 	Workloads bool
-	// Reference is the name of the configuration of validating webhooks that the reference implementation of this provider installs; empty: there
-	// is none.
+	// Reference is the name of the ValidatingWebhookConfiguration that the reference implementation of this provider
+	// installs. It is empty if there is none.
 	Reference string
-	// Flags of `slipway manager` that only this provider reads, besides those of the concurrency of its controllers.
+	// Flags are the flags of `slipway manager` that only this provider reads, in addition to the concurrency flags of
+	// its controllers.
 	Flags []string
 }
 
-// Contains reports whether the CRD is one of the set.
+// Contains reports whether the set includes the CRD.
 func (s Set) Contains(crd string) bool { return slices.Contains(s.CRDs, crd) }
 
-// Defaulting is the name of the configuration of mutating webhooks.
+// Defaulting returns the name of the provider's MutatingWebhookConfiguration.
 func (s Set) Defaulting() string { return "slipway-defaulting-" + string(s.Name) }
 
-// Validation is the name of the configuration of validating webhooks.
+// Validation returns the name of the provider's ValidatingWebhookConfiguration.
 func (s Set) Validation() string { return "slipway-validation-" + string(s.Name) }
 
-// All returns the sets of this build, the core first. The caller owns the result.
+// All returns the sets of this build, core first. The caller owns the result.
 func All() []Set {
 	return []Set{core(), bootstrapKubeadm(), controlPlaneKubeadm(), controlPlaneHosted(), infrastructureLocal()}
 }
@@ -151,7 +152,7 @@ func infrastructureLocal() Set {
 	}
 }
 
-// Names are all that can be switched on and off, sorted.
+// Names returns all names that can be enabled and disabled, sorted.
 func Names() []Name {
 	out := []Name{Simulated}
 	for _, s := range All() {
@@ -161,29 +162,29 @@ func Names() []Name {
 	return out
 }
 
-// Without returns the sets of which the names are not disabled.
+// Without returns all sets except the disabled ones.
 func Without(disabled ...Name) []Set {
 	return slices.DeleteFunc(All(), func(s Set) bool { return slices.Contains(disabled, s.Name) })
 }
 
-// Others returns the names that are not among these: what to disable so that only these run.
+// Others returns all names except the given ones: to run only the given providers, disable the others.
 func Others(names ...Name) []Name {
 	return slices.DeleteFunc(Names(), func(n Name) bool { return slices.Contains(names, n) })
 }
 
-// Unknown returns those that are no name of a provider, without repetition.
+// Unknown returns the given names that are not providers of this build, sorted and without duplicates.
 func Unknown(names []Name) []Name {
 	out := slices.DeleteFunc(slices.Clone(names), func(n Name) bool { return slices.Contains(Names(), n) })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Has reports whether the set of this name is among them.
+// Has reports whether sets contains the set with this name.
 func Has(sets []Set, name Name) bool {
 	return slices.ContainsFunc(sets, func(s Set) bool { return s.Name == name })
 }
 
-// OfCRD returns the name of the set that a CRD belongs to, empty if it belongs to none.
+// OfCRD returns the name of the set that contains a CRD, or an empty name.
 func OfCRD(crd string) Name {
 	for _, s := range All() {
 		if s.Contains(crd) {
@@ -193,7 +194,7 @@ func OfCRD(crd string) Name {
 	return ""
 }
 
-// OfController returns the name of the set that a controller belongs to, empty if it belongs to none.
+// OfController returns the name of the set that contains a controller, or an empty name.
 func OfController(name string) Name {
 	for _, s := range All() {
 		if _, ok := s.Controllers[name]; ok {
@@ -203,7 +204,7 @@ func OfController(name string) Name {
 	return ""
 }
 
-// CRDs returns the full names of the kinds of all these sets, sorted.
+// CRDs returns the full names of the CRDs of all these sets, sorted.
 func CRDs(sets []Set) []string {
 	var out []string
 	for _, s := range sets {
@@ -213,7 +214,7 @@ func CRDs(sets []Set) []string {
 	return out
 }
 
-// Missing returns the CRDs that the sets watch and none of them has, sorted.
+// Missing returns the CRDs that the sets watch but none of them contains, sorted.
 func Missing(sets []Set) []string {
 	var out []string
 	for _, s := range sets {
@@ -227,7 +228,7 @@ func Missing(sets []Set) []string {
 	return slices.Compact(out)
 }
 
-// List writes names as a list for people.
+// List formats names as a comma-separated list.
 func List(names []Name) string {
 	var out []string
 	for _, n := range names {

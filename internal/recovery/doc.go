@@ -1,11 +1,12 @@
-// Package recovery is what a control plane and the infrastructure of its Machines say to each other when etcd has lost its quorum.
+// Package recovery defines the protocol for recovering an etcd cluster without quorum, between the
+// KubeadmControlPlane and the infrastructure provider of its Machines. Without quorum the API of the workload cluster
+// does not respond, so members are only reachable through the infrastructure.
 //
-// Without a quorum the API of the workload cluster does not answer, so that a member can be reached through its infrastructure alone.
-//
-// Does: reads and writes the request on a KubeadmControlPlane ([Request]), what the control plane asks of an infrastructure machine
-// ([Order]) and what that answers ([Report]); all are annotations, and may come from anyone who can write these objects. Has the programs
-// that an infrastructure runs on a node, or a person by hand: what a member of etcd has ([Survey]), and a member made the only one
-// of its cluster ([Rebuild]), or put back to a snapshot ([Stage], [Restore]).
+// The package reads and writes the request on a KubeadmControlPlane ([Request]), the order to an infrastructure
+// machine ([Order]) and its result ([Report]). All three are annotations, so their content is as trustworthy as the
+// users who can write these objects. It also contains the scripts that an infrastructure provider or an administrator
+// runs on a node. They read the state of an etcd member ([Survey]), make the member the only one of its cluster
+// ([Rebuild]), or restore a snapshot ([Stage], [Restore]).
 //
 //	KubeadmControlPlane          infrastructure machine            node
 //	  Request ──────────────────► Order Survey ──────────────────► metrics of etcd
@@ -14,9 +15,6 @@
 //	          ──────────────────► Order Rebuild ─────────────────► --force-new-cluster, once
 //	          ◄────────────────── Report: done
 //
-// Of a request that names a snapshot, Stage comes before the others are deleted, and Restore takes the place of Rebuild.
-//
-// Never: decides who survives or when; runs anything.
-//
-// Read first: [Request], [Order], [Report].
+// If the request names a snapshot, Stage runs before the other Machines are deleted, and Restore replaces Rebuild.
+// The controller of the control plane chooses the survivor and the time of each step; this package runs nothing.
 package recovery

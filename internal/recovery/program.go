@@ -8,38 +8,39 @@ import (
 	"strings"
 )
 
-// surveyProgram prints what the member of etcd on a node says of itself, as its metrics do.
+// surveyProgram prints the metrics of the etcd member on a node.
 //
 //go:embed survey.sh
 var surveyProgram string
 
-// commonProgram is how the programs begin that change a member of etcd.
+// commonProgram is the common beginning of the scripts that change an etcd member.
 //
 //go:embed common.sh
 var commonProgram string
 
-// rebuildProgram makes the member of etcd on a node the only one of its cluster.
+// rebuildProgram makes the etcd member on a node the only member of its cluster.
 //
 //go:embed rebuild.sh
 var rebuildProgram string
 
-// stageProgram makes data of a snapshot that is on a node.
+// stageProgram prepares a data directory from the snapshot on a node.
 //
 //go:embed stage.sh
 var stageProgram string
 
-// restoreProgram puts that in the place of the data of the member.
+// restoreProgram replaces the member's data with the staged data.
 //
 //go:embed restore.sh
 var restoreProgram string
 
-// Folders that keep on the node what was done, and files that are locked while a program runs; the id follows.
+// Prefixes of the folders that store the progress on the node, and of the lock files of running scripts. The ID of
+// the order is appended.
 const (
 	rebuildFolder, rebuildMark = "/var/lib/slipway/etcd-rebuild-", "/run/slipway/etcd-rebuild-"
 	restoreFolder, restoreMark = "/var/lib/slipway/etcd-restore-", "/run/slipway/etcd-restore-"
 )
 
-// begin sets what programs need to know of an order.
+// begin sets the shell variables of an order.
 func begin(o Order) string {
 	folder, mark := rebuildFolder, rebuildMark
 	if o.Step != Rebuild {
@@ -48,10 +49,10 @@ func begin(o Order) string {
 	return "id=" + o.ID + "\nstate=" + folder + o.ID + "\nrunning=" + mark + o.ID + "\n"
 }
 
-// SurveyProgram is a program for bash, for [ParseSurvey].
+// SurveyProgram returns a bash script whose output [ParseSurvey] reads.
 func SurveyProgram() string { return surveyProgram }
 
-// ParseSurvey reads what the program printed. What runs on a node is its tenant's: nothing of it is kept but numbers.
+// ParseSurvey parses the output of the script. Only numbers are used, because the tenant controls the node.
 func ParseSurvey(out string) (Member, error) {
 	found := map[string]float64{}
 	for line := range strings.Lines(out) {
@@ -69,9 +70,9 @@ func ParseSurvey(out string) (Member, error) {
 	}, nil
 }
 
-// Program is a program for bash that makes the member of etcd on a node the only one of its cluster, once for each id: by a [Rebuild], or by
-// a [Restore] of what was staged. It may be ended at any point and started again: what it has done is kept on the node. A second one at
-// the same time ends at once.
+// Program returns a bash script that makes the etcd member on a node the only member of its cluster, once per order
+// ID, either by a [Rebuild] or by a [Restore] of staged data. The script can be interrupted at any point and run
+// again, because it records its progress on the node. A second instance running at the same time exits immediately.
 func Program(o Order) string {
 	if o.Step == Restore {
 		return begin(o) + commonProgram + restoreProgram
@@ -79,8 +80,8 @@ func Program(o Order) string {
 	return begin(o) + commonProgram + rebuildProgram
 }
 
-// ProgressProgram is a program for sh that prints how far the other is: "done", "failed" and why with the last lines of its log, "running", or
-// "none" where it does not run and has no result.
+// ProgressProgram returns a sh script that prints the progress of [Program]: "done", "failed" with the reason and the
+// last lines of the log, "running", or "none" if it neither runs nor has a result.
 func ProgressProgram(o Order) string {
 	return begin(o) + `
 if [ -e "$state/result" ]; then cat "$state/result"; tail -n 10 "$state/log" 2>/dev/null || true
@@ -88,20 +89,22 @@ elif [ -e "$running" ] && ! flock -n "$running" true; then echo running
 else echo none; fi`
 }
 
-// Files that [StageProgram] needs in the folder of [StageFolder]: the snapshot, and this program, which can restore it.
+// Files that [StageProgram] needs in the folder from [StageFolder]: the snapshot, and the slipway binary that
+// restores it.
 const (
 	SnapshotFile   = "snapshot.db"
 	RestoreCommand = "slipway"
 )
 
-// StageFolder is the folder on a node that keeps what is staged of an order.
+// StageFolder returns the folder for the staged data of an order on the node.
 func StageFolder(o Order) string { return restoreFolder + o.ID }
 
-// StageProgram is a program for bash that makes data of the snapshot in the folder, beside that of the member. It ends with code 3 where
-// that cannot be done, and prints why. It may be ended at any point and started again.
+// StageProgram returns a bash script that prepares a data directory from the snapshot next to the data of the member.
+// It exits with status 3 and prints the reason if that is not possible. It can be interrupted at any point and run
+// again.
 func StageProgram(o Order) string { return begin(o) + stageProgram }
 
-// StagedProgram is a program for sh that prints "staged" where the other has done its work.
+// StagedProgram returns a sh script that prints "staged" if [StageProgram] has finished.
 func StagedProgram(o Order) string {
 	return begin(o) + `if [ -e "$state/staged" ]; then echo staged; else echo none; fi`
 }

@@ -11,66 +11,70 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// IDLayout is the form of the id of a request, for package time.
+// IDLayout is the time layout of request IDs.
 const IDLayout = "20060102T150405Z"
 
-// maxText bounds the annotations, in bytes.
+// maxText limits the size of the annotations, in bytes.
 const maxText = 8192
 
 var (
 	identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
-	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // of an object; empty: none. It is printed to people
+	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // an object name, or empty; safe to print
 	snapshotID = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,230}-[0-9]{8}T[0-9]{6}Z$`)
 )
 
-// Snapshot is one of etcd in the store of an EtcdSnapshotPolicy. The zero value is none.
+// Snapshot is an etcd snapshot in the store of an EtcdSnapshotPolicy. The zero value means no snapshot.
 type Snapshot struct {
 	Policy string `json:"policy,omitempty"`
 	Name   string `json:"name,omitempty"`
-	// IdentitySecret is the name of a Secret with an identity of age, where the snapshot is encrypted.
+	// IdentitySecret is the name of a Secret with an age identity that decrypts the snapshot, if it is encrypted.
 	IdentitySecret string `json:"identitySecret,omitempty"`
-	// OtherCluster allows a snapshot of a Cluster of the same name that had another UID.
+	// OtherCluster allows a snapshot of a Cluster with the same name and another UID.
 	OtherCluster bool `json:"otherCluster,omitempty"`
 }
 
-// isValid reports whether it names a snapshot, as far as names tell.
+// isValid reports whether the names are well-formed. The snapshot may still not exist.
 func (s Snapshot) isValid() bool {
 	return s.Policy != "" && named.MatchString(s.Policy) && named.MatchString(s.IdentitySecret) && snapshotID.MatchString(s.Name)
 }
 
-// Time is when the snapshot was taken, as its name says.
+// Time returns the time in the snapshot's name, at which it was taken.
 func (s Snapshot) Time() time.Time {
-	at, _ := time.Parse(IDLayout, s.Name[strings.LastIndexByte(s.Name, '-')+1:]) // the zero time where it has none
+	at, _ := time.Parse(IDLayout, s.Name[strings.LastIndexByte(s.Name, '-')+1:]) // zero if the name has no valid time
 	return at
 }
 
-// Request asks a control plane to recover from the loss of its quorum, and is the journal of that.
+// Request is the request to recover a control plane that has lost its etcd quorum. It also records the progress of
+// the recovery.
 type Request struct {
-	// ID tells it from every other request: the time of it, as 20261125T131500Z.
+	// ID identifies the request. It is the time of the request, as 20261125T131500Z.
 	ID string `json:"id"`
-	// Survivor is the Machine whose member of etcd becomes the whole cluster; empty: members are surveyed, and nothing is changed.
+	// Survivor is the Machine whose etcd member becomes the only member. If it is empty, the members are surveyed and
+	// nothing is changed.
 	Survivor string `json:"survivor,omitempty"`
-	// Snapshot is restored on the machine of the survivor, in the place of the data of its member. Zero: its member is kept.
+	// Snapshot is restored on the survivor's machine and replaces the data of its member. If it is zero, the data is
+	// retained.
 	Snapshot Snapshot `json:"snapshot,omitzero"`
-	// Manual tells that a person rebuilds etcd on the survivor: nothing is asked of its infrastructure.
+	// Manual means that the user rebuilds etcd on the survivor by hand, and no order is sent to its infrastructure.
 	Manual bool `json:"manual,omitempty"`
-	// Force neither needs to be sure that the quorum is lost, nor waits until the machines of the others are gone.
+	// Force skips the check that the quorum is lost, and the wait for the deletion of the other machines.
 	Force bool `json:"force,omitempty"`
-	// Accepted is written by the controller when it begins, with Lost: the other Machines, and members without one.
+	// Accepted is set by the controller when the recovery starts, together with Lost, which lists the other Machines
+	// and the members without a Machine.
 	Accepted bool   `json:"accepted,omitempty"`
 	Lost     []Lost `json:"lost,omitempty"`
 }
 
-// Lost is a Machine, or a Node without one, whose member of etcd is given up.
+// Lost is a Machine, or a Node without a Machine, whose etcd member is discarded.
 type Lost struct {
 	Machine string `json:"machine,omitempty"`
 	Node    string `json:"node,omitempty"`
 }
 
-// Restores reports whether a snapshot is restored.
+// Restores reports whether the request restores a snapshot.
 func (r Request) Restores() bool { return r.Snapshot != Snapshot{} }
 
-// HasLost reports whether a Machine is given up.
+// HasLost reports whether the etcd member of the Machine is discarded.
 func (r Request) HasLost(machine string) bool {
 	for _, lost := range r.Lost {
 		if machine != "" && lost.Machine == machine {
@@ -80,10 +84,10 @@ func (r Request) HasLost(machine string) bool {
 	return false
 }
 
-// String is the value of the annotation.
+// String returns the value of the annotation.
 func (r Request) String() string { return encode(r) }
 
-// ParseRequest reads the annotation of a control plane; nil: there is none.
+// ParseRequest parses the annotation of a control plane. It returns nil if there is none.
 func ParseRequest(annotations map[string]string) (*Request, error) {
 	r, err := parse[Request](annotations, controlplanev1.RecoverAnnotation)
 	if err == nil && r != nil && !(identified.MatchString(r.ID) && named.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {
@@ -95,7 +99,7 @@ func ParseRequest(annotations map[string]string) (*Request, error) {
 	return r, nil
 }
 
-// LostNodes are the Nodes that the request on a control plane gives up.
+// LostNodes returns the Nodes whose etcd members are discarded by the request on a control plane.
 func LostNodes(annotations map[string]string) []string {
 	var out []string
 	if r, err := ParseRequest(annotations); err == nil && r != nil {
@@ -108,34 +112,35 @@ func LostNodes(annotations map[string]string) []string {
 	return out
 }
 
-// Step is what an infrastructure machine is asked for.
+// Step is an operation on an infrastructure machine.
 type Step string
 
 const (
-	// Survey asks what the member of etcd has. Nothing is changed.
+	// Survey reads the state of the etcd member and changes nothing.
 	Survey Step = "Survey"
 	// Rebuild makes the member the only one of its cluster.
 	Rebuild Step = "Rebuild"
-	// Stage brings a snapshot to the machine, and makes data of it there. What is in use is not changed.
+	// Stage copies a snapshot to the machine and prepares a data directory from it. The data in use is not changed.
 	Stage Step = "Stage"
-	// Restore puts the data that was staged in the place of the member's, which becomes the only one of a new cluster.
+	// Restore replaces the member's data with the staged data. The member becomes the only one of a new cluster.
 	Restore Step = "Restore"
 )
 
 func (s Step) isKnown() bool { return slices.Contains([]Step{Survey, Rebuild, Stage, Restore}, s) }
 
-// Order is what an infrastructure machine is asked for. Its provider does it once, and answers with a [Report] of the same id and step.
+// Order requests one step from an infrastructure machine. Its provider runs the step once and writes a [Report] with
+// the same ID and step.
 type Order struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
-	// Snapshot to stage, in the store of a policy of the namespace of the machine.
+	// Snapshot to stage, from the store of a policy in the machine's namespace.
 	Snapshot Snapshot `json:"snapshot,omitzero"`
 }
 
-// String is the value of the annotation.
+// String returns the value of the annotation.
 func (o Order) String() string { return encode(o) }
 
-// ParseOrder reads the annotation of an infrastructure machine; nil: there is none that can be read.
+// ParseOrder parses the annotation of an infrastructure machine. It returns nil if there is no valid order.
 func ParseOrder(annotations map[string]string) *Order {
 	o, err := parse[Order](annotations, controlplanev1.EtcdOrderAnnotation)
 	if err != nil || o == nil || !identified.MatchString(o.ID) || !o.Step.isKnown() || (o.Step == Stage) != o.Snapshot.isValid() {
@@ -144,32 +149,33 @@ func ParseOrder(annotations map[string]string) *Order {
 	return o
 }
 
-// Report is the answer to an order.
+// Report is the result of an order.
 type Report struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
-	// Problem says why nothing came of the order; empty: it was done.
+	// Problem is the reason why the order failed, or empty if it succeeded.
 	Problem string `json:"problem,omitempty"`
-	// Member is what the survey found.
+	// Member is the result of a survey.
 	Member *Member `json:"member,omitempty"`
 }
 
-// Member is what a member of etcd says of itself.
+// Member is the state that an etcd member reports.
 type Member struct {
-	// Leader tells that it knows a leader: the cluster has a quorum.
+	// Leader is true if the member knows a leader, which means that the cluster has quorum.
 	Leader bool `json:"leader,omitempty"`
-	// Revision of its data, and the index up to which the members had agreed, as far as it knows.
+	// Revision is the revision of the member's data. Index is the highest index that the member knows to be
+	// committed.
 	Revision int64 `json:"revision,omitempty"`
 	Index    int64 `json:"index,omitempty"`
 }
 
-// String is the value of the annotation.
+// String returns the value of the annotation.
 func (r Report) String() string { return encode(r) }
 
-// Answers reports whether the report is the answer to an order.
+// Answers reports whether the report is the result of the order.
 func (r *Report) Answers(o Order) bool { return r != nil && r.ID == o.ID && r.Step == o.Step }
 
-// ParseReport reads the annotation of an infrastructure machine; nil: there is none that can be read.
+// ParseReport parses the annotation of an infrastructure machine. It returns nil if there is no valid report.
 func ParseReport(annotations map[string]string) *Report {
 	r, err := parse[Report](annotations, controlplanev1.EtcdReportAnnotation)
 	if err != nil {
@@ -180,7 +186,7 @@ func ParseReport(annotations map[string]string) *Report {
 
 func encode(value any) string {
 	text, err := json.Marshal(value)
-	if err != nil { // strings, numbers and booleans always encode
+	if err != nil { // strings, numbers and booleans can always be encoded
 		panic(err)
 	}
 	return string(text)

@@ -1,21 +1,21 @@
-// Package redact makes of what a program printed what may be shown to people who may not read Secrets.
+// Package redact removes secrets from logs and script output, so that users who may not read Secrets can see the rest.
+// [Tail] masks everything that looks like a key, a token or a password, and removes terminal control sequences.
+// [Public] is stricter, for the output of scripts that users wrote: it shows only words that have the form of ordinary
+// text. [Named] and [Opaque] find the secrets in the data that a machine received, and [Hide] masks these secrets
+// wherever they occur.
 //
-// Does: takes out what looks like a key, a token or a password, and what a terminal would act on ([Tail]); shows only what has the form of
-// ordinary text, of what a script of others printed ([Public]); finds the secrets in what a
-// machine was given ([Named], [Opaque]) and takes them out wherever they occur ([Hide]).
+// By form, the following count as secrets: private keys, JSON web tokens, bootstrap tokens, certificate keys, password
+// hashes, values assigned to a name that ends like the name of a secret (a variable, field, flag or header), and
+// credentials in a URL. A word that follows "token: " in a sentence is masked as well. A file path that ends like the
+// name of a secret is not such a name ("cat: /run/token: No such file").
 //
-// What looks like a secret: private keys, JSON web tokens, bootstrap tokens, certificate keys and hashes of passwords, by their form; what
-// is assigned to a name that ends like that of a secret, as a variable, a field, a flag or a header; who logs in by a URL. What follows
-// "token: " in a sentence is taken out, too; a file whose name ends like that of a secret is not a name of one ("cat: /run/token: No such file").
+// In the data of a machine (package firstboot applies these rules to bootstrap data), anything of at least 6 bytes that
+// has the form of a secret is one. In a file that only its owner may read, so is every opaque word: at least 16 bytes,
+// with letters and digits, and neither a path nor an image name.
 //
-// What of a machine's data is a secret (package firstboot applies it to bootstrap data): anywhere, what looks like one, from 6 bytes on; in
-// a file that its owner alone may read, each word that is opaque: 16 bytes or more, with letters and digits, and no path or name of an image.
+// Logs come from nodes, which an attacker may control, so the work is bounded: no more of a log is processed than the
+// part that [Tail] returns plus 16 KiB, and each expression runs in linear time.
 //
-// Bounded: a log is written by a node, which may be an attacker's. Of a log, no more is looked at than [Tail] returns and 16 KiB; each
-// expression takes time in proportion to that.
-//
-// Never: reads a Secret; who has the data at hand passes them. A secret that has another form in the log (its base64, its hash) stays, and so
-// does an ordinary word that nothing names.
-//
-// Read first: Tail, then forms.go.
+// The package does not read Secrets; callers pass the data. A secret that appears in another form (its base64 encoding,
+// its hash) is not found, and neither is an ordinary word that no name marks as a secret.
 package redact

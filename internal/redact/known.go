@@ -6,16 +6,18 @@ import (
 )
 
 const (
-	// leastKnown is the length of the shortest secret that [Hide] masks, in bytes: shorter ones are parts of ordinary words.
+	// leastKnown is the minimum length of a secret that [Hide] masks, in bytes. Shorter strings are parts of ordinary
+	// words.
 	leastKnown = 6
-	// leastOpaque is the length of the shortest word that [Opaque] returns, in bytes.
+	// leastOpaque is the minimum length of a word that [Opaque] returns, in bytes.
 	leastOpaque = 16
-	// digitShare is of how many characters one is a digit, at least, in an opaque word without upper-case letters: a name that was generated
-	// for an object has fewer.
+	// digitShare limits the number of characters per digit in an opaque word without upper-case letters. Generated
+	// object names have fewer digits.
 	digitShare = 8
 )
 
-// Named returns the secrets that a text names, or that have the form of one. References to variables are none.
+// Named returns the secrets in a text that have the form of a secret or are assigned to the name of one. References to
+// variables are skipped.
 func Named(text string) []string {
 	var out []string
 	for _, key := range certificateKey.FindAllString(text, -1) {
@@ -32,7 +34,7 @@ func Named(text string) []string {
 			if len(at) > 4 && at[4] >= 0 {
 				to = at[4]
 			}
-			for line := range strings.Lines(text[from:to]) { // a private key has several
+			for line := range strings.Lines(text[from:to]) { // a private key has several lines
 				if value := strings.Trim(line, " \t\r\n\"'\\,;)}]"); isValue(value) {
 					out = append(out, value)
 				}
@@ -46,12 +48,13 @@ func isValue(word string) bool {
 	return len(word) >= leastKnown && !strings.HasPrefix(word, "$") && !strings.HasPrefix(word, "-----") && !isPath(word)
 }
 
-// isPath reports whether a word is a file, a URL or an image. Base64 that has slashes has upper-case letters, too.
+// isPath reports whether a word is a file, a URL or an image. Base64 with slashes is not one, because it also contains
+// upper-case letters.
 func isPath(word string) bool {
 	return strings.ContainsAny(word, "./") && strings.IndexFunc(word, unicode.IsUpper) < 0
 }
 
-// Opaque returns the words of a text that no one would choose: keys, tokens, identifiers.
+// Opaque returns all words in a text that appear to be generated: keys, tokens and identifiers.
 func Opaque(text string) []string {
 	var out []string
 	text = certificateKey.ReplaceAllStringFunc(text, func(found string) string {
@@ -89,8 +92,8 @@ func isOpaque(word string) bool {
 	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
 }
 
-// Hide masks secrets that are known wherever they occur in a text, which [Tail] returned. A secret that overlaps itself costs no more than
-// another: who writes both the data and the log could have many that do.
+// Hide masks known secrets wherever they occur in a text that [Tail] returned. The cost does not grow for a secret that
+// overlaps itself, because an attacker who controls both the data and the log could supply many of these.
 func Hide(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {

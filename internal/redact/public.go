@@ -7,12 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Public returns the last lines of what a script printed, at most so many bytes, for people who may not read what the script was made from.
+// Public returns the last lines of a script's output, at most the given number of bytes, for users who may not read the
+// data that the script was generated from.
 //
-// A list of the forms of secrets never ends, so that it is the other way round here: what has the form of ordinary text stays, everything else
-// is masked, and so is every value of a variable, a flag or a field. A line with which a shell shows what it runs (set -x) keeps the name of
-// the program. The lines of kubeadm, of the kubelet and of Slipway itself are made from no data of the user's but names and addresses, and
-// stay as [Tail] leaves them, without opaque words.
+// No list of secret forms is complete. Therefore Public works from an allowlist: words in the form of ordinary text are
+// preserved, and everything else is masked, including the value of every variable, flag and field. A trace line of a
+// shell (set -x) is reduced to the name of the program. Lines of kubeadm, of the kubelet and of Slipway contain no user
+// data except names and addresses, so Public masks only the opaque words in the form in which [Tail] returns them.
 func Public(log string, most int) string {
 	log = Tail(log, most)
 	var out []string
@@ -28,17 +29,17 @@ func Public(log string, most int) string {
 }
 
 var (
-	// wellKnown is how the lines of kubeadm, of programs that log as Kubernetes does, and of Slipway begin.
+	// wellKnown matches the start of lines written by kubeadm, by programs that log like Kubernetes, and by Slipway.
 	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w-]+\]: |error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
-	// shown is a command that a shell shows before it runs it.
+	// shown matches a command that a shell traces before running it.
 	shown = regexp.MustCompile(`^(\++ )(.*)$`)
-	// pair is a name with its value in one word.
+	// pair matches a name and its value in one word.
 	pair = regexp.MustCompile(`^([("']*-{0,2}[A-Za-z_][\w.-]{0,63}[:=]+)(.+)$`)
-	// flag is an option whose value may be the next word.
+	// flag matches an option whose value may be the next word.
 	flag = regexp.MustCompile(`^--?[A-Za-z][A-Za-z-]*$`)
-	// field is a name alone with its value on a line.
+	// field matches a line that consists of a name and its value.
 	field = regexp.MustCompile(`^(\s*["']?[A-Za-z_][\w.-]*["']?:\s+)(\S+)\s*$`)
-	// severity begins a message, and is no name of a field.
+	// severity matches the start of a log message, which is not the name of a field.
 	severity = regexp.MustCompile(`(?i)^\s*(?:error|warning|warn|fatal|info|note|debug|notice|e|w)\d*:`)
 )
 
@@ -66,7 +67,7 @@ func publicLine(line string) string {
 	return b.String()
 }
 
-// publicCommand keeps the name of the program that a command runs.
+// publicCommand returns the name of the program that a command runs, without its arguments.
 func publicCommand(command string) string {
 	words := strings.Fields(command)
 	for n, word := range words {
@@ -82,7 +83,7 @@ func publicCommand(command string) string {
 	return mask
 }
 
-// fieldsAndSpaces yields the words of a line and what is between them.
+// fieldsAndSpaces yields the words of a line and the white space between them.
 func fieldsAndSpaces(line string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line != "" {
@@ -100,11 +101,11 @@ func fieldsAndSpaces(line string) func(yield func(string) bool) {
 	}
 }
 
-// longestWord is the length of the longest run of letters that is taken for a word.
+// longestWord is the maximum length of a path segment that contains digits and still counts as a word.
 const longestWord = 24
 
-// ordinary are the forms of words that say what is wrong and are no secrets: words, numbers with units, versions, addresses, hashes that are
-// public.
+// ordinary matches words that describe a problem and are not secrets: words, numbers with units, versions, addresses,
+// and public hashes.
 var ordinary = []*regexp.Regexp{
 	regexp.MustCompile(`^\pL{1,24}(?:[-_./'’]\pL{1,24})*$`),
 	regexp.MustCompile(`^\w[\w-]{0,4}$`),
@@ -121,7 +122,7 @@ var (
 	address  = regexp.MustCompile(`^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\pL[\pL\d.-]*)(?::\d{1,5})?$`)
 )
 
-// publicWord returns the word, or what stands for it.
+// publicWord returns the word, or its masked form.
 func publicWord(word string) string {
 	if found := pair.FindStringSubmatch(word); found != nil && !strings.HasPrefix(found[2], "//") && !strings.HasPrefix(word, publicHash) {
 		return found[1] + mask
@@ -144,7 +145,7 @@ func publicWord(word string) string {
 	return mask
 }
 
-// isOpaquePath reports whether a part of a path looks like a key or a token.
+// isOpaquePath reports whether a segment of a path looks like a key or a token.
 func isOpaquePath(path string) bool {
 	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/:@", r) }) {
 		if len(part) > longestWord && strings.IndexFunc(part, unicode.IsDigit) >= 0 || isOpaque(part) {

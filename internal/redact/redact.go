@@ -6,19 +6,22 @@ import (
 	"unicode"
 )
 
-// mask stands for what is not shown.
+// mask replaces secrets.
 const mask = "***"
 
-// margin is how much more of a log is looked at than is shown, in bytes: masking makes it shorter.
+// margin is the number of bytes that are processed in addition to the requested size, because masking shortens the
+// text.
 const margin = 16 << 10
 
-// colors are the sequences by which a terminal shows colors and moves its cursor: without the control character, their rest would be read as text.
+// colors matches the escape sequences for colors and cursor movement. They are removed whole, because without the
+// control character the rest would appear as text.
 var colors = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-9;:<=>?]*[ -/]*[@-~]`)
 
-// Tail returns the last lines of a log, at most so many bytes, without secrets and without control characters.
+// Tail returns the last lines of a log, at most the given number of bytes, without secrets and control characters.
 func Tail(log string, most int) string {
 	log = cutFront(log, most+margin)
-	// Before anything is looked for: what is between two parts of a secret would hide it, and goes.
+	// Remove control characters before matching: between two parts of a secret, they would hide it from the
+	// expressions.
 	log = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
@@ -32,8 +35,8 @@ func Tail(log string, most int) string {
 	return strings.TrimSpace(cutFront(log, most))
 }
 
-// cutFront leaves out the beginning of a log that is too long, up to the end of a line, else of a word: a part of a secret is not found
-// by its form.
+// cutFront shortens a log that is too long by removing its beginning up to the end of a line, or of a word if it has
+// only one line. A truncated secret would no longer have its recognizable form.
 func cutFront(log string, most int) string {
 	if len(log) <= most {
 		return log

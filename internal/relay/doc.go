@@ -1,13 +1,6 @@
-// Package relay feeds informers of unstructured objects from informers of the same kinds with Go types.
-//
-// Does: stands in for the API server where a kind is read in both forms, as our providers' objects are: by their own
-// controllers with Go types, by the core through contracts. The API server then lists, watches, decodes and encodes each
-// change once, and the program parses it once.
-//
-// Owns: a handler on each informer that it feeds from.
-//
-// Never: feeds objects that are copied into others, as templates are: fields that the Go types do not know are not in what
-// it hands on.
-//
-// Read first: [Relay.Informers], then stream.go.
+// Package relay feeds informers of unstructured objects from informers of the same kinds with Go types. Slipway reads
+// the objects of its own providers in both forms: their controllers use Go types, and the core reads them as
+// unstructured objects through contracts. With a relay, the API server lists, watches and encodes each change once, and
+// the program decodes it once. Do not relay kinds whose objects are copied into other objects, such as templates:
+// fields that the Go types do not know are lost.
 package relay

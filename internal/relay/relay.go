@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewInformer makes an informer, as in cache.Options.
+// NewInformer creates an informer, as in cache.Options.
 type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// Relay feeds the unstructured informers of a cache from its informers with Go types.
+// Relay feeds the unstructured informers of a cache from typed informers.
 type Relay struct {
 	kinds map[schema.GroupVersionKind]client.Object
-	// sources is closed when from is there.
+	// sources is closed when from is set.
 	sources chan struct{}
 	from    cache.Informers
 }
 
-// New returns a relay of these kinds, which the scheme knows.
+// New returns a relay for these kinds, which must be registered in the scheme.
 func New(scheme *runtime.Scheme, kinds ...client.Object) (*Relay, error) {
 	r := &Relay{kinds: map[schema.GroupVersionKind]client.Object{}, sources: make(chan struct{})}
 	for _, o := range kinds {
@@ -42,7 +42,8 @@ func New(scheme *runtime.Scheme, kinds ...client.Object) (*Relay, error) {
 	return r, nil
 }
 
-// Informers makes informers as next does, those of unstructured objects of the relay's kinds with a source of their own.
+// Informers wraps next. Informers of unstructured objects of the relay's kinds list and watch the typed informers
+// instead of the API server.
 func (r *Relay) Informers(next NewInformer) NewInformer {
 	return func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if u, ok := o.(*unstructured.Unstructured); ok {
@@ -54,29 +55,29 @@ func (r *Relay) Informers(next NewInformer) NewInformer {
 	}
 }
 
-// From says which cache the objects come from; until then a list waits. It may be called once.
+// From sets the cache that contains the typed informers; lists block until then. Call it once.
 func (r *Relay) From(c cache.Informers) {
 	r.from = c
 	close(r.sources)
 }
 
-// tap lists and watches what an informer with Go types has.
+// tap lists and watches the objects of a typed informer.
 type tap struct {
 	relay *Relay
 	kind  schema.GroupVersionKind
 	typed client.Object
 
 	mu sync.Mutex
-	// open began with the last list; the watch that follows continues it.
+	// open was started by the last list; the following watch continues it.
 	open *stream
 }
 
 var _ toolscache.ListerWatcher = &tap{}
 
-// IsWatchListSemanticsUnSupported tells client-go that lists do not come as a watch.
+// IsWatchListSemanticsUnSupported disables streaming lists in client-go.
 func (t *tap) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext waits until the informer with Go types is filled, and returns what it has.
+// ListWithContext waits until the typed informer has synced and returns its objects.
 func (t *tap) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	select {
 	case <-t.relay.sources:
@@ -105,7 +106,7 @@ func (t *tap) List(o metav1.ListOptions) (runtime.Object, error) {
 	return t.ListWithContext(context.Background(), o)
 }
 
-// WatchWithContext continues where the last list ended.
+// WatchWithContext continues from the last list.
 func (t *tap) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +123,7 @@ func (t *tap) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return t.WatchWithContext(context.Background(), o)
 }
 
-// errNothingListed makes a reflector list again: a stream is watched once.
+// errNothingListed makes a reflector list again, because each stream can be watched only once.
 var errNothingListed = errors.New("nothing was listed to go on with")
 
 func (t *tap) replace(s *stream) {

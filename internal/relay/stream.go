@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stream hears what an informer tells: what is there at first, then each change. The informer keeps what a stream has not
-// taken yet.
+// stream receives the events of an informer: first the existing objects, then each change. The informer buffers events
+// that the stream has not received yet.
 type stream struct {
 	kind   schema.GroupVersionKind
 	source cache.Informer
@@ -26,14 +26,14 @@ type stream struct {
 	end    sync.Once
 
 	mu    sync.Mutex
-	there []unstructured.Unstructured // what is there at first
+	there []unstructured.Unstructured // the existing objects when the stream began
 	err   error
 }
 
 var _ watch.Interface = &stream{}
 
-// listen returns a stream that has heard all that is there. It ends with ctx, also if no one watches it by then: an informer that
-// ends waits for those that it tells.
+// listen returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches it
+// yet, because an informer does not stop before its handlers have returned.
 func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
 	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
 	var err error
@@ -55,7 +55,7 @@ func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersion
 	return s, nil
 }
 
-// first is what was there when the stream began.
+// first returns the existing objects when the stream began. A second call returns nothing.
 func (s *stream) first() []unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *stream) OnAdd(o any, first bool) {
 	s.there = append(s.there, *u)
 }
 
-// OnUpdate implements toolscache.ResourceEventHandler. What a resync repeats is not handed on: a watcher has a
-// clock too.
+// OnUpdate implements toolscache.ResourceEventHandler. It drops resync events, because the informer that consumes the
+// stream resyncs as well.
 func (s *stream) OnUpdate(before, after any) {
 	old, ok1 := before.(client.Object)
 	o, ok2 := after.(client.Object)
@@ -99,8 +99,8 @@ func (s *stream) OnDelete(o any) {
 	s.tell(watch.Deleted, o)
 }
 
-// tell waits until the event is taken, or no one is there to take it. One that cannot be converted is an error event: who
-// follows the stream lists again, and says why that fails.
+// tell sends an event and blocks until it is received or the stream stops. An object that cannot be converted becomes
+// an error event: the reflector lists again, and that list returns the conversion error.
 func (s *stream) tell(what watch.EventType, o any) {
 	event := watch.Event{Type: what}
 	u, err := s.convert(o)
@@ -129,10 +129,10 @@ func (s *stream) convert(o any) (*unstructured.Unstructured, error) {
 // ResultChan implements watch.Interface.
 func (s *stream) ResultChan() <-chan watch.Event { return s.events }
 
-// Stop implements watch.Interface. The channel of the events stays open: the informer may be about to send one.
+// Stop implements watch.Interface. The event channel remains open because the informer may be about to send an event.
 func (s *stream) Stop() {
 	s.end.Do(func() {
 		close(s.ended)
-		_ = s.source.RemoveEventHandler(s.handle) // it fails for an informer that has ended, which tells nothing any more
+		_ = s.source.RemoveEventHandler(s.handle) // fails only if the informer has stopped, which then sends no more events
 	})
 }

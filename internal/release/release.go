@@ -20,26 +20,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/release/component"
 )
 
-// programFolder is where the files are that belong to no provider.
+// programFolder contains the files that belong to no provider.
 const programFolder = "slipway"
 
-// Config says what to release. All fields are required.
+// Config contains the options of a release. All fields are required.
 type Config struct {
-	// Dir is the folder to write to.
+	// Dir is the target directory.
 	Dir string
-	// Version is semantic, with a "v" before it.
+	// Version is a semantic version with a leading "v".
 	Version string
 	// Image of the manager, without a tag.
 	Image string
-	// Binary is the file of the program.
+	// Binary is the path of the program.
 	Binary string
-	// Sources is the folder of the repository.
+	// Sources is the root directory of the repository.
 	Sources fs.FS
-	// Time is that of the commit.
+	// Time is the time of the commit.
 	Time time.Time
 }
 
-// Write writes the release. What an earlier run wrote of the same version is replaced.
+// Write writes the release and replaces an earlier one of the same version.
 func Write(ctx context.Context, c Config) error {
 	version, err := semver.Parse(trim(c.Version))
 	if err != nil || c.Version != "v"+version.String() {
@@ -75,7 +75,7 @@ func trim(version string) string {
 	return version
 }
 
-// program writes what belongs to no provider.
+// program writes the files that belong to no provider.
 func (w *writer) program(c Config, p artifact.Program) error {
 	folder := path.Join(programFolder, c.Version)
 	if err := w.begin(folder); err != nil {
@@ -110,7 +110,7 @@ func (w *writer) program(c Config, p artifact.Program) error {
 	return w.image(path.Join(folder, "image"), p, c.Image+":"+c.Version)
 }
 
-// image writes the image layout, and notes its files.
+// image writes the image layout and records its files.
 func (w *writer) image(folder string, p artifact.Program, reference string) error {
 	dir := filepath.Join(w.dir, filepath.FromSlash(folder))
 	if err := p.Image(dir, reference); err != nil {
@@ -124,13 +124,13 @@ func (w *writer) image(folder string, p artifact.Program, reference string) erro
 	})
 }
 
-// writer writes files below a folder, and remembers which.
+// writer writes files below a directory and records their names.
 type writer struct {
 	dir   string
 	files []string
 }
 
-// begin makes an empty folder.
+// begin creates an empty directory.
 func (w *writer) begin(folder string) error {
 	dir := filepath.Join(w.dir, filepath.FromSlash(folder))
 	if err := os.RemoveAll(dir); err != nil {
@@ -150,7 +150,7 @@ func (w *writer) write(name string, content []byte) error {
 	return nil
 }
 
-// checksums writes those of all files that were written, for `sha256sum --check` in the folder of the release.
+// checksums writes the checksums of all written files, for `sha256sum --check` in the release directory.
 func (w *writer) checksums(folder string) error {
 	var out bytes.Buffer
 	slices.Sort(w.files)

@@ -49,7 +49,7 @@ func (w *writer) repositories(c Config, version semver.Version) error {
 	return nil
 }
 
-// componentsFile is named after the type of the provider.
+// componentsFile returns the name of the components file, which starts with the type of the provider.
 func componentsFile(provider providerset.Name) string {
 	kind := "core"
 	for _, prefix := range []string{"bootstrap", "control-plane", "infrastructure"} {
@@ -60,7 +60,7 @@ func componentsFile(provider providerset.Name) string {
 	return kind + "-components.yaml"
 }
 
-// metadata says that all minor versions up to this one follow the contract.
+// metadata returns a metadata.yaml in which all minor versions up to this one implement the current contract.
 func metadata(version semver.Version) []byte {
 	var out bytes.Buffer
 	out.WriteString("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n")
@@ -70,7 +70,7 @@ func metadata(version semver.Version) []byte {
 	return out.Bytes()
 }
 
-// openAPI writes the description of the hooks.
+// openAPI writes the OpenAPI document of the hooks.
 func (w *writer) openAPI(folder string, c Config) error {
 	doc, err := openapi.Document(c.Version)
 	if err != nil {

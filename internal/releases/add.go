@@ -13,19 +13,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Builder makes the program of a release.
+// Builder builds the program of a release.
 type Builder interface {
 	// Build returns the path of the program, and the version of Go that compiled it.
 	Build(ctx context.Context, version string) (file, compiler string, err error)
 }
 
-// OldestMinor is the oldest minor version of Kubernetes 1 that can be added; the newest is the one after this build's.
+// OldestMinor is the oldest minor version of Kubernetes 1 that can be added. The newest is one minor version after the
+// included release.
 const OldestMinor = 33
 
-// Name is a version with its leading v, which may be left out.
+// Name returns the version with a leading v, which is optional in the input.
 func Name(v string) string { return "v" + strings.TrimPrefix(v, "v") }
 
-// Check returns a fault that says why a version cannot be added, else its name.
+// Check returns the normalized version, or a fault if it cannot be added.
 func (s Store) Check(v string) (string, error) {
 	v = Name(v)
 	asked, err := version.Parse(v)
@@ -42,8 +43,8 @@ func (s Store) Check(v string) (string, error) {
 	return v, nil
 }
 
-// Add adds a release, or finds that the host has it: added is false then. A run that was killed leaves nothing that is
-// visible, and the next one continues with what the builder has kept.
+// Add adds a release. If the host already has it, added is false. A process that is killed leaves no partial release,
+// and the next one resumes with the builder's cached results.
 func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added bool, err error) {
 	if v, err = s.Check(v); err != nil {
 		return r, false, err
@@ -87,7 +88,7 @@ func released(m Manifest) Release {
 	return Release{Version: m.Kubernetes, Size: m.Size, Added: m.Added}
 }
 
-// draft is a release that is being made.
+// draft is the directory of a release that is being created.
 type draft struct {
 	store Store
 	dir   string
@@ -120,7 +121,8 @@ func (d draft) write(r io.Reader) (sum string, size int64, err error) {
 	return sum, size, err
 }
 
-// publish writes the manifest and gives the folder its name; a release of that version, which cannot be run, makes room.
+// publish writes the manifest and renames the directory to its final name. An unusable release of that version is
+// replaced.
 func (d draft) publish(m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -149,7 +151,7 @@ func (d draft) publish(m Manifest) error {
 	return syncFile(d.store.Dir)
 }
 
-// syncFile makes a file, or the names in a folder, last.
+// syncFile flushes a file or a directory to disk.
 func syncFile(name string) error {
 	f, err := os.Open(name)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Export writes an added release as an archive that Import reads: a tar file, compressed with gzip, with the manifest and the
-// program. Two exports of a release are the same bytes.
+// Export writes an added release as an archive for Import: a gzip-compressed tar file with the manifest and the
+// program. Repeated exports of a release are identical.
 func (s Store) Export(v string, w io.Writer) error {
 	if v == s.Included {
 		return fault.New(fault.Invalid, ReasonVersion, "Kubernetes %s is included in this build of slipway: copy the program slipway itself", v)
@@ -54,13 +54,13 @@ func (s Store) append(archive *tar.Writer, file string) error {
 	return err
 }
 
-// maxProgram is how many bytes the program of a release may have, several times as many as one has. The archive's own word is no limit: it
-// could fill the disk.
+// maxProgram limits the size of a release's program in bytes, to several times the usual size. The size in the archive
+// cannot serve as the limit, because it could fill the disk.
 const maxProgram = 1 << 30
 
-// Import adds the release of an archive that Export wrote, or finds that the host has it: added is false then. The archive
-// contains a program that hosted control planes run: it has to come from a source that is trusted, or to have the SHA-256 checksum that
-// is given in hexadecimal. Empty: none is compared.
+// Import adds the release of an archive written by Export. If the host already has it, added is false. The archive
+// contains a program that hosted control planes run, so it must come from a trusted source or have the given SHA-256
+// checksum, in hexadecimal. If the checksum is empty, it is not verified.
 func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err error) {
 	whole := &summed{r: r, sum: sha256.New()}
 	compressed, err := gzip.NewReader(whole)
@@ -96,7 +96,7 @@ func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err 
 	return released(m), true, nil
 }
 
-// summed is the input of an import, with the checksum of what was read of it.
+// summed is a reader that computes the checksum of its input.
 type summed struct {
 	r   io.Reader
 	sum hash.Hash
@@ -108,7 +108,7 @@ func (s *summed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify reads the little that may follow the program, and compares the checksum.
+// verify reads the rest of the input after the program, and compares the checksum.
 func (s *summed) verify(checksum string) error {
 	const most = 1 << 20
 	if checksum == "" {
@@ -153,7 +153,7 @@ func (s Store) unpack(archive *tar.Reader, m Manifest, verify func() error) erro
 	return d.publish(m)
 }
 
-// expect reads up to the next entry, which must be a file of the name, and returns its size.
+// expect advances to the next entry, which must be a file with the given name, and returns its size.
 func expect(archive *tar.Reader, name string) (int64, error) {
 	h, err := archive.Next()
 	if err != nil {

@@ -18,24 +18,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Compiler is the Builder that compiles a release from its Go modules.
+// Compiler is a Builder that compiles a release from its Go modules.
 type Compiler struct {
-	// Sources are those of slipway's own packages that the program consists of, by their folder in the repository; Package is
-	// the folder of its main package.
+	// Sources contains the Slipway packages of the program, by their directory in the repository; Package is the
+	// directory of its main package.
 	Sources fs.FS
 	Package string
-	// CacheDir keeps results. Default: slipway/kubernetes in the user's cache folder.
+	// CacheDir contains the cached results. Default: slipway/kubernetes in the user's cache directory.
 	CacheDir string
 	Progress io.Writer
 }
 
 const (
 	kubernetes = "k8s.io/kubernetes"
-	// module is slipway's own path: its packages import each other by it.
+	// module is Slipway's own module path, which its packages import.
 	module = "github.com/slipwayhq/slipway"
-	// needs is how much space a build takes in the caches of Go, in bytes; more where nothing is shared with another build.
+	// needs is the disk space that a build needs in the caches of Go, in bytes. A build that shares nothing with
+	// earlier ones needs more.
 	needs = 3 << 30
-	// empty is the space below which a failed build is taken to have failed for want of it.
+	// empty is the free disk space, in bytes, below which a failed build is attributed to a full disk.
 	empty = 64 << 20
 )
 
@@ -71,7 +72,7 @@ func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, e
 	return file, t.Version, nil
 }
 
-// afterFailure says why a program could not be compiled, where that can be found out.
+// afterFailure adds the cause to the error of a failed build, if the cause can be determined.
 func (c Compiler) afterFailure(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -84,7 +85,7 @@ func (c Compiler) afterFailure(ctx context.Context, t gobuild.Toolchain, v strin
 	return fmt.Errorf("compiling Kubernetes %s: %w", v, err)
 }
 
-// space is how much of a disk is free, in bytes.
+// space returns the free space of a disk, in bytes.
 func space(dir string) (free uint64, known bool) {
 	var st unix.Statfs_t
 	if dir == "" || unix.Statfs(dir, &st) != nil {
@@ -93,7 +94,7 @@ func space(dir string) (free uint64, known bool) {
 	return st.Bavail * uint64(st.Bsize), true
 }
 
-// program is what is compiled for a version.
+// program returns the program to compile for a version.
 func (c Compiler) program(ctx context.Context, t gobuild.Toolchain, v string) (gobuild.Program, error) {
 	dir, err := t.Download(ctx, gobuild.Requirement{Path: kubernetes, Version: v})
 	if err != nil {
@@ -114,7 +115,7 @@ func (c Compiler) program(ctx context.Context, t gobuild.Toolchain, v string) (g
 	return gobuild.Program{Name: "control-plane-" + v, Package: "./" + c.Package, Module: m, Stamp: stamp}, nil
 }
 
-// files are the sources that are not tests.
+// files returns the sources without tests.
 func (c Compiler) files() (map[string]string, error) {
 	out := map[string]string{}
 	err := fs.WalkDir(c.Sources, ".", func(name string, d fs.DirEntry, err error) error {
@@ -128,7 +129,7 @@ func (c Compiler) files() (map[string]string, error) {
 	return out, err
 }
 
-// whyNot tells a version that does not exist from a proxy that does not answer.
+// whyNot distinguishes a version that does not exist from a proxy that does not respond.
 func whyNot(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -144,7 +145,7 @@ func whyNot(ctx context.Context, t gobuild.Toolchain, v string, err error) error
 	return fault.New(fault.Invalid, ReasonVersion, "there is no Kubernetes %s%s", v, newestOf(all, v)).From(err)
 }
 
-// newestOf names the newest release of the minor version, if there is one.
+// newestOf returns a hint about the newest release of the minor version, if there is one.
 func newestOf(all []string, v string) string {
 	asked, err := version.Parse(v)
 	if err != nil {

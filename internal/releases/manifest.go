@@ -20,10 +20,10 @@ const (
 	programFile  = "control-plane"
 )
 
-// format of manifests that this package writes and reads.
+// format is the version of the manifest format.
 const format = 1
 
-// maxManifest bounds what is read of a manifest.
+// maxManifest limits the size of a manifest.
 const maxManifest = 64 << 10
 
 // Manifest describes a release.
@@ -31,9 +31,9 @@ type Manifest struct {
 	Format     int    `json:"format"`
 	Kubernetes string `json:"kubernetesVersion"`
 	Platform   string `json:"platform"` // "linux/amd64"
-	// Protocol is the revision that the program and slipway have to agree on.
+	// Protocol is the revision of the interface between the program and Slipway.
 	Protocol int `json:"protocol"`
-	// Program is the checksum of the control plane's program in hexadecimal SHA-256, and its size in bytes.
+	// Program is the SHA-256 checksum of the control plane's program in hexadecimal, Size its size in bytes.
 	Program string `json:"programSHA256"`
 	Size    int64  `json:"programSize"`
 	// Slipway and Go are the versions that it was compiled with.
@@ -42,10 +42,10 @@ type Manifest struct {
 	Added   time.Time `json:"added"`
 }
 
-// platform is what this host runs.
+// platform returns the platform of this host.
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// readManifest reads the manifest of a folder.
+// readManifest reads the manifest in a directory.
 func readManifest(dir string) (Manifest, error) {
 	f, err := os.Open(filepath.Join(dir, manifestFile))
 	if err != nil {
@@ -67,7 +67,7 @@ func parseManifest(r io.Reader) (Manifest, error) {
 	return m, nil
 }
 
-// problem returns why this slipway cannot run a release with the manifest, nil if it can.
+// problem returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
 func (s Store) problem(m Manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:

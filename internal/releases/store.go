@@ -21,59 +21,59 @@ import (
 
 // Reasons of the faults of this package.
 const (
-	// ReasonVersion says that something is not a Kubernetes version, or one that this slipway does not know.
+	// ReasonVersion: not a Kubernetes version, or a version that this build of Slipway does not support.
 	ReasonVersion = "KubernetesVersionUnknown"
-	// ReasonAbsent says that the host does not have the release; the kind is Gone.
+	// ReasonAbsent: the host does not have the release; the kind is Gone.
 	ReasonAbsent = "KubernetesVersionAbsent"
-	// ReasonInUse says that control planes run the release.
+	// ReasonInUse: control planes run the release.
 	ReasonInUse = "KubernetesVersionInUse"
-	// ReasonBroken says that files are not those that were added or exported.
+	// ReasonBroken: the files differ from those that were added or exported.
 	ReasonBroken = "KubernetesReleaseBroken"
-	// ReasonOther says that another slipway added the release.
+	// ReasonOther: the release was added by an incompatible version of Slipway.
 	ReasonOther = "KubernetesReleaseOfAnotherSlipway"
-	// ReasonPlatform says that the release is for another operating system or architecture.
+	// ReasonPlatform: the release is for another operating system or architecture.
 	ReasonPlatform = "KubernetesReleaseOfAnotherPlatform"
-	// ReasonDiskFull says that there is too little space.
+	// ReasonDiskFull: there is too little disk space.
 	ReasonDiskFull = "DiskFull"
-	// ReasonProxy says that the Go module proxy does not answer; the kind is Unreachable.
+	// ReasonProxy: the Go module proxy does not respond; the kind is Unreachable.
 	ReasonProxy = "ModuleProxyUnreachable"
-	// ReasonNoGo says that the Go toolchain is missing.
+	// ReasonNoGo: the Go toolchain is missing.
 	ReasonNoGo = "GoMissing"
 )
 
-// Store is the releases of a host.
+// Store contains the releases of a host.
 type Store struct {
 	Dir string // created when the first release is added
-	// Included is the version of this build, which needs no program.
+	// Included is the version of this build, which needs no separate program.
 	Included string
-	// Slipway is the version of this slipway, Protocol the revision that it has in common with its programs.
+	// Slipway is the version of this build, Protocol the revision of its interface to the programs of releases.
 	Slipway  string
 	Protocol int
 	Now      func() time.Time
 	Progress io.Writer
 }
 
-// Local returns the releases in a folder of this host, for this build.
+// Local returns the Store in a directory of this host, for this build.
 func Local(dir string) Store {
 	return Store{
 		Dir: dir, Included: buildinfo.Kubernetes(), Slipway: buildinfo.Version(), Protocol: handover.Protocol, Now: time.Now, Progress: io.Discard,
 	}
 }
 
-// Release is a Kubernetes version that this host has.
+// Release is a Kubernetes version on this host.
 type Release struct {
 	Version  string    `json:"kubernetesVersion"`
 	Included bool      `json:"included"` // in this build
 	Size     int64     `json:"sizeBytes,omitempty"`
 	Added    time.Time `json:"added,omitzero"`
-	// Problem says why it cannot be run; empty: it can.
+	// Problem is the reason why it cannot be run. Empty: it can.
 	Problem string `json:"problem,omitempty"`
 }
 
-// draftPrefix begins the name of what is not a release yet, or not any more. No version begins so.
+// draftPrefix is the prefix of directories with incomplete or deleted releases. No version starts with it.
 const draftPrefix = ".draft-"
 
-// List returns the releases, those that cannot be run included, the oldest version first.
+// List returns the releases, including those that cannot be run, oldest version first.
 func (s Store) List() ([]Release, error) {
 	all := []Release{{Version: s.Included, Included: true}}
 	entries, err := os.ReadDir(s.Dir)
@@ -96,7 +96,7 @@ func (s Store) List() ([]Release, error) {
 	return all, nil
 }
 
-// compare orders versions; those that are none come first.
+// compare compares versions; invalid versions are compared as strings.
 func compare(a, b string) int {
 	x, errA := version.Parse(a)
 	y, errB := version.Parse(b)
@@ -106,8 +106,8 @@ func compare(a, b string) int {
 	return x.Compare(y)
 }
 
-// Versions returns the versions that can be run, the oldest first; where the folder cannot be read, that of this build. It
-// reads small files only.
+// Versions returns the versions that can be run, oldest first. If the directory cannot be read, it returns the included
+// version. It reads only small files.
 func (s Store) Versions() []string {
 	all, err := s.List()
 	if err != nil {
@@ -122,7 +122,8 @@ func (s Store) Versions() []string {
 	return out
 }
 
-// read returns the manifest of an added release; an error says why it cannot be run. The program's content is not read.
+// read returns the manifest of an added release, or the reason why it cannot be run. It does not read the content of
+// the program.
 func (s Store) read(v string) (Manifest, error) {
 	dir := s.folder(v)
 	m, err := readManifest(dir)
@@ -148,7 +149,7 @@ func broken(v string, err error) error {
 
 func (s Store) folder(v string) string { return filepath.Join(s.Dir, v) }
 
-// Program returns the path of the program of an added release, after it has compared its checksum.
+// Program returns the path of an added release's program after verifying its checksum.
 func (s Store) Program(v string) (string, error) {
 	if err := s.require(v); err != nil {
 		return "", err
@@ -168,7 +169,7 @@ func (s Store) Program(v string) (string, error) {
 	return file, nil
 }
 
-// require returns a fault of kind Gone where the host does not have the release.
+// require returns a fault of kind Gone if the host does not have the release.
 func (s Store) require(v string) error {
 	if version.Valid(v) {
 		if _, err := os.Stat(s.folder(v)); err == nil {
@@ -178,7 +179,7 @@ func (s Store) require(v string) error {
 	return fault.New(fault.Gone, ReasonAbsent, "this host does not have Kubernetes %s; it has %s", v, strings.Join(s.Versions(), ", "))
 }
 
-// Remove deletes an added release. users are the control planes that run it: it is not removed while there are any.
+// Remove deletes an added release. users are the control planes that run it; it is not removed if there are any.
 func (s Store) Remove(v string, users []string) error {
 	if v == s.Included {
 		return fault.New(fault.Invalid, ReasonInUse, "Kubernetes %s is included in this build of slipway and cannot be removed", v)
@@ -197,7 +198,7 @@ func (s Store) Remove(v string, users []string) error {
 	return s.discard(s.folder(v))
 }
 
-// discard makes a folder disappear at once, and deletes it.
+// discard renames a directory, so that it disappears atomically, and deletes it.
 func (s Store) discard(dir string) error {
 	gone, err := os.MkdirTemp(s.Dir, draftPrefix)
 	if err != nil {
@@ -209,7 +210,7 @@ func (s Store) discard(dir string) error {
 	return os.RemoveAll(gone)
 }
 
-// lock waits until no other process changes the releases, and removes what one that was killed has left.
+// lock waits until no other process changes the releases, and removes the leftovers of processes that were killed.
 func (s Store) lock() (func(), error) {
 	unlock, err := gobuild.Store{Dir: s.Dir, Progress: s.Progress}.Lock()
 	if err != nil {
@@ -226,7 +227,7 @@ func (s Store) lock() (func(), error) {
 	return unlock, nil
 }
 
-// diskFull returns a fault that says so where an error means that there is no space left.
+// diskFull returns a fault with advice if the error is caused by a full disk, else err.
 func (s Store) diskFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fault.New(fault.Invalid, ReasonDiskFull, "there is no space left on the disk of %s; free some, and run the command again: it continues", s.Dir).From(err)

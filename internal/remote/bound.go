@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
-// bound bounds what the API of a cluster sends. All connections and calls to the cluster share its account.
+// bound returns a transport that limits the memory of responses from a cluster. All connections and calls to the
+// cluster share its account.
 func (c *Clusters) bound(key client.ObjectKey, next http.RoundTripper) *answers.Transport {
 	t := &answers.Transport{Next: next, Limits: answers.DefaultLimits(), Account: c.accounts.Of(key)}
 	if c.cfg.Crashes != nil {
@@ -21,8 +22,8 @@ func (c *Clusters) bound(key client.ObjectKey, next http.RoundTripper) *answers.
 	return t
 }
 
-// forCache returns the HTTP client of the cache. An answer for the cache that is not read leaves the cache stale, which ends
-// the connection; for a call it is an error like any other.
+// forCache returns the HTTP client of the cache. A rejected response leaves the cache stale and therefore ends the
+// connection; for other calls it is an ordinary error.
 func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 	bounded := *c.bounded
 	bounded.Refused = func(err error) { c.refused.CompareAndSwap(nil, fault.As(err)) }
@@ -34,7 +35,7 @@ func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: wrapped, CheckRedirect: endpoint.NoRedirect}, nil
 }
 
-// staleNodes returns a fault where a cache that was filled with Nodes has not been known to be current for too long.
+// staleNodes returns a fault if the cached Nodes have not been known to be current for longer than staleAfter.
 func (c *connection) staleNodes() error {
 	if now := c.clock.Now(); c.filled.Load() && now.Sub(c.fresh.At(now, true)) > c.staleAfter {
 		return fault.New(fault.Unreachable, "NodesUnreadable", "the API server at %s does not serve Nodes, although it is healthy otherwise: "+
@@ -43,7 +44,7 @@ func (c *connection) staleNodes() error {
 	return nil
 }
 
-// excess returns why answers for the cache were not read, or nil. The connection may be nil.
+// excess returns the reason why responses for the cache were rejected, or nil. The connection may be nil.
 func (c *connection) excess() error {
 	if c == nil {
 		return nil

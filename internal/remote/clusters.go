@@ -19,9 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
-// ErrNotConnected says that there is no connection to the workload cluster now.
-// It is of kind fault.Unreachable: a controller waits until Changed enqueues its object,
-// and does not count it as a failure. Use errors.Is.
+// ErrNotConnected means that there is currently no connection to the workload cluster. It is of kind fault.Unreachable:
+// a controller waits until Changed enqueues its object, and does not count it as a failure. Use errors.Is.
 var ErrNotConnected error = notConnected("the workload cluster is not connected")
 
 func notConnected(message string) *fault.Fault {
@@ -30,35 +29,33 @@ func notConnected(message string) *fault.Fault {
 
 // Health is the state of a workload cluster's connection.
 type Health struct {
-	// Connected says whether Client would succeed; Since is when that last
-	// changed, or when the cluster was first seen.
+	// Connected reports whether Client would succeed; Since is when that last changed, or when the cluster was first
+	// observed.
 	Connected bool
 	Since     time.Time
-	// LastProbeSuccess is when the API last answered; zero: not since this
-	// process began.
+	// LastProbeSuccess is the time of the last successful probe; zero if there was none since this process started.
 	LastProbeSuccess time.Time
-	// ConsecutiveFailures counts the unanswered probes and attempts in a row.
+	// ConsecutiveFailures is the number of consecutive failed probes and connection attempts.
 	ConsecutiveFailures int
-	// Problem is what the last of them failed with, fit for a condition's message.
+	// Problem is the reason of the last failure, for use in a condition's message.
 	Problem string
-	// NodesRead is when the cached Nodes were last known to be current; zero: they were not needed yet.
+	// NodesRead is when the cached Nodes were last known to be current; zero if they have not been needed yet.
 	NodesRead time.Time
 }
 
-// Clusters holds the connections to all workload clusters. Create it with New, add
-// it to a manager with SetupWithManager; its methods may be called at any time
-// and from any goroutine.
+// Clusters holds the connections to all workload clusters. Create it with New and add it to a manager with
+// SetupWithManager. Its methods may be called at any time and from any goroutine.
 type Clusters struct {
 	cfg     Config
 	log     logr.Logger
 	metrics *metrics
-	// pool is for the calls to slow clusters.
+	// pool limits the calls to slow clusters.
 	pool *slowPool
-	// accounts are the memory that the answers of all clusters take.
+	// accounts track the memory that responses of all clusters use.
 	accounts *answers.Accounts
-	// kinds are what all connections know without discovery.
+	// kinds are the kinds that all connections map without discovery.
 	kinds meta.RESTMapper
-	// life ends with the Runnable; every connection's watches end with it.
+	// life ends with the Runnable; the watches of all connections end with it.
 	life context.Context
 	end  context.CancelFunc
 
@@ -67,22 +64,21 @@ type Clusters struct {
 	subs    map[string][]subscriber
 }
 
-// entry is one cluster. Its state and connection are written by Reconcile alone,
-// which runs once at a time per cluster.
+// entry is the state of one cluster. Its state and connection are written by Reconcile only, which never runs
+// concurrently for the same cluster.
 type entry struct {
-	// limiter is for all calls to the cluster, over this connection and others.
+	// limiter applies to all calls to the cluster, over this connection and others.
 	limiter *limiter
 	fresh   answers.Freshness
 
 	mu    sync.RWMutex
 	state state
 	conn  *connection
-	// dirty: the kubeconfig Secret has changed since it was last read.
+	// dirty is set when the kubeconfig Secret may have changed since it was last read.
 	dirty bool
 }
 
-// New returns the component; it connects to nothing before it is started. It fails
-// where the metrics are already registered.
+// New returns a Clusters that opens no connection before it is started. It fails if the metrics are already registered.
 func New(cfg Config) (*Clusters, error) {
 	if cfg.Management == nil {
 		return nil, errors.New("remote: Config.Management is not set")
@@ -100,8 +96,7 @@ func New(cfg Config) (*Clusters, error) {
 	}, nil
 }
 
-// Start implements manager.Runnable: it lasts until ctx is done, then closes
-// every connection.
+// Start implements manager.Runnable: it blocks until ctx is done, then closes all connections.
 func (c *Clusters) Start(ctx context.Context) error {
 	<-ctx.Done()
 	c.end()
@@ -119,12 +114,10 @@ func (c *Clusters) Start(ctx context.Context) error {
 	return nil
 }
 
-// Client returns a client of the workload cluster. It reads kinds that are
-// watched from a cache and everything else live; ConfigMaps, Secrets, Pods,
-// DaemonSets, Deployments, PersistentVolumes and VolumeAttachments always live. The error is
-// ErrNotConnected where there is no connection. Its calls fail with ErrBusy
-// where too many wait for a cluster that answers slowly. Do not keep the client
-// for longer than one reconciliation.
+// Client returns a client for the workload cluster. It reads watched kinds from a cache and all other kinds live;
+// ConfigMaps, Secrets, Pods, DaemonSets, Deployments, PersistentVolumes and VolumeAttachments are always read live. It
+// returns ErrNotConnected if there is no connection. Calls of the client fail with ErrBusy if too many calls wait for a
+// slow cluster. The client must not be used for longer than one reconciliation.
 func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -133,10 +126,9 @@ func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Clien
 	return conn.client, nil
 }
 
-// Nodes returns the Nodes with the provider ID, from a cache with an index over
-// it; the first call for a cluster begins to watch its Nodes. The error is
-// ErrNotConnected where there is no connection, or where the cache is still
-// filling a moment later: Changed enqueues when it is full.
+// Nodes returns the Nodes with the provider ID, from an indexed cache; the first call for a cluster starts the watch of
+// its Nodes. It returns ErrNotConnected if there is no connection, or if the cache has not synced after a short wait;
+// Changed enqueues when it has.
 func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -156,8 +148,7 @@ func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID s
 	return nodes.Items, nil
 }
 
-// Health returns the state of the cluster's connection; the zero value for a
-// cluster that was not seen yet.
+// Health returns the state of the cluster's connection, or the zero value for a cluster that has not been observed yet.
 func (c *Clusters) Health(key client.ObjectKey) Health {
 	e := c.lookup(key)
 	if e == nil {
@@ -178,7 +169,7 @@ func (c *Clusters) lookup(key client.ObjectKey) *entry {
 	return c.entries[key]
 }
 
-// entry returns the cluster's entry, which it creates if need be.
+// entry returns the cluster's entry, and creates it if necessary.
 func (c *Clusters) entry(key client.ObjectKey) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,10 +198,10 @@ func (c *Clusters) connection(key client.ObjectKey) (*connection, error) {
 	return e.conn, nil
 }
 
-// GraceLeft is how long the connection still counts as healthy although the cluster
-// does not answer: zero where it answers, and where the grace since its last
-// answer is over. wasHealthy says whether the connection counted as healthy before this
-// process began; for such a cluster the grace begins again with the process.
+// GraceLeft returns how long the connection still counts as healthy although the cluster does not respond. It is zero
+// if the cluster responds, or if the grace period since its last response is over. wasHealthy reports whether the
+// connection counted as healthy before this process started; for such a cluster the grace period starts again with the
+// process.
 func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) time.Duration {
 	since := h.LastProbeSuccess
 	switch {
@@ -224,8 +215,8 @@ func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) t
 	return max(0, grace-now.Sub(since))
 }
 
-// NodesGraceLeft is how long what was known of the Nodes counts although they cannot be read, while the API server answers
-// probes.
+// NodesGraceLeft returns how long the last observed Nodes remain valid although they cannot be read, while probes of
+// the API server succeed.
 func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration {
 	if h.NodesRead.IsZero() {
 		return grace
@@ -233,11 +224,11 @@ func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration
 	return max(0, grace-now.Sub(h.NodesRead))
 }
 
-// Good reports whether the cluster's last probe was answered.
+// Good reports whether the cluster's last probe succeeded.
 func (h Health) Good() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
 
-// Forward connects to a port of a Pod of the workload cluster, through its API server. The error is ErrNotConnected where there is
-// no connection. The limits of calls do not hold for it.
+// Forward connects to a port of a Pod in the workload cluster, through its API server. It returns ErrNotConnected if
+// there is no connection. The limits for calls do not apply to it.
 func (c *Clusters) Forward(ctx context.Context, key client.ObjectKey, to portforward.Target) (net.Conn, error) {
 	conn, err := c.connection(key)
 	if err != nil {

@@ -17,16 +17,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
-// Config says how to connect. Only Management is required.
+// Config configures the connections. Only Management is required.
 type Config struct {
-	// Management reads Clusters and kubeconfig Secrets of the management cluster.
+	// Management reads Clusters and kubeconfig Secrets in the management cluster.
 	Management client.Reader
-	// Scheme holds the workload cluster types. Default: the client-go scheme.
+	// Scheme has the types of the workload clusters. Default: the client-go scheme.
 	Scheme *runtime.Scheme
-	// Timing holds every duration and threshold; zero fields take their defaults.
+	// Timing has all durations and thresholds; zero fields default individually.
 	Timing Timing
-	// QPS and Burst limit all calls to one workload cluster together.
-	// Defaults: 100 and 200.
+	// QPS and Burst limit all calls to one workload cluster together. Defaults: 100 and 200.
 	QPS   float32
 	Burst int
 	// Concurrency is the number of clusters probed or connected at once.
@@ -34,55 +33,54 @@ type Config struct {
 	Concurrency int
 	// UserAgent is sent to workload clusters. Default: "slipway-remote".
 	UserAgent string
-	// Policy says which addresses and proxies kubeconfig Secrets may name. Default: [policy.Default].
+	// Policy restricts the addresses and proxies in kubeconfig Secrets. Default: [policy.Default].
 	Policy policy.Configuration
-	// Self is the Pod this process runs in; nil outside of a Pod.
+	// Self is the Pod in which this process runs; nil outside a Pod.
 	Self *endpoint.Self
-	// Registerer receives the metrics. Nil: no metrics are registered.
+	// Registerer receives the metrics. If nil, no metrics are registered.
 	Registerer prometheus.Registerer
-	// Watched limits which objects of a kind are watched, and so kept; kinds that are not in it are watched as a whole.
-	// They have to be kinds that are always read live, without a transformation of their own.
+	// Watched limits which objects of a kind are watched and cached; other kinds are watched as a whole. It may only
+	// contain kinds that are always read live, without a Transform of their own.
 	Watched map[client.Object]cache.ByObject
-	// Memory is how much this process may use, in bytes. The accounts of answers are shares of it. Default: 1 GiB.
+	// Memory is the amount of memory that this process may use, in bytes. The limits for responses are fractions of it.
+	// Default: 1 GiB.
 	Memory int64
-	// Crashes, where set, records what is being decoded, and which clusters crashed this process before.
+	// Crashes, if set, records what is being decoded, and which clusters crashed this process before.
 	Crashes Crashes
-	// IsOurs, where set, reports whether Slipway chose the address (host and port) of the API of a Cluster. Then a problem
-	// with it is described in full.
+	// IsOurs, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If so,
+	// connection problems are described in detail.
 	IsOurs func(ctx context.Context, cluster *clusterv1.Cluster, address string) bool
-	// Clock gives the time. Default: the wall clock.
+	// Clock provides the time. Default: the wall clock.
 	Clock clock.PassiveClock
 }
 
-// Crashes is the record of a process that is restarted when it crashes. Of what it was decoding at that moment it knows the
-// cluster, which the next process does not connect to for a while.
+// Crashes records which cluster's response is being decoded, so that a process that is restarted after a crash can
+// suspend the connection to that cluster for a while.
 type Crashes interface {
-	// Decoding is called when a large answer of a cluster is about to be decoded.
+	// Decoding is called when a large response from a cluster is about to be decoded.
 	Decoding(cluster client.ObjectKey) answers.Decoding
-	// SuspendedUntil returns the time before which the cluster is not connected; zero: it may be.
+	// SuspendedUntil returns the time until which the connection to the cluster is suspended, or zero if it is not.
 	SuspendedUntil(cluster client.ObjectKey) time.Time
 }
 
-// Timing holds the durations and thresholds of a connection.
+// Timing configures the durations and thresholds of a connection.
 type Timing struct {
-	// ProbeInterval lies between two probes of a connection. Default: 10 s.
+	// ProbeInterval is the time between two probes of a connection. Default: 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout ends one probe. Default: 5 s.
+	// ProbeTimeout limits one probe. Default: 5 s.
 	ProbeTimeout time.Duration
-	// FailureThreshold is the number of failed probes in a row after which a
-	// connection is given up. Default: 5.
+	// FailureThreshold is the number of consecutive failed probes after which a connection is closed. Default: 5.
 	FailureThreshold int
-	// RetryMin and RetryMax bound the wait between two attempts to connect.
-	// Defaults: 250 ms and 30 s.
+	// RetryMin and RetryMax are the minimum and maximum backoff between two connection attempts. Defaults: 250 ms and
+	// 30 s.
 	RetryMin, RetryMax time.Duration
-	// CallTimeout ends one call to a workload cluster (watches excepted), and one
-	// wait for a cache to fill. Default: 10 s.
+	// CallTimeout limits one call to a workload cluster (except watches), and one wait for a cache to sync. Default: 10
+	// s.
 	CallTimeout time.Duration
-	// SyncTimeout is how long a cache may take to fill before the connection is
-	// replaced. Default: 5 min.
+	// SyncTimeout is how long a cache may take to sync before the connection is replaced. Default: 5 min.
 	SyncTimeout time.Duration
-	// PauseMin and PauseMax bound the wait after a connection whose answers took too much memory. It doubles each time.
-	// Defaults: 1 min and 1 h.
+	// PauseMin and PauseMax are the minimum and maximum pause after a connection whose responses used too much memory.
+	// The pause doubles each time. Defaults: 1 min and 1 h.
 	PauseMin, PauseMax time.Duration
 }
 
@@ -120,7 +118,7 @@ func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
 		c.Concurrency = 100
 	}
-	if c.Policy.Kind == "" { // one that was parsed has it
+	if c.Policy.Kind == "" { // set in every parsed Configuration
 		c.Policy = policy.Default()
 	}
 	if c.UserAgent == "" {

@@ -27,8 +27,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
-// connection is one open connection to a workload cluster. It is created by
-// dial, is of no use after close, and is never changed into another one.
+// connection is one open connection to a workload cluster. It is created by dial, cannot be used after close, and never
+// changes its address or credentials.
 type connection struct {
 	address string
 	http    *http.Client
@@ -37,7 +37,7 @@ type connection struct {
 	account *answers.Account
 	// secret is the name of the kubeconfig Secret.
 	secret string
-	// upgrades is for connections to Pods.
+	// upgrades is the transport for connections to Pods.
 	upgrades http.RoundTripper
 	cache    cache.Cache
 	client   client.Client
@@ -47,42 +47,44 @@ type connection struct {
 	// ended is closed when the connection ends.
 	ended <-chan struct{}
 
-	// reads reads from the cache what is watched, and the rest live.
+	// reads reads watched kinds from the cache, and other kinds live.
 	reads client.Reader
-	// watches are the watchKeys that have a handler.
+	// watches holds the watchKeys for which an event handler is registered.
 	watches sync.Map
-	// nodes is the cache of Nodes with the index over provider IDs; nil: not needed yet.
+	// nodes is the informer for Nodes, with an index by provider ID; nil until it is needed.
 	nodes atomic.Pointer[filling]
-	// filled: the cache has the Nodes. An informer must not be asked for that while it adds an object.
+	// filled is set when the cache of Nodes has synced. It exists because an informer must not be queried for that
+	// while it adds an object.
 	filled atomic.Bool
 
-	// refused is the first fault of answers for the cache that were not read.
+	// refused is the first fault for which a response for the cache was rejected.
 	refused atomic.Pointer[fault.Fault]
-	// expires is when the client certificate of the kubeconfig ends; zero: it has none.
+	// expires is the expiry of the client certificate in the kubeconfig; zero if there is none.
 	expires time.Time
 
-	// fresh is about the Nodes in the cache, which are not read when they are older than staleAfter.
+	// fresh tracks when the cached Nodes were last current. They are not used if that is longer ago than staleAfter.
 	fresh      *answers.Freshness
 	nodesPath  string
 	staleAfter time.Duration
 	clock      clock.PassiveClock
 
-	// changing is held while what is watched is changed, which takes calls.
+	// changing is a lock for changes to the set of watches. It is a channel because changes take API calls, and waiting
+	// must end with the context.
 	changing chan struct{}
 
 	mu sync.Mutex
-	// informers are those started, with the time of it.
+	// informers holds the informers that are not known to have synced, with their start time.
 	informers map[cache.Informer]time.Time
 }
 
-// filling is an informer, and when it was started.
+// filling is an informer with its start time.
 type filling struct {
 	cache.Informer
 	since time.Time
 }
 
-// dial opens a connection: it reads the kubeconfig, gets the root of the
-// API once, and prepares client and cache; it starts no watch.
+// dial opens a connection: it parses the kubeconfig, probes the API server once, and prepares client and cache; it
+// starts no watch.
 func (c *Clusters) dial(ctx context.Context, p task) (*connection, error) {
 	cfg, err := kubeconfig.Parse(p.kubeconfig, c.cfg.Policy)
 	if err != nil {
@@ -101,7 +103,7 @@ func (c *Clusters) dial(ctx context.Context, p task) (*connection, error) {
 	return c.open(ctx, p, c.cfg.Self.Shortcut(cfg))
 }
 
-// open does dial's work for one address.
+// open opens a connection to one address, for dial.
 func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = c.cfg.UserAgent
@@ -145,17 +147,17 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 	return conn, nil
 }
 
-// buildClients gives a connection that answers its cache and client.
+// buildClients creates the cache and the client of a connection whose probe succeeded.
 func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	transport := limited{next: newRated(conn.http.Transport, conn.rate), limiter: conn.limiter}
 	calls := &http.Client{Transport: transport, Timeout: c.cfg.Timing.CallTimeout, CheckRedirect: endpoint.NoRedirect}
-	once := rest.CopyConfig(cfg) // for calls, whose transport has the limit
+	once := rest.CopyConfig(cfg) // for calls, because their transport already has the rate limit
 	once.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
 	mapper, err := c.newMapper(once, calls)
 	if err != nil {
 		return fmt.Errorf("prepare to discover the kinds of the workload cluster: %w", err)
 	}
-	// The cache has no time limit for its calls: a watch is one call.
+	// The cache has no timeout for its calls, because a watch is one call.
 	watches, err := conn.forCache(cfg)
 	if err != nil {
 		return err
@@ -180,13 +182,13 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 			c.log.Error(err, "cache of a workload cluster ended", "address", conn.address)
 		}
 	}()
-	if !conn.cache.WaitForCacheSync(ctx) { // started; nothing is watched yet
+	if !conn.cache.WaitForCacheSync(ctx) { // only waits for the start; nothing is watched yet
 		return notConnected("the component is ending")
 	}
 	return nil
 }
 
-// probe finds out within the timeout whether an API server answers.
+// probe checks within the timeout whether the API server responds.
 func (c *connection) probe(ctx context.Context, now time.Time, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -197,15 +199,14 @@ func (c *connection) probe(ctx context.Context, now time.Time, timeout time.Dura
 	return err
 }
 
-// close stops every watch and closes every idle socket; those of the watches close by themselves when they have been idle
+// close stops all watches and closes idle sockets; the sockets of watches close by themselves after they have been idle
 // for a while.
 func (c *connection) close() {
 	c.stop()
 	c.sockets.CloseIdleConnections()
 }
 
-// stalled reports whether a cache of the connection has been filling for longer
-// than the limit.
+// stalled reports whether a cache of the connection has not synced within the limit.
 func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,8 +222,8 @@ func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// slim removes from a cached object what no controller reads, the managed fields and the list of images that kubelet
-// reports, and charges the cluster with the rest.
+// slim removes data that no controller reads from an object before it is cached, namely managed fields and the images
+// in the status of a Node, and charges the remaining size to the cluster's account.
 func (c *connection) slim(obj any) (any, error) {
 	o, ok := obj.(client.Object)
 	if !ok {
@@ -239,7 +240,8 @@ func (c *connection) slim(obj any) (any, error) {
 	return obj, nil
 }
 
-// newMapper maps the kinds of a workload cluster: those that every one has, and others by discovery.
+// newMapper returns a RESTMapper for a workload cluster: kinds that every cluster has are built in, others are
+// discovered.
 func (c *Clusters) newMapper(cfg *rest.Config, calls *http.Client) (meta.RESTMapper, error) {
 	others, err := apiutil.NewDynamicRESTMapper(cfg, calls)
 	if err != nil {

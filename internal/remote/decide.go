@@ -7,50 +7,50 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// state is what is remembered of one cluster's connection.
+// state is the state of one cluster's connection between reconciliations.
 type state struct {
 	connected bool
 	// since is the time of the last change of connected.
 	since time.Time
-	// lastSuccess is the time of the last probe that was answered.
+	// lastSuccess is the time of the last successful probe.
 	lastSuccess time.Time
-	// failures counts the probes and attempts that failed in a row.
+	// failures is the number of consecutive failed probes and attempts.
 	failures int
-	// problem is why the last probe or attempt failed, for users.
+	// problem is a message for users that describes why the last probe or attempt failed.
 	problem string
-	// downSince is the time of the first attempt of the present outage.
+	// downSince is the time of the first failure in the current outage.
 	downSince time.Time
 	// due is the time of the next probe or attempt.
 	due time.Time
-	// tried is what the last attempt was made with.
+	// tried is the input of the last connection attempt.
 	tried fingerprint
-	// excesses counts the connections whose answers took too much memory, the last of them at excessAt.
+	// excesses is the number of connections whose responses used too much memory; the last was closed at excessAt.
 	excesses int
 	excessAt time.Time
 }
 
-// fingerprint is everything whose change makes a new attempt worthwhile at once.
+// fingerprint is the input of a connection attempt. When it changes, a new attempt is made immediately.
 type fingerprint struct {
 	kubeconfig  [sha256.Size]byte
 	endpoint    clusterv1.APIEndpoint
 	initialized bool
 }
 
-// facts are what one reconciliation observed.
+// facts is the state observed in one reconciliation.
 type facts struct {
 	now         time.Time
 	provisioned bool
 	secretRead  bool
 	secretFound bool
-	stalled     bool // a cache of the connection did not fill in time
-	// excess, where set, is why answers for a cache of the connection were not read.
+	stalled     bool // a cache of the connection did not sync in time
+	// excess, if set, is the reason why a response for a cache was rejected.
 	excess error
-	// suspended is the time before which there is to be no connection.
+	// suspended is the time until which the connection is suspended.
 	suspended time.Time
 	print     fingerprint
 }
 
-// step is what to do next about one cluster.
+// step is the next action for a cluster.
 type step int
 
 const (
@@ -63,9 +63,8 @@ const (
 	stepSuspend
 )
 
-// next decides about one cluster. A connected cluster
-// whose Secret is gone stays connected: its credentials are still good, and a
-// new Secret or a refused probe ends it.
+// next decides the next action for a cluster. A connected cluster whose Secret is deleted remains connected, because
+// its credentials are still valid; a new Secret or a rejected probe ends the connection.
 func next(s state, f facts) step {
 	if f.now.Before(f.suspended) {
 		return stepSuspend
@@ -92,9 +91,8 @@ func next(s state, f facts) step {
 	return stepWait
 }
 
-// recheck is the time until a cluster is reconciled again by time alone; zero: an
-// event enqueues it. A missing Secret is read now and then, since one
-// without the cluster-name label causes no event.
+// recheck returns the time until the next reconciliation; zero if only an event triggers it. A missing Secret is read
+// periodically, because a Secret without the cluster-name label triggers no event.
 func recheck(s state, f facts, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:
@@ -105,7 +103,7 @@ func recheck(s state, f facts, t Timing) time.Duration {
 	return max(s.due.Sub(f.now), time.Millisecond)
 }
 
-// suspend is the state of a cluster that is not connected before a time.
+// suspend returns the state of a cluster whose connection is suspended until a time.
 func (s state) suspend(now, until time.Time, problem string) state {
 	if s.connected {
 		s.connected, s.since = false, now
@@ -114,7 +112,8 @@ func (s state) suspend(now, until time.Time, problem string) state {
 	return s
 }
 
-// exceeded is the state after answers that took too much memory. A cluster that has not done so for long starts over.
+// exceeded returns the state after responses that used too much memory. The pause starts at the minimum again if the
+// last time was long ago.
 func (s state) exceeded(now time.Time, problem string, t Timing) state {
 	if now.Sub(s.excessAt) > 2*t.PauseMax {
 		s.excesses = 0
@@ -124,7 +123,7 @@ func (s state) exceeded(now time.Time, problem string, t Timing) state {
 	return s.suspend(now, now.Add(pause), problem)
 }
 
-// answered is the state after a probe or attempt that was answered.
+// answered returns the state after a successful probe or attempt.
 func (s state) answered(now time.Time, t Timing) state {
 	if !s.connected {
 		s.connected, s.since = true, now
@@ -134,16 +133,16 @@ func (s state) answered(now time.Time, t Timing) state {
 	return s
 }
 
-// alignedTime is the time of the next probe, an interval from now and up to a twentieth of it less: probes of many clusters
-// are made at the same moments, and a process that has nothing else to do sleeps in between.
+// alignedTime returns the time of the next probe: at most one interval from now, and up to a twentieth of the interval
+// earlier. Probes of many clusters thus happen at the same time, and an idle process sleeps in between.
 func alignedTime(now time.Time, interval time.Duration) time.Time {
 	const moments = 20
 	at := now.Add(interval)
 	return at.Add(-at.Sub(at.Truncate(interval / moments)))
 }
 
-// failed is the state after a probe or attempt that was not answered. fatal:
-// the connection cannot recover by itself (the credentials were refused).
+// failed returns the state after a failed probe or attempt. fatal means that the connection cannot recover because the
+// credentials were rejected.
 func (s state) failed(now time.Time, problem string, fatal bool, t Timing) state {
 	s.failures++
 	s.problem = problem
@@ -161,9 +160,8 @@ func (s state) failed(now time.Time, problem string, fatal bool, t Timing) state
 	return s
 }
 
-// backoff is an eighth of the time that the API has not answered, so that a
-// cluster that starts in seconds is connected within a second, and one that is down
-// for minutes costs little.
+// backoff returns an eighth of the duration of the outage, so that a cluster that starts within seconds is connected
+// within a second, and a cluster that is down for minutes causes little load.
 func backoff(down time.Duration, t Timing) time.Duration {
 	return min(max(down/8, t.RetryMin), t.RetryMax)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// LimitCalls returns what makes the calls of another client of the cluster share the limiter of Client, and its account of
-// memory: for a controller that has to reach the cluster before it is connected.
+// LimitCalls returns a transport wrapper with which another client of the cluster shares the limiter and the memory
+// account of Client. It is for a controller that calls the cluster before it is connected.
 func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http.RoundTripper {
 	l := newLimiter(c.pool)
 	if e := c.lookup(key); e != nil {
@@ -24,7 +24,7 @@ func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http
 	return func(next http.RoundTripper) http.RoundTripper { return limited{next: c.bound(key, next), limiter: l} }
 }
 
-// limited is a transport whose calls need a permit, until the answer was read.
+// limited is a transport whose calls hold a permit until the response has been read.
 type limited struct {
 	next    http.RoundTripper
 	limiter *limiter
@@ -44,7 +44,7 @@ func (t limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limitedBody is an answer that releases the permit of its call when it was read.
+// limitedBody is a response body that releases the permit of its call when it is closed or fails.
 type limitedBody struct {
 	io.ReadCloser
 	permit *permit
@@ -66,8 +66,8 @@ func (b limitedBody) Close() error {
 	return err
 }
 
-// rated is a transport that keeps to a rate. A call that would have to wait for longer than a moment is not made: it is to be
-// retried when there is capacity.
+// rated is a transport with a rate limit. A call that would have to wait longer than maxWait is rejected, with the time
+// at which it is to be retried.
 type rated struct {
 	next  http.RoundTripper
 	rate  *rate.Limiter
@@ -101,7 +101,7 @@ func (t rated) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// refuse closes the body of a request that is not sent, as a RoundTripper has to.
+// refuse closes the body of a request that is not sent, as the contract of RoundTripper requires.
 func refuse(r *http.Request, err error) error {
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -109,7 +109,7 @@ func refuse(r *http.Request, err error) error {
 	return err
 }
 
-// sharedLimiter is the same rate limit for the watches of client-go, which wait.
+// sharedLimiter applies the same rate limit to the watches of client-go, which block until they may proceed.
 type sharedLimiter struct{ *rate.Limiter }
 
 var _ flowcontrol.RateLimiter = sharedLimiter{}

@@ -12,51 +12,54 @@ import (
 	"github.com/slipwayhq/slipway/internal/pacing"
 )
 
-// The workers of a controller, ten by default, serve all clusters. A limiter for each cluster and a [slowPool] that all
-// clusters share keep those that answer slowly from occupying these workers:
+// The workers of a controller, ten by default, serve all clusters. A limiter for each cluster and a [slowPool] shared
+// by all clusters prevent slow clusters from occupying these workers:
 //
 //	                     every call ended within the latency budget
 //	          ┌────────────────────────────────────────────────────────────────┐
 //	          ▼                                                                │
 //	┌─ quick ──────────────────────┐                    ┌─ slow ───────────────┴───────────────────────────┐
-//	│ callsAtOnce calls;           │  a call exceeds    │ one call, with a permit of the slow pool,        │
-//	│ another waits for a permit   ├───────────────────►│ or with a probe permit, which ends with the      │
-//	│ for up to maxWait            │  its budget        │ budget, where the cluster's last probe was quick │
+//	│ callsAtOnce calls;           │  a call exceeds    │ one call, with a permit of the slow pool, or,    │
+//	│ another waits for a permit   ├───────────────────►│ if the cluster's last probe was quick, with a    │
+//	│ for up to maxWait            │  its budget        │ probe permit, which ends with the budget         │
 //	└──────────────────────────────┘                    └──────────────────────────────────────────────────┘
 //
-//	a call that exceeds its budget continues with a permit of the slow pool, and is canceled where there is none
+//	a call that exceeds its budget continues with a permit of the slow pool, or is canceled if there is none
 //
-// So clusters that hang for hours occupy slowCallsAtOnce workers, and a cluster that was slow for a moment gets a probe
-// permit beside them. A call without a permit, and one that is canceled, returns [ErrBusy]: it is retried later. A write that
-// was canceled may have happened, as after any error. Beyond the rate, which no answer changes, a call returns [ErrCrowded].
+// Clusters that hang for hours thus occupy slowCallsAtOnce workers, and a cluster that was slow for a moment gets a
+// probe permit in addition. A call without a permit, or one that is canceled, returns [ErrBusy] and is to be retried
+// later. A canceled write may have succeeded, as after any error. Calls beyond the rate limit return [ErrCrowded],
+// however fast the cluster responds.
 const (
-	// callsAtOnce is how many calls go to one cluster at the same time.
+	// callsAtOnce is the number of concurrent calls to one cluster.
 	callsAtOnce = 5
-	// maxWait is how long a call waits for a permit, or for a cache that begins to fill.
+	// maxWait is how long a call waits for a permit, or for a cache to sync after its start.
 	maxWait = 250 * time.Millisecond
-	// slowRetry is after which time a call to a slow cluster is retried.
+	// slowRetry is the delay before a call to a slow cluster is retried.
 	slowRetry = 2 * time.Second
-	// slowCallsAtOnce is how many calls go to all slow clusters together, and probesAtOnce how many more with probe permits.
+	// slowCallsAtOnce is the number of concurrent calls to all slow clusters together, probesAtOnce the number of
+	// additional calls with probe permits.
 	slowCallsAtOnce, probesAtOnce = 3, 1
-	// minBudget and maxBudget bound the latency budget. The former leaves time for waiting for the rate limit.
+	// minBudget and maxBudget limit the latency budget. The minimum leaves time to wait for the rate limit.
 	minBudget, maxBudget = 2 * maxWait, 2 * time.Second
-	// tolerance is how many times the latency of the quickest quarter of the clusters the budget is: where calls to all
-	// clusters take longer, because this machine is busy, none is slow, and while a quarter is quick the others do not count.
+	// tolerance is the ratio of the budget to the latency of the quickest quarter of the clusters. If calls to all
+	// clusters take longer because this machine is busy, no cluster counts as slow; as long as a quarter is quick, the
+	// latency of the others does not matter.
 	tolerance = 10
 )
 
-// ErrBusy says that calls to the workload cluster take so long that one more would only keep its caller from
-// serving other clusters. It is of kind fault.Unreachable, and says when to retry; use errors.Is.
+// ErrBusy means that calls to the workload cluster are so slow that another one would only prevent its caller from
+// serving other clusters. It is of kind fault.Unreachable and includes the retry delay; use errors.Is.
 var ErrBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster answers slowly").RetryIn(slowRetry)
 
-// ErrCrowded says that more calls are to be made to the workload cluster than it is to get at once: this one has a turn of its own, however
-// the cluster answers. It is of kind fault.Unreachable, and says when to retry; use errors.Is.
+// ErrCrowded means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
+// time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is.
 var ErrCrowded error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
 
-// crowded returns ErrCrowded with the time of the turn.
+// crowded returns ErrCrowded with the time after which to retry.
 func crowded(turn time.Duration) error { return fault.As(ErrCrowded).RetryIn(turn) }
 
-// slowPool has the permits for calls to slow clusters, and the latency budget by which a cluster is slow.
+// slowPool holds the permits for calls to slow clusters, and the latency budget above which a cluster is slow.
 type slowPool struct {
 	permits, probes      chan struct{}
 	minBudget, maxBudget time.Duration
@@ -69,22 +72,22 @@ func newSlowPool() *slowPool {
 	}
 }
 
-// budget is how long a call may take before its cluster is slow.
+// budget returns how long a call may take before its cluster counts as slow.
 func (p *slowPool) budget() time.Duration {
 	return min(max(p.minBudget, tolerance*p.latencies.QuickestQuarter()), p.maxBudget)
 }
 
-// limiter admits the calls to one cluster.
+// limiter limits the calls to one cluster.
 type limiter struct {
 	permits chan struct{}
 	pool    *slowPool
 
 	mu sync.Mutex
-	// slow: the last call that ended exceeded its budget, or one under way has.
+	// slow is set if the last completed call exceeded its budget, or a call in flight has.
 	slow bool
-	// probedQuickly: the last probe was answered within the budget.
+	// probedQuickly is set if the last probe succeeded within the budget.
 	probedQuickly bool
-	// active is how many calls are under way; pooled: one of them has a permit of the slow pool.
+	// active is the number of calls in flight; pooled is set if one of them has a permit of the slow pool.
 	active int
 	pooled bool
 }
@@ -93,17 +96,17 @@ func newLimiter(pool *slowPool) *limiter {
 	return &limiter{permits: make(chan struct{}, callsAtOnce), pool: pool, probedQuickly: true}
 }
 
-// permit admits one call, until it is released.
+// permit permits one call, until it is released.
 type permit struct {
 	limiter *limiter
-	// ctx is for the call. It ends when the permit is released, or the call has to be canceled.
+	// ctx is the context of the call. It ends when the permit is released, or to cancel the call.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	began  time.Time
 	budget time.Duration
 	timer  *time.Timer
 
-	// from is where the permit was taken from: those of the limiter, of the slow pool, or the probe permits.
+	// from is the source of the permit: the limiter, the slow pool, or the probe permits.
 	from               chan struct{}
 	exceeded, released bool
 }
@@ -124,14 +127,14 @@ func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.slow { // since the wait began
+	if l.slow { // since the wait started
 		<-l.permits
 		return nil, ErrBusy
 	}
 	return l.begin(ctx, l.permits), nil
 }
 
-// acquireSlow returns a permit for the only call to a slow cluster.
+// acquireSlow returns a permit for a call to a slow cluster, which gets only one at a time.
 func (l *limiter) acquireSlow(ctx context.Context) (*permit, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,18 +155,19 @@ func (l *limiter) isSlow() bool {
 	return l.slow
 }
 
-// probed records how a probe went, which needs no permit: no worker of a controller waits for it.
+// probed records the duration and result of a probe. Probes need no permit, because no worker of a controller waits for
+// them.
 func (l *limiter) probed(took time.Duration, err error) {
 	budget := l.pool.budget()
 	if answered(err) {
-		l.pool.latencies.Observe(l, min(took, budget)) // the machine may have become busy since the last call to this cluster
+		l.pool.latencies.Observe(l, min(took, budget)) // the machine may have become busy since the last call
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probedQuickly = err == nil && took < budget
 }
 
-// begin returns a permit. The lock is held.
+// begin returns a permit. The mutex must be held.
 func (l *limiter) begin(ctx context.Context, from chan struct{}) *permit {
 	l.active++
 	p := &permit{limiter: l, began: time.Now(), budget: l.pool.budget(), from: from}
@@ -172,7 +176,7 @@ func (l *limiter) begin(ctx context.Context, from chan struct{}) *permit {
 	return p
 }
 
-// exceed is called when the budget is spent: the call continues with a permit of the slow pool, or is canceled.
+// exceed is called when the budget is exhausted: the call continues with a permit of the slow pool, or is canceled.
 func (p *permit) exceed() {
 	l := p.limiter
 	l.mu.Lock()
@@ -191,10 +195,9 @@ func (p *permit) exceed() {
 	}
 }
 
-// release ends the call, and returns its error, or ErrBusy where that is because it was canceled. A permit that is released
-// already stays so.
+// release ends the call and returns its error, or ErrBusy if the call was canceled. It may be called more than once.
 func (p *permit) release(err error) error {
-	if p.end() && (p.exceeded || answered(err)) { // a refused connection says nothing of how long calls take
+	if p.end() && (p.exceeded || answered(err)) { // a refused connection is no measure of latency
 		p.limiter.pool.latencies.Observe(p.limiter, min(time.Since(p.began), p.budget))
 	}
 	defer p.cancel(nil)
@@ -204,7 +207,7 @@ func (p *permit) release(err error) error {
 	return err
 }
 
-// end returns the permit, and reports whether that had not been done.
+// end returns the permit, and reports whether this is the first time.
 func (p *permit) end() bool {
 	p.timer.Stop()
 	l := p.limiter
@@ -221,7 +224,7 @@ func (p *permit) end() bool {
 	return true
 }
 
-// do makes a call.
+// do makes a call with a permit.
 func (l *limiter) do(ctx context.Context, call func(context.Context) error) error {
 	p, err := l.acquire(ctx)
 	if err != nil {
@@ -239,17 +242,18 @@ func tryAcquire(permits chan struct{}) bool {
 	}
 }
 
-// answered reports whether the API answered a call that returned err.
+// answered reports whether err came from the API server, or is nil.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return err == nil || errors.As(err, &status)
 }
 
-// unanswered is after which time a call to a cluster that is connected is retried, where it was not answered.
+// unanswered is the delay before a call to a connected cluster is retried if the server did not respond.
 const unanswered = 5 * time.Second
 
-// RetryAfter returns when to call a workload cluster again after an error of kind fault.Unreachable. Zero after
-// ErrNotConnected: Changed enqueues when there is a connection. After any other nothing but time does.
+// RetryAfter returns the delay before calling a workload cluster again after an error of kind fault.Unreachable. It is
+// zero after ErrNotConnected, because Changed enqueues when there is a connection. After any other error no event
+// follows, so the caller must requeue.
 func RetryAfter(err error) time.Duration {
 	if after := fault.RetryAfter(err); after > 0 {
 		return after

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// metrics are the three series per cluster.
+// metrics are the three metrics per cluster.
 type metrics struct {
 	check  *prometheus.GaugeVec
 	checks *prometheus.CounterVec
@@ -41,7 +41,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// probed counts one probe.
+// probed records one probe.
 func (m *metrics) probed(key client.ObjectKey, ok bool) {
 	value, status := 0.0, "error"
 	if ok {
@@ -51,7 +51,7 @@ func (m *metrics) probed(key client.ObjectKey, ok bool) {
 	m.checks.WithLabelValues(key.Name, key.Namespace, status).Inc()
 }
 
-// connected shows whether a cluster is connected.
+// connected records whether a cluster is connected.
 func (m *metrics) connected(key client.ObjectKey, up bool) {
 	value := 0.0
 	if up {
@@ -60,7 +60,7 @@ func (m *metrics) connected(key client.ObjectKey, up bool) {
 	m.up.WithLabelValues(key.Name, key.Namespace).Set(value)
 }
 
-// forget removes every series of a cluster.
+// forget removes all metrics of a cluster.
 func (m *metrics) forget(key client.ObjectKey) {
 	labels := prometheus.Labels{"cluster_name": key.Name, "cluster_namespace": key.Namespace}
 	m.check.DeletePartialMatch(labels)

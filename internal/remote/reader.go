@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/answers"
 )
 
-// alwaysLive reports kinds that are never read from a cache, even where one exists: they are many, large or secret, and
-// must be current at the moment of the read.
+// alwaysLive reports kinds that are never read from a cache, even if one exists, because they are numerous, large or
+// secret, and must be current at the time of the read.
 func alwaysLive(kind any) bool {
 	switch kind.(type) {
 	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
@@ -27,14 +27,14 @@ func alwaysLive(kind any) bool {
 	return false
 }
 
-// reader reads from the cache what is watched, and else live, so that a read never starts a watch. A read from the cache needs
-// no call, and so says nothing about the cluster: it takes no permit.
+// reader reads watched kinds from the cache, and other kinds live, so that a read never starts a watch. A read from the
+// cache takes no permit, because it makes no call.
 type reader struct {
 	cache   client.Reader
 	live    client.Reader
 	limiter *limiter
 	timeout time.Duration
-	// stale returns an error where the Nodes in the cache are too old.
+	// stale returns an error if the cached Nodes are too old.
 	stale func() error
 }
 
@@ -62,13 +62,13 @@ func (r *reader) read(ctx context.Context, kind any, read func(context.Context, 
 			return err
 		}
 	}
-	atOnce, cancel := context.WithTimeout(ctx, 0) // waits for nothing
+	atOnce, cancel := context.WithTimeout(ctx, 0) // do not wait for the cache
 	defer cancel()
 	err := read(atOnce, r.cache)
 	switch {
 	case notWatched(err):
 		return read(ctx, r.live)
-	case apierrors.IsTimeout(err): // the cache is still filling
+	case apierrors.IsTimeout(err): // the cache has not synced yet
 		return r.limiter.do(ctx, func(ctx context.Context) error {
 			limited, cancel := context.WithTimeout(ctx, r.timeout)
 			defer cancel()
@@ -83,8 +83,8 @@ func notWatched(err error) bool {
 	return errors.As(err, &notCached)
 }
 
-// loading turns an error of a read that ended with its time limit into "not
-// connected": the cache is still filling, and waiting helps.
+// loading converts an error of a read that exceeded its time limit to "not connected": the cache has not synced yet, so
+// a retry succeeds later.
 func loading(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return notConnected("the cache of the workload cluster is still filling").From(err)

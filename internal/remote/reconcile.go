@@ -20,8 +20,8 @@ import (
 // kubeconfigKey is the key of the kubeconfig in its Secret.
 const kubeconfigKey = "value"
 
-// Reconcile implements reconcile.Reconciler for one Cluster: it observes, decides
-// with next, acts, and is requeued at the time of the next probe.
+// Reconcile implements reconcile.Reconciler for one Cluster: it observes the current state, decides with next, acts,
+// and requeues for the time of the next probe.
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := req.NamespacedName
 	var cluster clusterv1.Cluster
@@ -41,8 +41,8 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: recheck(s, f, c.cfg.Timing)}, nil
 }
 
-// observe reads the facts of one reconciliation. The Secret is read only while there is
-// no connection, or when it changed, so that a probe costs no read of it.
+// observe reads the state for one reconciliation. It reads the Secret only if there is no connection or the Secret may
+// have changed, so that a probe does not read it.
 func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (facts, []byte, error) {
 	e.mu.Lock()
 	conn, dirty := e.conn, e.dirty
@@ -89,7 +89,7 @@ func (e *entry) current() (state, *connection) {
 	return e.state, e.conn
 }
 
-// task is one Reconcile of one cluster.
+// task is the input of one reconciliation of one cluster.
 type task struct {
 	key        client.ObjectKey
 	cluster    *clusterv1.Cluster
@@ -98,7 +98,7 @@ type task struct {
 	kubeconfig []byte
 }
 
-// act carries out what next decides and returns the state after it.
+// act executes the step that next returns and returns the resulting state.
 func (c *Clusters) act(ctx context.Context, p task) state {
 	before, _ := p.entry.current()
 	switch next(before, p.facts) {
@@ -118,7 +118,8 @@ func (c *Clusters) act(ctx context.Context, p task) state {
 	return before
 }
 
-// suspendedUntil is until when a cluster is not connected because the process before this one crashed over it.
+// suspendedUntil returns the time until which the connection is suspended because a previous process crashed while
+// decoding a response of the cluster.
 func (c *Clusters) suspendedUntil(key client.ObjectKey) time.Time {
 	if c.cfg.Crashes == nil {
 		return time.Time{}
@@ -131,9 +132,8 @@ func crashed(cluster *clusterv1.Cluster, until time.Time) string {
 		"correct the server that Secret %s-kubeconfig names, or the Secret", until.UTC().Format(time.RFC3339), cluster.Name)
 }
 
-// connect opens a connection with the kubeconfig that was read, in place of the
-// one there may be. A failed attempt with a new kubeconfig ends the old
-// connection too: its credentials are those that were replaced.
+// connect opens a connection with the kubeconfig that was read, and replaces the current one, if any. A failed attempt
+// with a new kubeconfig closes the old connection too, because its credentials have been replaced.
 func (c *Clusters) connect(ctx context.Context, p task) state {
 	s, _ := p.entry.current()
 	s.tried = p.facts.print
@@ -153,7 +153,7 @@ func (c *Clusters) connect(ctx context.Context, p task) state {
 // check probes the connection.
 func (c *Clusters) check(ctx context.Context, p task) state {
 	s, conn := p.entry.current()
-	if conn == nil { // the component is ending
+	if conn == nil { // the manager is shutting down
 		return s
 	}
 	began := time.Now()
@@ -173,7 +173,8 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 	return c.settle(ctx, p, conn, s)
 }
 
-// problem returns the message of a failed call for conditions. The log has the cause, once while the same goes on.
+// problem returns the message of a failed call for conditions. The cause is logged once for as long as the message does
+// not change.
 func (c *Clusters) problem(ctx context.Context, p task, before state, err error) string {
 	message := fault.UserMessage(err)
 	var failed *endpoint.CallError
@@ -186,8 +187,8 @@ func (c *Clusters) problem(ctx context.Context, p task, before state, err error)
 	return message
 }
 
-// settle stores the outcome of a step, closes the connection that was replaced,
-// and notifies the controllers where something changed for them.
+// settle stores the result of a step, closes a connection that was replaced, and notifies controllers of changes that
+// are relevant to them.
 func (c *Clusters) settle(ctx context.Context, p task, conn *connection, after state) state {
 	e := p.entry
 	e.mu.Lock()
@@ -204,14 +205,14 @@ func (c *Clusters) settle(ctx context.Context, p task, conn *connection, after s
 	return after
 }
 
-// shouldNotify reports whether controllers may decide otherwise now: a probe
-// begins or ceases to fail, or fails for another reason.
+// shouldNotify reports whether a change is relevant to controllers: the connection opens or closes, probes start or
+// stop failing, or fail for another reason.
 func shouldNotify(before, after state) bool {
 	return before.connected != after.connected || (before.failures == 0) != (after.failures == 0) ||
 		before.problem != after.problem
 }
 
-// forget drops a cluster that does not exist any more.
+// forget removes a cluster that no longer exists.
 func (c *Clusters) forget(ctx context.Context, key client.ObjectKey) {
 	c.mu.Lock()
 	e := c.entries[key]

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// SetupWithManager adds the component to a manager: it watches Clusters and the
-// labelled kubeconfig Secrets through the manager's cache.
+// SetupWithManager adds c to a manager. It watches Clusters and labelled kubeconfig Secrets through the manager's
+// cache.
 func (c *Clusters) SetupWithManager(mgr ctrl.Manager) error {
 	c.log = mgr.GetLogger().WithName("remote")
 	if err := mgr.Add(c); err != nil {
@@ -29,8 +29,7 @@ func (c *Clusters) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// secretToCluster names the Cluster of a kubeconfig Secret, and records that
-// the Secret has to be read again.
+// secretToCluster maps a kubeconfig Secret to its Cluster, and marks the Secret to be read again.
 func (c *Clusters) secretToCluster(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" || obj.GetName() != name+"-kubeconfig" {
@@ -43,8 +42,7 @@ func (c *Clusters) secretToCluster(_ context.Context, obj client.Object) []recon
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// clusterChanged drops the updates of a Cluster that change nothing of what next
-// decides by.
+// clusterChanged filters out updates of a Cluster that do not change any input of next.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(ev event.UpdateEvent) bool {
 		before, ok1 := ev.ObjectOld.(*clusterv1.Cluster)

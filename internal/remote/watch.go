@@ -19,10 +19,11 @@ import (
 // providerIDField is the index over Node.spec.providerID.
 const providerIDField = "spec.providerID"
 
-// ClusterMap names the requests of a controller that concern a cluster.
+// ClusterMap maps a cluster to the reconcile requests of a controller.
 type ClusterMap func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request
 
-// Workloads are the workload clusters as controllers see them: [Clusters], and whatever plays them.
+// Workloads is the interface through which controllers use workload clusters. [Clusters] implements it, and so do
+// simulations.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
@@ -40,10 +41,9 @@ type subscriber struct {
 	to    ClusterMap
 }
 
-// Changed is a source that enqueues objects of the controller when a cluster is connected or
-// disconnected, and when its probes begin or cease to fail. A nil map enqueues
-// the Cluster itself. It also is the way by which events of Watch reach the
-// controller, so every controller that watches has to use it.
+// Changed returns a source that enqueues objects of the controller when a cluster is connected or disconnected, and
+// when its probes start or stop failing. A nil map enqueues the Cluster itself. Events of Watch reach the controller
+// through the same source, so every controller that calls Watch has to use it.
 func (c *Clusters) Changed(controller string, to ClusterMap) source.Source {
 	if to == nil {
 		to = func(_ context.Context, key client.ObjectKey) []reconcile.Request {
@@ -58,7 +58,7 @@ func (c *Clusters) Changed(controller string, to ClusterMap) source.Source {
 	})
 }
 
-// notify enqueues what a change of a cluster's connection concerns, for every controller.
+// notify enqueues the affected objects of all controllers when the connection of a cluster changes.
 func (c *Clusters) notify(ctx context.Context, key client.ObjectKey) {
 	c.mu.RLock()
 	var all []subscriber
@@ -73,15 +73,15 @@ func (c *Clusters) notify(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-// WatchRequest names the events of one kind of a workload cluster.
+// WatchRequest describes a watch of one kind in a workload cluster.
 type WatchRequest struct {
-	// Controller is the name given to Changed.
+	// Controller is the name that was passed to Changed.
 	Controller string
 	// Kind is an empty object of the kind to watch.
 	Kind client.Object
-	// Map names the requests that an object concerns.
+	// Map maps an object to reconcile requests.
 	Map func(ctx context.Context, obj client.Object) []reconcile.Request
-	// Changed, if set, reports whether an update is to be enqueued.
+	// Changed, if set, reports whether an update is relevant.
 	Changed func(before, after client.Object) bool
 }
 
@@ -90,11 +90,10 @@ type watchKey struct {
 	kind       reflect.Type
 }
 
-// Watch sends the events of a kind to the controller's queue until the cluster
-// is disconnected. It may be called in every reconciliation: one (cluster, controller,
-// kind) is watched once, and after a new connection the first call watches
-// again. It does not wait for the cache to fill. The error is ErrNotConnected
-// where there is no connection.
+// Watch enqueues the events of a kind in the controller's queue until the cluster is disconnected. It may be called in
+// every reconciliation: each combination of cluster, controller and kind is watched once, and the first call after a
+// reconnect starts the watch again. It does not wait for the cache to sync. It returns ErrNotConnected if there is no
+// connection.
 func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchRequest) error {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -129,8 +128,7 @@ func (c *Clusters) Watch(ctx context.Context, key client.ObjectKey, w WatchReque
 	return nil
 }
 
-// change waits until no one else changes what is watched; the caller has to call
-// done.
+// change acquires the lock for changes to the set of watches; the caller must call done.
 func (c *connection) change(ctx context.Context) (done func(), err error) {
 	select {
 	case c.changing <- struct{}{}:
@@ -140,7 +138,7 @@ func (c *connection) change(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// informer returns the informer of a kind and starts it if need be, within change.
+// informer returns the informer of a kind and starts it if necessary. The caller must hold the lock from change.
 func (c *connection) informer(ctx context.Context, kind client.Object, now time.Time) (cache.Informer, error) {
 	informer, err := c.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -154,8 +152,8 @@ func (c *connection) informer(ctx context.Context, kind client.Object, now time.
 	return informer, nil
 }
 
-// indexNodes begins to watch Nodes, with an index over their provider IDs, and notifies the controllers when the cache
-// has them.
+// indexNodes starts the watch of Nodes, with an index by provider ID, and notifies the controllers when the cache has
+// synced.
 func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *connection) error {
 	if conn.nodes.Load() != nil {
 		return nil
@@ -186,7 +184,7 @@ func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *c
 	return nil
 }
 
-// nodesFilled reports whether the cache has the Nodes, for which it gives a watch that has just begun a moment.
+// nodesFilled reports whether the cache of Nodes has synced. It waits for up to maxWait after the watch was started.
 func (c *connection) nodesFilled(ctx context.Context) bool {
 	nodes := c.nodes.Load()
 	until := nodes.since.Add(maxWait)
@@ -212,7 +210,7 @@ func providerIDOf(obj client.Object) []string {
 	return nil
 }
 
-// handlerFor sends what happens to an object to the queues of a controller.
+// handlerFor returns an event handler that enqueues requests in the queues of a controller.
 func handlerFor(subs []subscriber, w WatchRequest) toolscache.ResourceEventHandler {
 	send := func(obj any) {
 		o, ok := obj.(client.Object)

@@ -1,16 +1,17 @@
 package rollout
 
-// A MachineSet whose Machines can be updated in place hands them over to the new one: it shrinks by as many as may be unavailable, as
-// if they were deleted, and the new one grows by each Machine that arrived, not before.
+// An old MachineSet whose Machines can be updated in place moves them to the new MachineSet. The old MachineSet is
+// scaled down by at most maxUnavailable Machines, as if they were deleted. The new MachineSet is scaled up by one for
+// each Machine after it has moved.
 //
-//	old       shrinks ─► hands over ─────────► …
-//	new                  Moved ─► counts it ─► updates it ─► Available
+//	old       scales down ─► moves Machines ─► …
+//	new                      Moved ─► counts ─► updates ─► Available
 //
-// So there are never more Machines than before. Only where none may be unavailable the new MachineSet creates one first; it is the
-// last old Machine that is deleted in its place.
+// The number of Machines therefore does not grow. Only if no Machine may be unavailable, the new MachineSet first
+// creates one Machine, and the last old Machine is deleted instead of moved.
 
-// decideMoves says which old MachineSets hand over Machines: those that can, while the new one needs more than are on their
-// way to it.
+// decideMoves selects the old MachineSets that move Machines: those that support it, as long as the new MachineSet
+// needs more than the Machines already moving to it.
 func (l *ledger) decideMoves() {
 	if l.current == nil || l.Limits.OnDelete {
 		return
@@ -24,14 +25,14 @@ func (l *ledger) decideMoves() {
 	}
 }
 
-// handsOver counts Machines that the MachineSet has yet to hand over to come down to Desired.
+// handsOver counts the Machines that the MachineSet still has to move to scale down to Desired.
 func (s Set) handsOver() int32 { return max(0, s.pending()-s.replaced()) }
 
-// replaced counts the Machines that the MachineSet deletes, though it hands over what can be updated in place: an update would not
-// help them.
+// replaced counts the Machines that the MachineSet deletes even though in-place updates are possible, because an
+// update would not repair them.
 func (s Set) replaced() int32 { return max(0, s.Free-s.NotBegun) }
 
-// arriving counts the Machines of old MachineSets that become those of the new one.
+// arriving counts the Machines of old MachineSets that will move to the new one.
 func (l *ledger) arriving() int32 {
 	var n int32
 	for _, e := range l.old {
@@ -42,8 +43,8 @@ func (l *ledger) arriving() int32 {
 	return n
 }
 
-// needsSpare reports whether no Machine can be updated in place before there is one more: none may become unavailable now, nothing
-// that happens already will change that, and there is no such Machine yet.
+// needsSpare reports whether the new MachineSet must create one Machine before any can be updated in place: none may
+// become unavailable now, no change in progress will alter that, and no spare Machine exists yet.
 func (l *ledger) needsSpare() bool {
 	if l.arriving() == 0 || l.sum(Set.worst) > l.minAvailable() || l.sum(Set.occupied) > l.Replicas || l.current.unavailable() > 0 {
 		return false

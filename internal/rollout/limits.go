@@ -7,19 +7,19 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Limits is a strategy with its numbers resolved for a number of replicas.
+// Limits is a rollout strategy resolved for a number of replicas.
 type Limits struct {
-	// OnDelete replaces a Machine only when its user deletes it; the numbers are zero then.
+	// OnDelete replaces a Machine only after the user has deleted it. The numbers are zero in this case.
 	OnDelete bool
-	// MaxSurge is how many Machines there may be above the replicas.
+	// MaxSurge is the number of Machines that may exist above the desired replicas.
 	MaxSurge int32
-	// MaxUnavailable is how many Machines below the replicas may be not available.
+	// MaxUnavailable is the number of the desired replicas that may be unavailable.
 	MaxUnavailable int32
 }
 
-// Resolve resolves the numbers and percents of a strategy. Percents of maxSurge are rounded up, those of
-// maxUnavailable down; unset, they are 1 and 0. Where both come out as zero one Machine may be unavailable, since a
-// rollout could not move otherwise. The error names the field.
+// Resolve resolves the numbers and percentages of a strategy. Percentages are rounded up for maxSurge and down for
+// maxUnavailable. The defaults are 1 and 0. If both are zero, one Machine may be unavailable, because the rollout
+// could not progress otherwise. The error names the field.
 func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32) (Limits, error) {
 	if strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
 		return Limits{OnDelete: true}, nil
@@ -38,16 +38,16 @@ func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32
 	return Limits{MaxSurge: surge, MaxUnavailable: min(unavailable, replicas)}, nil
 }
 
-// MaxInFlight is how many Machines of the current MachineSet may be in remediation at once: a number, or a
-// percent of the replicas rounded up; unset, all of them.
+// MaxInFlight returns how many Machines of the current MachineSet may be remediated concurrently: a number, or a
+// percentage of the replicas rounded up. The default is all of them.
 func MaxInFlight(limit *intstr.IntOrString, replicas int32) (int32, error) {
 	return scaled("maxInFlight", limit, rounding{replicas, replicas, true})
 }
 
-// MinAvailable is how many Machines have to be available.
+// MinAvailable returns how many Machines must be available.
 func (l Limits) MinAvailable(replicas int32) int32 { return max(0, replicas-l.MaxUnavailable) }
 
-// rounding says what a number is when it is unset, what it is a percent of, and which way percents are rounded.
+// rounding holds the default of a number, the base of percentages, and the direction in which they are rounded.
 type rounding struct {
 	unset, total int32
 	up           bool

@@ -1,7 +1,7 @@
 package rollout
 
-// onDelete lets the new MachineSet take over what users have deleted from the old ones. There are never
-// more Machines than replicas, so the new one waits until a deleted Machine is gone.
+// onDelete scales up the new MachineSet for Machines that users have deleted from the old ones. The total never
+// exceeds the desired replicas, so the new MachineSet waits until a deleted Machine is gone.
 func (l *ledger) onDelete() {
 	var old, occupied int32
 	for _, e := range l.old {
@@ -25,11 +25,12 @@ func (l *ledger) onDelete() {
 	}
 }
 
-// shrink takes replicas from the old MachineSets, those that cost nothing first, then from the new one.
+// shrink removes replicas from the old MachineSets, starting with unavailable and missing ones, and then from the new
+// one.
 func (l *ledger) shrink(excess int32) {
 	const why = "the deployment wants fewer replicas"
 	for _, e := range l.old {
-		lost := e.Desired - e.target // what is missing was given up already
+		lost := e.Desired - e.target // replicas already removed because their Machines are missing
 		n := min(max(0, e.free()-lost), e.target, excess)
 		e.set(e.target-n, why)
 		excess -= n

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// proportional gives the deployment the replicas it asks for, spread over the MachineSets by their size, and does nothing else.
-// It computes from absolute sizes: how many there should be in all never follows from how many there were before. So a
-// reconciliation that fails between the writes of two MachineSets is retried, and neither repeats nor loses a part:
+// proportional distributes the deployment's replicas over the MachineSets by size and rolls nothing out. The
+// computation uses absolute sizes, so the total never depends on the previous total. If a reconciliation fails
+// between the updates of two MachineSets, the retry therefore neither repeats nor loses a share:
 //
-//	MachineSets with replicas   all of them together
-//	none                        the current one, else the newest, has the deployment's replicas
-//	one                         it has the deployment's replicas
+//	MachineSets with replicas   total
+//	none                        the current MachineSet, or else the newest, gets the deployment's replicas
+//	one                         it gets the deployment's replicas
 //	several, scaled             replicas + maxSurge
-//	several, not scaled         as many as they have, within replicas and replicas + maxSurge
+//	several, not scaled         their present total, bounded by replicas and replicas + maxSurge
 func (l *ledger) proportional() {
 	active := slices.DeleteFunc(slices.Clone(l.entries()), func(e *entry) bool { return e.Desired == 0 })
 	const why = "its share of spec.replicas while nothing is rolled out"
@@ -29,13 +29,12 @@ func (l *ledger) proportional() {
 	}
 }
 
-// within limits the growth from one number of replicas to another to the room that there is for more Machines: those that are still
-// being deleted count.
+// within limits scaling up to the remaining surge. Machines that are still being deleted count as well.
 func (l *ledger) within(from, to int32) int32 {
 	return min(to, from+max(0, l.most(l.Replicas)-l.sum(Set.occupied)))
 }
 
-// held is how many replicas MachineSets have together while the rollout stands still.
+// held returns the total number of replicas of the MachineSets while the rollout is paused.
 func (l *ledger) held(active []*entry) int32 {
 	most := l.most(l.Replicas)
 	var total int32
@@ -50,7 +49,7 @@ func (l *ledger) held(active []*entry) int32 {
 	return l.within(total, min(max(total, l.Replicas), most))
 }
 
-// most is how many replicas there may be in all of a deployment of that size.
+// most returns the maximum total for a deployment with the given number of replicas.
 func (l *ledger) most(replicas int32) int32 {
 	if replicas == 0 {
 		return 0
@@ -58,7 +57,8 @@ func (l *ledger) most(replicas int32) int32 {
 	return replicas + l.Limits.MaxSurge
 }
 
-// recorded is the size of the deployment that a MachineSet was scaled for. Where that is not known, it is the present one.
+// recorded returns the deployment size that a MachineSet was last scaled for, or the current size if it is not
+// recorded.
 func (l *ledger) recorded(e *entry) int32 {
 	if e.Recorded < 0 {
 		return l.Replicas
@@ -66,7 +66,7 @@ func (l *ledger) recorded(e *entry) int32 {
 	return e.Recorded
 }
 
-// newest returns the MachineSet of the current template, or the newest other one.
+// newest returns the MachineSet of the current template, or else the newest other one.
 func (l *ledger) newest() *entry {
 	if l.current != nil || len(l.old) == 0 {
 		return l.current
@@ -74,9 +74,9 @@ func (l *ledger) newest() *entry {
 	return l.old[len(l.old)-1]
 }
 
-// spread gives each MachineSet its share of total, one after the other, so that what rounding leaves over goes to those that come
-// later. A share is that which the MachineSet has of the size it was last scaled for: it is the same before and after
-// the write of any other MachineSet. No MachineSet grows where there are too many in all, and none shrinks where there are too few.
+// spread assigns each MachineSet its share of total in order, so that rounding remainders go to the later ones. A
+// share is relative to the size that the MachineSet was last scaled for, which makes it independent of updates of
+// other MachineSets. No MachineSet grows if the total has to shrink, and none shrinks if the total has to grow.
 func (l *ledger) spread(active []*entry, total int32, why string) {
 	shares := make([]*big.Rat, len(active))
 	rest := new(big.Rat)
@@ -105,7 +105,7 @@ func (l *ledger) spread(active []*entry, total int32, why string) {
 	}
 }
 
-// rounded rounds a number that is not negative to the nearest whole one, halves up.
+// rounded rounds a non-negative number to the nearest integer, halves up.
 func rounded(r *big.Rat) int64 {
 	twice := new(big.Int).Lsh(r.Num(), 1)
 	twice.Add(twice, r.Denom())

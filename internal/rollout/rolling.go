@@ -2,14 +2,14 @@ package rollout
 
 // rollingUpdate moves replicas from the old MachineSets to the new one within the limits:
 //
-//	new     grows as far as replicas + maxSurge leaves room, counting every Machine that exists or may yet be made
-//	old     1. replicas whose loss costs nothing (broken, not created yet), as long as the new Machines work
-//	        2. available ones, as long as enough stay available if everything that is yet to be deleted is as bad
-//	           as can be
+//	new     scales up to replicas + maxSurge, counting every Machine that exists or may still be created
+//	old     1. unavailable and missing replicas, as long as the new Machines are available
+//	        2. available replicas, as long as enough Machines remain available even if every pending deletion
+//	           removes an available Machine
 //
-// Where an old MachineSet hands its Machines over, the new one does not grow in their place (inplace.go).
+// If an old MachineSet moves its Machines (see inplace.go), the new MachineSet is not scaled up for them.
 //
-// An unavailable Machine of the new MachineSet takes part in neither: a bad rollout stops by itself.
+// Both steps stop while a Machine of the new MachineSet is unavailable, so a bad rollout stops by itself.
 func (l *ledger) rollingUpdate() {
 	l.resizeNew()
 	if len(l.old) == 0 {
@@ -20,7 +20,7 @@ func (l *ledger) rollingUpdate() {
 	l.breakDeadlock()
 }
 
-// resizeNew brings the new MachineSet towards the replicas.
+// resizeNew scales the new MachineSet towards the desired replicas.
 func (l *ledger) resizeNew() {
 	goal := l.Replicas - l.arriving()
 	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(Set.occupied); {
@@ -37,11 +37,11 @@ func (l *ledger) resizeNew() {
 	}
 }
 
-// minAvailable is how many Machines have to stay available.
+// minAvailable returns how many Machines must remain available.
 func (l *ledger) minAvailable() int32 { return l.Limits.MinAvailable(l.Replicas) }
 
-// dropFree gives up replicas that cost nothing. It is bounded as if they did: while Machines of the new
-// MachineSet are not available, it is not known that replacing helps.
+// dropFree removes unavailable and missing replicas. The number is limited as if they were available, because
+// replacing them may not help while Machines of the new MachineSet are unavailable.
 func (l *ledger) dropFree() {
 	budget := l.freeBudget()
 	for _, e := range l.old {
@@ -56,7 +56,7 @@ func (l *ledger) dropFree() {
 	}
 }
 
-// freeBudget is how many replicas may be given up that cost nothing.
+// freeBudget returns how many unavailable and missing replicas may be removed.
 func (l *ledger) freeBudget() int32 {
 	var desired int32
 	for _, e := range l.entries() {
@@ -65,7 +65,7 @@ func (l *ledger) freeBudget() int32 {
 	return desired - l.minAvailable() - l.current.unavailable()
 }
 
-// dropAvailable gives up replicas that may be available, the oldest MachineSet first.
+// dropAvailable removes replicas that may be available, starting with the oldest MachineSet.
 func (l *ledger) dropAvailable() {
 	budget := l.sum(Set.worst) - l.minAvailable()
 	for _, e := range l.old {
@@ -83,9 +83,9 @@ func (l *ledger) dropAvailable() {
 	}
 }
 
-// breakDeadlock removes one old replica where nothing else can happen any more: the new Machines are all
-// available, old ones are not, and which of them its MachineSet deletes cannot be told. To go on is worth more
-// than the limit.
+// breakDeadlock removes one old replica if the rollout cannot progress otherwise: all new Machines are available,
+// some old ones are not, and it is undetermined which of them the MachineSet would delete. Progress takes precedence
+// over the limit.
 func (l *ledger) breakDeadlock() {
 	if len(l.leaving) > 0 || l.current.unavailable() > 0 {
 		return

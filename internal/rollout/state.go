@@ -16,41 +16,42 @@ type Set struct {
 	Created  time.Time
 	// Desired is spec.replicas.
 	Desired int32
-	// Actual counts the Machines that exist, those being deleted included.
+	// Actual counts the existing Machines, including those being deleted.
 	Actual int32
-	// Deleting counts those of Actual that are being deleted.
+	// Deleting counts the Machines in Actual that are being deleted.
 	Deleting int32
-	// Available counts those of Actual that are available and not being deleted.
+	// Available counts the Machines in Actual that are available and not being deleted.
 	Available int32
-	// Free counts Machines that are not available, not being deleted, and that the MachineSet takes before any
-	// available one when it scales down. Fewer than there are is safe.
+	// Free counts the Machines that are unavailable, not being deleted, and deleted before any available Machine when
+	// the MachineSet scales down. A value that is too low is safe.
 	Free int32
-	// Recorded is the number of replicas of the deployment that this MachineSet was last scaled for; negative
-	// where that is not known.
+	// Recorded is the number of the deployment's replicas that this MachineSet was last scaled for, or negative if
+	// unknown.
 	Recorded int32
-	// Leaving MachineSets are being deleted themselves: their Machines count, and their replicas do not change.
+	// Leaving means that the MachineSet is being deleted. Its Machines count, but its replicas do not change.
 	Leaving bool
-	// InPlace: an extension can make the Machines of this old MachineSet those of the new one. It hands them over
-	// instead of deleting them, unless they count as Free.
+	// InPlace means that an extension can update the Machines of this old MachineSet in place. It moves them to the
+	// new MachineSet instead of deleting them, except for Machines that count as Free.
 	InPlace bool
-	// NotBegun counts those of Free that are handed over all the same: they are to be updated, and nothing was written for that yet.
+	// NotBegun counts the Machines in Free that are moved nevertheless, because their in-place update has not started
+	// yet.
 	NotBegun int32
-	// Updating counts those of Actual that are being updated in place, and are neither Available nor Free.
+	// Updating counts the Machines in Actual that are being updated in place. They are neither Available nor Free.
 	Updating int32
-	// Moved counts those of Actual that another MachineSet handed over, and that Desired does not count yet.
+	// Moved counts the Machines in Actual that moved from another MachineSet and are not included in Desired yet.
 	Moved int32
 }
 
-// State is a deployment as planning sees it.
+// State is the input of a plan: a deployment with its MachineSets.
 type State struct {
 	Replicas int32
 	Limits   Limits
-	// Held stops the rollout (paused): Replicas are spread over the MachineSets as they are.
+	// Held means that the rollout is paused. Replicas are distributed over the existing MachineSets.
 	Held bool
-	// New is the MachineSet of the current template; nil where there is none. One that is about to be created is
-	// a Set with a name and nothing else.
+	// New is the MachineSet of the current template, or nil if there is none. A MachineSet that is about to be
+	// created only has a name.
 	New *Set
-	// Old are all others, in any order.
+	// Old contains all other MachineSets in any order.
 	Old []Set
 }
 
@@ -61,20 +62,20 @@ type Change struct {
 	Why      string
 }
 
-// String says what changes and why.
 func (c Change) String() string {
 	return fmt.Sprintf("scale %s from %d to %d: %s", c.Set, c.From, c.To, c.Why)
 }
 
-// Plan says which MachineSets get another number of replicas now, the new one first, then from the oldest to the
-// newest. No change means that there is nothing to do until something happens to the Machines.
+// Plan returns the MachineSets to scale now, starting with the new one, followed by the others from oldest to newest.
+// An empty plan means that nothing can change until the state of a Machine changes.
 //
 //	Held         proportional.go
 //	OnDelete     ondelete.go
 //	otherwise    rolling.go, with inplace.go for MachineSets whose Machines can be updated in place
 func Plan(s State) []Change { return planned(s).changes() }
 
-// Moving names the old MachineSets that hand over what they have too many to the new one, instead of deleting it.
+// Moving returns the names of the old MachineSets that move their surplus Machines to the new one instead of deleting
+// them.
 func Moving(s State) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range planned(s).old {
@@ -100,8 +101,8 @@ func planned(s State) *ledger {
 	return l
 }
 
-// Complete reports whether nothing is left to roll out: the new MachineSet has all replicas, all available,
-// and no Machine of another is left.
+// Complete reports whether the rollout is complete: the new MachineSet has all replicas, all of them are available,
+// and no other MachineSet has Machines.
 func Complete(s State) bool {
 	if s.New == nil || s.New.Desired != s.Replicas || s.New.Actual != s.Replicas || s.New.Available != s.Replicas {
 		return false
@@ -114,25 +115,25 @@ func Complete(s State) bool {
 	return true
 }
 
-// Older orders MachineSets by age, the oldest first.
+// Older orders MachineSets by age, oldest first.
 func Older(a, b Set) int {
 	return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 }
 
-// live counts the Machines that no one has deleted.
+// live counts the Machines that are not being deleted.
 func (s Set) live() int32 { return s.Actual - s.Deleting }
 
-// pending counts Machines that the MachineSet has yet to delete to come down to Desired.
+// pending counts the Machines that the MachineSet still has to delete to scale down to Desired.
 func (s Set) pending() int32 { return max(0, s.live()-s.Desired) }
 
-// missing counts Machines that the MachineSet has yet to create.
+// missing counts the Machines that the MachineSet still has to create.
 func (s Set) missing() int32 { return max(0, s.Desired-s.live()) }
 
-// unavailable counts wanted Machines that are not available.
+// unavailable counts desired Machines that are not available.
 func (s Set) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
-// worst is how many Machines stay available if everything the MachineSet has yet to delete is as bad as can be. One that is
-// being deleted keeps none, also while its Machines are not being deleted yet.
+// worst counts the Machines that remain available if all pending deletions remove available Machines. The count is
+// zero for a MachineSet that is being deleted, even if its Machines are not being deleted yet.
 func (s Set) worst() int32 {
 	if s.Leaving {
 		return 0
@@ -140,24 +141,25 @@ func (s Set) worst() int32 {
 	return max(0, s.Available-max(0, s.pending()-s.Free))
 }
 
-// free counts replicas that can be given up without losing an available Machine.
+// free counts the replicas that can be removed without deleting an available Machine.
 func (s Set) free() int32 { return max(0, s.Free-s.pending()) + s.missing() }
 
-// occupied is the most Machines that the MachineSet has or may still make.
+// occupied returns the maximum number of Machines that the MachineSet has or may still create.
 func (s Set) occupied() int32 { return max(s.Desired, s.Actual) }
 
-// entry is a MachineSet and what becomes of it.
+// entry is a MachineSet with its planned replicas.
 type entry struct {
 	Set
 	target int32
 	why    string
-	// from is the number of replicas that the MachineSet has now: Desired counts those that were handed over to it as well.
+	// from is the present spec.replicas. In contrast, Desired also includes the Machines that moved to the
+	// MachineSet.
 	from int32
-	// moves: it hands over what it has too many.
+	// moves means that the MachineSet moves its surplus Machines to the new one.
 	moves bool
 }
 
-// newEntry is a MachineSet that nothing changes, but for the Machines that were handed over to it: from now on it counts them.
+// newEntry returns an entry without changes, except that replicas include the Machines that moved to the MachineSet.
 func newEntry(s Set) *entry {
 	e := &entry{Set: s, from: s.Desired}
 	if s.Moved > 0 {
@@ -167,7 +169,7 @@ func newEntry(s Set) *entry {
 	return e
 }
 
-// set gives the MachineSet a new number of replicas.
+// set changes the planned replicas.
 func (e *entry) set(target int32, why string) {
 	if target != e.target {
 		e.target, e.why = target, why
@@ -177,10 +179,10 @@ func (e *entry) set(target int32, why string) {
 // ledger collects the changes of one plan.
 type ledger struct {
 	State
-	current *entry   // nil where there is no new MachineSet
-	old     []*entry // the oldest first; none that is being deleted
+	current *entry   // nil if there is no new MachineSet
+	old     []*entry // oldest first, without MachineSets that are being deleted
 	leaving []Set
-	// receivable is how many Machines the new MachineSet can still be handed, beyond those that are on their way to it.
+	// receivable is how many more Machines can move to the new MachineSet, in addition to those already moving.
 	receivable int32
 }
 
@@ -194,7 +196,7 @@ func newLedger(s State) *ledger {
 			l.leaving = append(l.leaving, set)
 			continue
 		}
-		if !set.InPlace { // what is being updated is deleted before anything that is available
+		if !set.InPlace { // Machines in an update are deleted before available ones
 			set.Free, set.Updating = set.Free+set.Updating, 0
 		}
 		l.old = append(l.old, newEntry(set))
@@ -202,7 +204,7 @@ func newLedger(s State) *ledger {
 	return l
 }
 
-// entries returns the new MachineSet, if there is one, and the old ones.
+// entries returns the new MachineSet, if it exists, and the old ones.
 func (l *ledger) entries() []*entry {
 	if l.current == nil {
 		return l.old
@@ -210,7 +212,7 @@ func (l *ledger) entries() []*entry {
 	return append([]*entry{l.current}, l.old...)
 }
 
-// sum adds up a figure of all MachineSets.
+// sum adds up a count over all MachineSets.
 func (l *ledger) sum(of func(Set) int32) int32 {
 	var n int32
 	for _, e := range l.entries() {

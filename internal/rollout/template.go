@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// relevant is the part of a machine template that an existing Machine cannot take over: all else is propagated in place, see
-// [InPlace].
+// relevant contains the fields of a machine template that require a new Machine. All other fields are propagated in
+// place, see [InPlace].
 type relevant struct {
 	Version       string
 	FailureDomain string
@@ -29,14 +29,15 @@ func relevantOf(t clusterv1.MachineTemplateSpec) relevant {
 		Version: t.Spec.Version, FailureDomain: t.Spec.FailureDomain,
 		Infra: t.Spec.InfrastructureRef, Bootstrap: t.Spec.Bootstrap.ConfigRef,
 	}
-	// With a bootstrap config the name of the Secret is what the config made, not what was asked for.
+	// With a bootstrap config, the Secret's name is an output of the config and not part of the desired state.
 	if !r.Bootstrap.IsDefined() && t.Spec.Bootstrap.DataSecretName != nil {
 		r.DataSecret = *t.Spec.Bootstrap.DataSecretName
 	}
 	return r
 }
 
-// InPlace is the wanted template for Machines that were made from another one: with what they cannot take over as they have it.
+// InPlace returns the desired template for Machines created from another template: fields that require a new Machine
+// retain their current values.
 func InPlace(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
 	t := *want.DeepCopy()
 	t.Spec.Version, t.Spec.FailureDomain = have.Spec.Version, have.Spec.FailureDomain
@@ -45,8 +46,9 @@ func InPlace(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplate
 	return t
 }
 
-// Differences says for users in what a MachineSet's (or Machine's) template differs from the wanted one where only
-// a new Machine helps, a sentence each, always in the same order. None: it is up to date.
+// Differences describes, for users, the differences between a MachineSet's or Machine's template and the desired one
+// that require a new Machine. The order is stable, with one sentence per difference. The result is empty if the
+// template is up to date.
 func Differences(have, want clusterv1.MachineTemplateSpec) []string {
 	h, w := relevantOf(have), relevantOf(want)
 	var out []string
@@ -86,14 +88,13 @@ func orNone(s string) string {
 	return s
 }
 
-// Expired reports whether rollout.after has passed and asks to replace what was created before it. A zero
-// after asks for nothing.
+// Expired reports whether rollout.after has passed and the object was created before it. A zero after never expires.
 func Expired(after, created, now time.Time) bool {
 	return !after.IsZero() && !now.Before(after) && created.Before(after)
 }
 
-// Hash is the part of the label machine-template-hash that follows from the template: equal for templates
-// without Differences.
+// Hash returns the template's part of the label machine-template-hash. Templates without Differences have the same
+// hash.
 func Hash(t clusterv1.MachineTemplateSpec) string {
 	data, err := json.Marshal(relevantOf(t))
 	if err != nil {
@@ -102,9 +103,8 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 	return rand.SafeEncodeString(fmt.Sprint(sum(string(data))))
 }
 
-// Suffix is the part of a new MachineSet's name and label that tells it apart from others with the same template: a random part
-// that follows from the seed. The same seed gives the same suffix, so that a creation that is repeated after a crash does not
-// create a second MachineSet; the seed therefore holds what tells one creation from another.
+// Suffix returns the unique part of a new MachineSet's name and label. It is computed from the seed, so that a
+// creation repeated after a crash does not create a second MachineSet. The seed must therefore identify the creation.
 func Suffix(seed ...string) string {
 	n := sum(strings.Join(seed, "\x00"))
 	return naming.Random(func(most int) int {
@@ -114,7 +114,7 @@ func Suffix(seed ...string) string {
 	})
 }
 
-// sum mixes a text into 64 bits that are all equally good.
+// sum hashes a text to 64 uniformly distributed bits.
 func sum(text string) uint64 {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(text))

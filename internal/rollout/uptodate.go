@@ -9,13 +9,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Judge says whether a Machine of a MachineDeployment is what the deployment asks for now: that follows from
-// its MachineSet, whatever was changed in the Machine itself.
+// Judge returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's MachineSet,
+// and not on changes of the Machine itself.
 func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
 	return Verdict(m, Missing(set, d, now), nil)
 }
 
-// Missing is what the Machines of a MachineSet lack of what the deployment asks for now.
+// Missing lists the reasons why the Machines of a MachineSet are not up to date with the deployment.
 func Missing(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) []string {
 	missing := Differences(set.Spec.Template, d.Spec.Template)
 	if Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now) {
@@ -24,7 +24,7 @@ func Missing(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time
 	return missing
 }
 
-// Verdict is the condition UpToDate of a Machine that lacks something, or of which something is unknown.
+// Verdict returns the UpToDate condition of a Machine from its missing and unknown changes.
 func Verdict(m *clusterv1.Machine, missing, unknown []string) condition.Verdict {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	switch {

@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 )
 
-// cluster is one simulated control plane that runs.
+// cluster is a running simulated control plane.
 type cluster struct {
 	spec   Spec
 	since  time.Time
@@ -34,7 +34,7 @@ type cluster struct {
 	cancel context.CancelFunc
 	server *http.Server
 	leaf   *leaf
-	etcd   *etcd.Cluster // nil: there are no members
+	etcd   *etcd.Cluster // nil if there are no members
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -50,7 +50,7 @@ func (c *cluster) status() Status {
 	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
 }
 
-// open prepares a cluster: its keys, its API, its life.
+// open prepares a cluster: its certificates, its API, its etcd and its behaviour.
 func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	authority, err := pki.ParsePair(spec.CACert, spec.CAKey)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	}
 	c := &cluster{spec: spec, since: s.cfg.Now(), faults: f, leaf: l, conns: map[net.Conn]struct{}{}}
 	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(spec.CACert) // all of them, and the first signs
+	clients.AppendCertsFromPEM(spec.CACert) // all certificates are trusted; the first one signs
 	c.tenant = api.NewTenant(keys, spec.Version, clients, f.delay)
 	if err := c.openEtcd(s.cfg.Now); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 	return c, nil
 }
 
-// openEtcd prepares the members, to which the Pods named etcd-NODE lead.
+// openEtcd prepares the etcd members. Connections to a Pod named etcd-NODE lead to the member of that Node.
 func (c *cluster) openEtcd(now func() time.Time) error {
 	if len(c.spec.EtcdCert) == 0 {
 		return nil
@@ -107,10 +107,11 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 	return nil
 }
 
-// apiServerPort is where the API server's Pod of a Node listens.
+// apiServerPort is the port of the API server Pods.
 const apiServerPort = 6443
 
-// forward serves a connection to a Pod of the control plane: a member of etcd, or the API server, which is the same one on all Nodes.
+// forward serves a connection to a Pod of the control plane: to an etcd member, or to the API server, which all Nodes
+// share.
 func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error {
 	if namespace == metav1.NamespaceSystem {
 		if node, ok := strings.CutPrefix(pod, "etcd-"); ok && port == etcd.Port {
@@ -123,7 +124,7 @@ func (c *cluster) forward(ctx context.Context, namespace, pod string, port int32
 	return fmt.Errorf("connection refused: nothing listens at port %d of Pod %s", port, pod)
 }
 
-// serveOne serves a connection until either end closes it, or the context ends.
+// serveOne serves a connection until either end closes it or the context is done.
 func (c *cluster) serveOne(ctx context.Context, conn net.Conn) error {
 	one := &single{Conn: conn, closed: make(chan struct{})}
 	ended := make(chan error, 1)
@@ -139,7 +140,7 @@ func (c *cluster) serveOne(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// single is the listener of one connection, which is closed when the connection is.
+// single is a listener for one connection; closing the connection closes the listener.
 type single struct {
 	net.Conn
 	taken  atomic.Bool
@@ -165,7 +166,7 @@ func (s *single) Close() error {
 	return s.Conn.Close()
 }
 
-// agreeing is the API server of a cluster with members of etcd: without a quorum it answers nothing that it would ask them.
+// agreeing serves the API of a cluster with etcd members. Without a quorum it rejects every request.
 type agreeing struct {
 	http.Handler
 	cluster *cluster
@@ -179,27 +180,27 @@ func (a agreeing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusInternalServerError)
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client may be gone
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
 		Reason: metav1.StatusReasonInternalError, Message: "The members of etcd have no quorum: the request timed out",
 	})
 }
 
-// serve answers until the context ends or close is called.
+// serve handles requests until the context is done or close is called.
 func (c *cluster) serve(ctx context.Context, listener net.Listener) {
 	go func() {
-		_ = c.server.ServeTLS(gate{listener, c.faults}, "", "") // it ends when close is called
+		_ = c.server.ServeTLS(gate{listener, c.faults}, "", "") // returns when close is called
 	}()
 	context.AfterFunc(ctx, c.close)
 }
 
-// close ends the listener, all connections and the life of the cluster.
+// close closes the listener and all connections, and stops the behaviour of the cluster.
 func (c *cluster) close() {
 	c.cancel()
-	_ = c.server.Close() // what is open is lost, as when a process is killed
+	_ = c.server.Close() // open connections are lost, as when a process is killed
 }
 
-// follow keeps the connections, so that they can be cut.
+// follow tracks the open connections, so that hangUp can close them.
 func (c *cluster) follow(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,13 +209,13 @@ func (c *cluster) follow(conn net.Conn, state http.ConnState) {
 		return
 	}
 	if _, known := c.conns[conn]; !known && len(c.conns) >= connectionsAtOnce {
-		_ = conn.Close() // its client connects again when others have ended
+		_ = conn.Close() // its client reconnects after others have disconnected
 		return
 	}
 	c.conns[conn] = struct{}{}
 }
 
-// hangUp cuts all connections if the cluster is to be unreachable.
+// hangUp closes all connections if the cluster is made unreachable.
 func (c *cluster) hangUp() {
 	if !c.faults.down() {
 		return
@@ -222,11 +223,11 @@ func (c *cluster) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.conns {
-		_ = conn.Close() // that is the point
+		_ = conn.Close() // an error changes nothing
 	}
 }
 
-// gate is a listener that hangs up while the cluster is to be unreachable.
+// gate is a listener that closes new connections while the cluster is made unreachable.
 type gate struct {
 	net.Listener
 	faults *faults
@@ -239,11 +240,11 @@ func (g gate) Accept() (net.Conn, error) {
 		if err != nil || !g.faults.down() {
 			return conn, err
 		}
-		_ = conn.Close() // as if no server listened
+		_ = conn.Close() // as if no server were listening
 	}
 }
 
-// leaf is the serving certificate, which is renewed when half of its life is over.
+// leaf is the serving certificate. It is renewed halfway through its lifetime.
 type leaf struct {
 	authority pki.Pair
 	host      string

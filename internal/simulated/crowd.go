@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the clients of one simulated control plane may do at once.
+// Limits for the clients of one simulated control plane.
 const (
-	requestsAtOnce    = 100 // and as many watches
+	requestsAtOnce    = 100 // and the same number of watches
 	connectionsAtOnce = 300
 )
 
-// crowded is a handler that refuses requests beyond those it answers at once, as API servers do. Watches last, and are
-// counted for themselves.
+// crowded is a handler that limits concurrent requests, as API servers do. Watches are counted separately, because they
+// are long-running.
 type crowded struct {
 	http.Handler
 	requests, watches chan struct{}
@@ -38,7 +38,7 @@ func (h crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
-		_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that is gone needs no answer
+		_ = json.NewEncoder(w).Encode(metav1.Status{ // the client may be gone
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusTooManyRequests,
 			Reason: metav1.StatusReasonTooManyRequests, Message: "Too many requests at once, retry after a second",
 		})

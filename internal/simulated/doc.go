@@ -1,18 +1,14 @@
-// Package simulated serves workload clusters that have no process: many small Kubernetes APIs in this program.
-//
-// Does: for each simulated control plane a listener with the cluster's own certificates in front of one API that all
-// have in common (package api), with its objects in a keyspace of its own (package store); and what of a cluster is
-// not its API server but clients rely on: pods run, end and vanish with their node, disruption budgets have a status,
-// namespaces empty themselves (package behaviour). Nodes are made by whoever has the machines. API servers can be made
-// slow or unreachable on demand ([Faults]).
+// Package simulated serves simulated workload clusters: many small Kubernetes APIs in this process. Each simulated
+// control plane has a listener with the cluster's certificates in front of one API that all clusters share (package
+// api), and stores its objects in a separate keyspace (package store). Package behaviour simulates the parts of a
+// cluster outside the API server that clients rely on: Pods run, terminate and disappear with their Node, disruption
+// budgets have a status, and deleted namespaces are emptied. Callers create the Nodes. [Faults] make API servers slow
+// or unreachable.
 //
 //	listener per cluster ─► TLS, client certificate ─► api (one for all) ─► store: keyspace per cluster ─► file per cluster
-//	                                                      ▲                        │ changes
-//	                                                      └────── behaviour ◄──────┘
+//	                                                       ▲                        │ changes
+//	                                                       └────── behaviour ◄──────┘
 //
-// Owns: the files of its folder, and listeners on the addresses it is told.
-//
-// Never: knows the management cluster, or makes an authority.
-//
-// Read first: server.go, then cluster.go.
+// The package does not access the management cluster, and does not create certificate authorities. Start with
+// server.go, then cluster.go.
 package simulated

@@ -9,28 +9,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Faults is what is wrong with a simulated control plane on purpose.
+// Faults are failures that a simulated control plane simulates.
 type Faults struct {
-	// Down is how long the API server does not answer, from when it was first requested; negative: until the fault is removed.
-	// Zero: it answers.
+	// Down is how long the API server is unreachable, counted from the first request for this fault. Negative: until
+	// the fault is removed. Zero: it is reachable.
 	Down time.Duration
-	// Slow is how long every request waits before it is answered.
+	// Slow is the delay of every response.
 	Slow time.Duration
-	// Status is the code of the HTTP error that answers every request, for example 500; zero: no error.
+	// Status is the code of an HTTP error that is returned to every request, for example 500. Zero: no error.
 	Status int
 }
 
-// faults are the faults as they are now.
+// faults is the current state of the faults.
 type faults struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	wanted Faults
-	// until is when the API server answers again; zero: it does, or never does.
+	// until is when the API server becomes reachable again. It is zero if it is reachable or stays down.
 	until time.Time
 }
 
-// set changes the faults. It returns when the status changes again: negative: never, zero: it has not changed.
+// set changes the faults. It returns the time until the status changes again; negative: it does not change again, zero:
+// it has not changed now.
 func (f *faults) set(wanted Faults) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,14 +66,14 @@ func (f *faults) delay() time.Duration {
 	return f.wanted.Slow
 }
 
-// answer is the status of the error that answers every request; zero: none does.
+// answer is the status code of the error that is returned to every request, or zero.
 func (f *faults) answer() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wanted.Status
 }
 
-// failing is a handler that answers with errors while the cluster is to do so. Watches that are open stay open.
+// failing is a handler that returns errors while the fault is active. Open watches are not interrupted.
 type failing struct {
 	http.Handler
 	faults *faults
@@ -87,7 +88,7 @@ func (h failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // who asked may be gone
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client may be gone
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code),
 		Message: "an annotation makes the API server answer with errors",
 	})

@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// machinesSuffix ends the names of control planes that run on machines. No object can have a name with it.
+// machinesSuffix ends the names of control planes that run on Machines. No object name can contain it.
 const machinesSuffix = "_machines"
 
-// OnMachines is the name of the control plane of a Cluster whose control plane runs on machines. No HostedControlPlane has it.
+// OnMachines returns the name of the control plane of a Cluster whose control plane runs on Machines. No
+// HostedControlPlane can have this name.
 func OnMachines(cluster types.NamespacedName) string {
 	return cluster.Namespace + "." + cluster.Name + machinesSuffix
 }
 
-// RunsOnMachines reports whether the control plane of this name runs on machines.
+// RunsOnMachines reports whether the control plane with this name runs on Machines.
 func RunsOnMachines(name string) bool { return strings.HasSuffix(name, machinesSuffix) }

@@ -6,13 +6,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// notePrefix begins the keys of notes. No object is stored under it.
+// notePrefix is the prefix of the keys of notes. Objects have another prefix.
 const notePrefix = "/notes/"
 
-// Notes are small texts by name that are kept with the objects of a cluster, in the same file.
+// Notes are small named texts, stored with the objects of a cluster in the same file.
 type Notes struct{ keys *store.Keyspace }
 
-// Get returns a note; nil if there is none.
+// Get returns a note, or nil if there is none.
 func (n *Notes) Get(name string) []byte {
 	value, _ := n.keys.Get(notePrefix + name)
 	return value
@@ -21,7 +21,7 @@ func (n *Notes) Get(name string) []byte {
 // Set writes a note.
 func (n *Notes) Set(name string, value []byte) error { return n.keys.Put(notePrefix+name, value) }
 
-// Delete removes a note. One that does not exist is no error.
+// Delete removes a note. It succeeds if the note does not exist.
 func (n *Notes) Delete(name string) error { return n.keys.Delete(notePrefix + name) }
 
 // Names returns the names of all notes, sorted.

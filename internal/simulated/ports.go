@@ -13,20 +13,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Ports of simulated control planes lie below those that systems hand out by themselves, so that one which is free
-// once is free after a restart too.
+// Ports of simulated control planes are below the ephemeral port range of operating systems, so that a port that is
+// free once is still free after a restart.
 const (
 	firstPort = 12000
 	portCount = 20000
-	// Host is where simulated control planes listen unless they are told otherwise.
+	// Host is the default address of simulated control planes.
 	Host = "127.0.0.1"
 )
 
-// Ports are the first and the last port of simulated control planes.
+// Ports returns the first and the last port of simulated control planes.
 func Ports() (first, last uint16) { return firstPort, firstPort + portCount - 1 }
 
-// Reserve chooses a free port at [Host] for a control plane and keeps it until the control plane is started there or
-// removed. The same name gets the same port.
+// Reserve chooses a free port at [Host] for a control plane and reserves it until the control plane is started there or
+// removed. It returns the same port for the same name.
 func (s *Server) Reserve(name string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,14 +52,15 @@ func (s *Server) Reserve(name string) (int, error) {
 	return 0, fault.New(fault.Invalid, "NoPortFree", "no port from %d to %d is free at %s", firstPort, firstPort+portCount-1, Host)
 }
 
-// Holds reports whether there is anything of a control plane: it runs, has a port, or has state.
+// Holds reports whether a control plane is running, has a reserved port, or has stored state.
 func (s *Server) Holds(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clusters[name] != nil || s.reserved[name] != nil || s.store.Exists(name)
 }
 
-// Count returns how many control planes run or have a port, in the namespace that their names begin with and in all.
+// Count returns the number of control planes that run or have a reserved port, in a namespace and in total. The name of
+// a control plane begins with its namespace.
 func (s *Server) Count(namespace string) (own, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *Server) Count(namespace string) (own, all int) {
 	return own, len(names)
 }
 
-// listener returns the listener at an address: the reserved one where there is one. The lock is held.
+// listener returns the listener at an address, reusing the reserved one if there is one. The lock must be held.
 func (s *Server) listener(name, address string) (net.Listener, error) {
 	if l := s.reserved[name]; l != nil {
 		delete(s.reserved, name)

@@ -20,51 +20,52 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// Config says how to serve simulated clusters.
+// Config configures a server of simulated clusters.
 type Config struct {
-	// Dir is the folder of their state. Required.
+	// Dir is the folder for their state. Required.
 	Dir string
-	// Now is the clock; nil: the system's.
+	// Now is the clock, by default the system clock.
 	Now func() time.Time
-	// Objects is how many one cluster may have. 0: no limit.
+	// Objects is the maximum number of objects in one cluster. 0: no limit.
 	Objects int
-	// Memory of this process in bytes, which what all clusters have is a part of. 0: no limit.
+	// Memory is the memory of this process in bytes; the data of all clusters may use a fraction of it. 0: no limit.
 	Memory int64
-	// Log receives what goes wrong behind the scenes.
+	// Log receives errors of background work.
 	Log logr.Logger
 }
 
-// Spec says what a simulated control plane is to be.
+// Spec is the desired state of a simulated control plane.
 type Spec struct {
-	// Cluster is the Cluster it belongs to.
+	// Cluster is the Cluster of the control plane.
 	Cluster types.NamespacedName
-	// Version of Kubernetes that it says it has, for example v1.36.3.
+	// Version is the reported Kubernetes version, for example v1.36.3.
 	Version string
-	// Address it listens at, host and port.
+	// Address is the host and port that the API server listens on.
 	Address string
-	// CACert and CAKey are the cluster's authority, in PEM.
+	// CACert and CAKey are the certificate authority of the cluster, in PEM.
 	CACert, CAKey []byte
-	// EtcdCert and EtcdKey are the authority of its etcd, where its control plane runs on machines with members.
+	// EtcdCert and EtcdKey are the certificate authority of its etcd. They are set if the control plane runs on
+	// Machines with etcd members.
 	EtcdCert, EtcdKey []byte
 }
 
-// Status of a simulated control plane.
+// Status is the status of a simulated control plane.
 type Status struct {
-	// Exists is false where there is neither a server nor state.
+	// Exists is false if there is neither a server nor stored state.
 	Exists bool
-	// Running tells that it was started since this program began, Ready that it answers.
+	// Running is true if the control plane was started since this process began, Ready if it responds to requests.
 	Running, Ready bool
-	// Since is when it was started; zero: not.
+	// Since is the start time, zero if it is not running.
 	Since time.Time
 	Spec  Spec
 }
 
-// Server serves simulated clusters. It costs nothing until the first is started.
+// Server serves simulated clusters. It uses no resources until the first cluster is started.
 type Server struct {
 	cfg   Config
 	ctx   context.Context
 	store *store.Store
-	// ended is closed when everything is written after the context has ended.
+	// ended is closed after the context is done and all state is written.
 	ended chan struct{}
 
 	once sync.Once
@@ -80,7 +81,7 @@ type Server struct {
 	nextTold  int
 }
 
-// New returns a server that ends with the context: then its listeners are closed and what is not yet written is.
+// New returns a server that runs until the context is done. It then writes pending state and closes its listeners.
 func New(ctx context.Context, cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -103,10 +104,10 @@ func New(ctx context.Context, cfg Config) *Server {
 	return s
 }
 
-// Ended is closed after the context has ended and everything is written.
+// Ended returns a channel that is closed after the context is done and all state is written.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
-// prepare makes what all clusters have in common.
+// prepare initializes the parts that all clusters share.
 func (s *Server) prepare() error {
 	s.once.Do(func() {
 		if s.api, s.err = api.New(s.ctx); s.err == nil {
@@ -119,7 +120,7 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-// Start starts a simulated control plane, or changes the one that runs. It answers when Start returns.
+// Start starts a simulated control plane, or updates a running one. It serves requests when Start returns.
 func (s *Server) Start(name string, spec Spec) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (s *Server) Start(name string, spec Spec) error {
 	return nil
 }
 
-// Remove ends a simulated control plane and removes its state. One that does not exist is no error.
+// Remove stops a simulated control plane and removes its state. It succeeds if the control plane does not exist.
 func (s *Server) Remove(name string) error {
 	s.mu.Lock()
 	s.drop(name)
@@ -169,7 +170,7 @@ func (s *Server) Remove(name string) error {
 	return nil
 }
 
-// drop closes a cluster's server. The lock is held.
+// drop stops the server of a cluster. The lock must be held.
 func (s *Server) drop(name string) {
 	c := s.clusters[name]
 	if c == nil {
@@ -194,7 +195,7 @@ func (s *Server) closeAll() {
 	}
 }
 
-// Status returns what is known of a simulated control plane.
+// Status returns the status of a simulated control plane.
 func (s *Server) Status(name string) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,14 +206,14 @@ func (s *Server) Status(name string) Status {
 	return c.status()
 }
 
-// Names returns the names of the simulated control planes that run.
+// Names returns the names of the running simulated control planes.
 func (s *Server) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.clusters))
 }
 
-// StatusOf returns what is known of the simulated control plane of a Cluster that runs.
+// StatusOf returns the status of the running simulated control plane of a Cluster.
 func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +223,8 @@ func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 	return Status{}
 }
 
-// Workload returns a client without a connection and with every right, and the context that its calls about a Cluster
-// need; nil while no simulated control plane of the Cluster runs.
+// Workload returns a client with full access that bypasses the network, and the context to use for its calls to a
+// Cluster. The client is nil while no simulated control plane of the Cluster is running.
 func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (context.Context, kubernetes.Interface) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,8 +234,8 @@ func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (co
 	return ctx, nil
 }
 
-// Notes returns the place for notes about a Cluster that last as long as its objects; nil while no simulated control
-// plane of the Cluster runs.
+// Notes returns the notes of a Cluster, which exist as long as its objects. It returns nil while no simulated control
+// plane of the Cluster is running.
 func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +245,7 @@ func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 	return nil
 }
 
-// Etcd returns the etcd of a Cluster whose control plane runs on machines; nil while it does not run, or has none.
+// Etcd returns the etcd of a Cluster whose control plane runs on Machines, or nil if it is not running or has no etcd.
 func (s *Server) Etcd(cluster types.NamespacedName) *etcd.Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +255,7 @@ func (s *Server) Etcd(cluster types.NamespacedName) *etcd.Cluster {
 	return nil
 }
 
-// SetFaults changes what is wrong with a simulated control plane. It is forgotten when this program ends.
+// SetFaults changes the faults of a simulated control plane. Faults are not persisted.
 func (s *Server) SetFaults(name string, f Faults) {
 	s.mu.Lock()
 	c := s.clusters[name]
@@ -271,7 +272,7 @@ func (s *Server) SetFaults(name string, f Faults) {
 	}
 }
 
-// Faults returns what is wrong with a simulated control plane that runs.
+// Faults returns the faults of a running simulated control plane.
 func (s *Server) Faults(name string) Faults {
 	s.mu.Lock()
 	c := s.clusters[name]

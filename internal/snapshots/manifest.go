@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// format is the version of manifests.
+	// format is the version of the manifest format.
 	format = 1
-	// maxManifest bounds a manifest, in bytes.
+	// maxManifest limits the size of a manifest, in bytes.
 	maxManifest = 64 << 10
-	// timeForm is how names tell the time.
+	// timeForm is the time layout in snapshot names.
 	timeForm = "20060102T150405Z"
 
 	plainExtension, encryptedExtension, manifestExtension = ".db", ".db.age", ".json"
@@ -32,49 +32,49 @@ const (
 
 // Reasons of faults about snapshots.
 const (
-	// ReasonDamaged says that a snapshot is not what its manifest says.
+	// ReasonDamaged means that a snapshot or its manifest is damaged.
 	ReasonDamaged = "SnapshotDamaged"
-	// ReasonIdentity says that a snapshot cannot be decrypted with the identities that are there.
+	// ReasonIdentity means that none of the provided identities can decrypt the snapshot.
 	ReasonIdentity = "SnapshotIdentityMissing"
 )
 
-// Cluster is whose etcd a snapshot is of.
+// Cluster identifies the cluster of a snapshot.
 type Cluster struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 }
 
-// folder is where its snapshots are in a store.
+// folder returns the folder of the cluster's snapshots in a store.
 func (c Cluster) folder() string { return path.Join(c.Namespace, c.Name) }
 
-// Facts are what is known of an etcd cluster when its snapshot is taken.
+// Facts is the state of an etcd cluster when its snapshot is taken.
 type Facts struct {
-	// Revision of etcd that the snapshot has, or a later one.
+	// Revision is the minimum etcd revision of the snapshot.
 	Revision int64 `json:"revision"`
-	// Etcd is its version.
+	// Etcd is the version of etcd.
 	Etcd string `json:"etcd,omitempty"`
-	// Kubernetes is the version that wrote the data.
+	// Kubernetes is the version of Kubernetes that wrote the data.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// EncryptionKeys stands for the keys that objects in it are encrypted with; empty: none is.
+	// EncryptionKeys identifies the keys for encryption at rest, or is empty if objects are not encrypted.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
-// Manifest says what a snapshot is.
+// Manifest describes a snapshot.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Name    string    `json:"name"`
 	Cluster Cluster   `json:"cluster"`
 	Taken   time.Time `json:"taken"`
 	Facts
-	// SHA256 and Bytes are of the snapshot as etcd gave it.
+	// SHA256 and Bytes refer to the unencrypted snapshot.
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	// Encrypted tells that it is stored encrypted with age.
+	// Encrypted means that the stored snapshot is encrypted with age.
 	Encrypted bool `json:"encrypted,omitempty"`
 }
 
-// file is the name of the snapshot in a store.
+// file returns the path of the snapshot in a store.
 func (m Manifest) file() string {
 	extension := plainExtension
 	if m.Encrypted {
@@ -87,14 +87,14 @@ func manifestFile(c Cluster, name string) string {
 	return path.Join(c.folder(), name+manifestExtension)
 }
 
-// Name returns the name of the snapshot of a cluster at a time: the same for the same second.
+// Name returns the name of a snapshot of the cluster at the given time, with a precision of one second.
 func Name(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(timeForm)
 }
 
 var named = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)-[0-9]{8}T[0-9]{6}Z$`)
 
-// ParseName returns the cluster and the time in the name of a snapshot; false: it is none.
+// ParseName returns the cluster and the time in a snapshot's name, or false if the name is invalid.
 func ParseName(name string) (cluster string, at time.Time, ok bool) {
 	if !named.MatchString(name) || len(name) > 253 {
 		return "", time.Time{}, false
@@ -104,8 +104,8 @@ func ParseName(name string) (cluster string, at time.Time, ok bool) {
 	return name[:cut], at, err == nil
 }
 
-// List returns the snapshots that a store has of a cluster of this name, whatever its UID was, the oldest first. Manifests that cannot be
-// read, and those without a snapshot, are left out.
+// List returns the stored snapshots of clusters with this namespace and name, regardless of their UID, oldest first.
+// Unreadable manifests and manifests without a snapshot are skipped.
 func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) {
 	files, err := from.List(ctx, c.folder())
 	if err != nil {
@@ -137,7 +137,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 	return out, nil
 }
 
-// Read reads the manifest of a snapshot of a cluster by name.
+// Read reads the manifest of a snapshot by name.
 func Read(ctx context.Context, from store.Store, c Cluster, name string) (Manifest, error) {
 	if of, _, ok := ParseName(name); !ok || of != c.Name {
 		return Manifest{}, fault.New(fault.Invalid, ReasonDamaged, "%q is not the name of a snapshot of Cluster %s: such names look like %s", name, c.Name, Name(c.Name, time.Unix(0, 0)))
@@ -162,8 +162,9 @@ func Read(ctx context.Context, from store.Store, c Cluster, name string) (Manife
 	return m, nil
 }
 
-// isPlausible reports whether a manifest says what one of a snapshot can say. Others may write to the store, and the status of an
-// EtcdSnapshotPolicy shows what it says: one value that the API refuses there would keep all of that status from being written.
+// isPlausible reports whether the values of a manifest are valid. Other users may write to the store, and the status
+// of an EtcdSnapshotPolicy contains these values. A single value that the API server rejects would fail the whole
+// status update.
 func (m Manifest) isPlausible() bool {
 	_, err := hex.DecodeString(m.SHA256)
 	year := m.Taken.UTC().Year()
@@ -171,7 +172,7 @@ func (m Manifest) isPlausible() bool {
 		!m.Taken.IsZero() && year >= 1 && year <= 9999 && (m.Kubernetes == "" || version.IsVersion(m.Kubernetes))
 }
 
-// Remove removes a snapshot: first its manifest, so that one that is half gone is none.
+// Remove removes a snapshot. The manifest is removed first, so that a partially removed snapshot is ignored.
 func Remove(ctx context.Context, from store.Store, m Manifest) error {
 	for _, file := range []string{manifestFile(m.Cluster, m.Name), m.file()} {
 		if err := from.Delete(ctx, file); err != nil {
@@ -181,7 +182,7 @@ func Remove(ctx context.Context, from store.Store, m Manifest) error {
 	return nil
 }
 
-// Tidy removes what was left of snapshots of a cluster that were interrupted before this time.
+// Tidy removes the remains of snapshots of a cluster that were interrupted before the given time.
 func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) error {
 	if err := from.Tidy(ctx, c.folder(), before); err != nil {
 		return fmt.Errorf("removing what is left of interrupted snapshots: %w", err)

@@ -21,17 +21,17 @@ import (
 
 // Limits of one snapshot.
 const (
-	// MaxBytes is the most that a snapshot may have: what etcd advises as the most for a database.
+	// MaxBytes is the maximum size of a snapshot. It equals the maximum database size that etcd recommends.
 	MaxBytes = 8 << 30
-	// Timeout ends taking a snapshot, and fetching one.
+	// Timeout limits taking or fetching a snapshot.
 	Timeout = 20 * time.Minute
 )
 
 // Source is the etcd of a cluster.
 type Source interface {
-	// Facts returns what is known of it now.
+	// Facts returns the present state of the etcd cluster.
 	Facts(ctx context.Context) (Facts, error)
-	// Snapshot returns a snapshot as a stream, with the checksum of etcd at its end.
+	// Snapshot returns a snapshot as a stream that ends with the checksum of etcd.
 	Snapshot(ctx context.Context) (io.ReadCloser, error)
 }
 
@@ -40,11 +40,11 @@ type Order struct {
 	Cluster Cluster
 	Name    string
 	Now     time.Time
-	// Recipients of age who can read it; none: it is not encrypted.
+	// Recipients are the age recipients that can decrypt the snapshot. It is not encrypted if there are none.
 	Recipients []string
 }
 
-// Take takes a snapshot into a store.
+// Take takes a snapshot and stores it.
 func Take(ctx context.Context, from Source, to store.Store, order Order) (Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -65,10 +65,10 @@ func Take(ctx context.Context, from Source, to store.Store, order Order) (Manife
 	content := io.Reader(read)
 	if m.Encrypted {
 		pipe := encrypted(read, recipients)
-		defer func() { _ = pipe.Close() }() // ends encryption where the store does not read it to its end
+		defer func() { _ = pipe.Close() }() // stops the encryption if the store does not read to the end
 		content = pipe
 	}
-	// Encryption adds 16 bytes to 64 KiB, and a header.
+	// Encryption adds 16 bytes per 64 KiB and a header.
 	if err := to.Write(ctx, m.file(), content, MaxBytes+MaxBytes/1024); err != nil {
 		return m, fmt.Errorf("storing snapshot %s: %w", m.Name, err)
 	}
@@ -87,7 +87,7 @@ func Take(ctx context.Context, from Source, to store.Store, order Order) (Manife
 	return m, nil
 }
 
-// summed counts and sums what is read.
+// summed counts and hashes the bytes read.
 type summed struct {
 	from  io.Reader
 	sum   hash.Hash
@@ -101,7 +101,7 @@ func (s *summed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// encrypted returns what is read, encrypted. An error of reading is one of the result, so that nothing is stored then.
+// encrypted returns an encrypting reader. Read errors are passed on, so that the snapshot is not stored in that case.
 func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 	r, w := io.Pipe()
 	go func() {
@@ -116,7 +116,7 @@ func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 	return r
 }
 
-// ParseRecipients returns recipients of age.
+// ParseRecipients parses age recipients.
 func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range texts {
@@ -129,8 +129,8 @@ func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	return out, nil
 }
 
-// Fetch writes a snapshot to a file of this host, decrypted with identities of age where it is encrypted, and checks it. If it
-// fails there is no such file.
+// Fetch writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
+// identities. The file does not exist after an error.
 func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -148,8 +148,8 @@ func Fetch(ctx context.Context, from store.Store, m Manifest, to string, identit
 	return out.Sync()
 }
 
-// Copy writes a snapshot, decrypted with identities of age where it is encrypted, and checks it: what was written counts only
-// without an error.
+// Copy writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
+// discard the written data.
 func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -172,7 +172,7 @@ func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, ident
 	return nil
 }
 
-// contextual ends reading with a context.
+// contextual stops reading when its context ends.
 type contextual struct {
 	ctx  context.Context
 	from io.Reader
@@ -193,7 +193,7 @@ func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, erro
 		return nil, fault.New(fault.Invalid, ReasonIdentity, "Snapshot %s is encrypted: name a Secret with an identity of age that can read it in identitySecret of the annotation", m.Name)
 	}
 	keys, err := age.ParseIdentities(bytes.NewReader(identities))
-	if err != nil { // its text may have a line of the key
+	if err != nil { // do not wrap the error, because its text may contain a part of the key
 		return nil, fault.New(fault.Invalid, ReasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
 	}
 	r, err := age.Decrypt(stored, keys...)

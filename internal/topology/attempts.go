@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mostAttempts is how many objects are remembered at most; what was forgotten is applied once more.
+// mostAttempts is the maximum number of recorded objects; a forgotten object is applied once more.
 const mostAttempts = 8192
 
-// Attempts remembers what was last applied to which state of an object: to apply it once more to the same state would change
-// nothing. The zero value is ready to use.
+// Attempts records what was last applied to which state of an object, because applying the same again to the same state
+// would change nothing. The zero value is ready to use.
 type Attempts struct {
 	mu   sync.Mutex
 	last map[types.UID]string
 }
 
-// Record records what was applied.
+// Record records an apply.
 func (a *Attempts) Record(live client.Object, want *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,7 +31,7 @@ func (a *Attempts) Record(live client.Object, want *unstructured.Unstructured) {
 	a.last[live.GetUID()] = Fingerprint(live, want)
 }
 
-// Of returns the attempts on those of the objects that there were any on.
+// Of returns the recorded attempts for the given objects, by UID.
 func (a *Attempts) Of(objects []client.Object) map[types.UID]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *Attempts) Of(objects []client.Object) map[types.UID]string {
 	return out
 }
 
-// Fingerprint tells apart what is applied to which state of an object.
+// Fingerprint identifies an apply by the applied content and the state of the object.
 func Fingerprint(live client.Object, want *unstructured.Unstructured) string {
 	data, err := json.Marshal(want.Object)
 	if err != nil {

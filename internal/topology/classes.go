@@ -10,18 +10,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// classesKept is for how many classes what was compiled is held.
+// classesKept is the maximum number of classes in the cache.
 const classesKept = 256
 
-// Compiled is what is made of a class once, and not for each of its Clusters.
+// Compiled is the compiled form of a class, which is shared by all its Clusters.
 type Compiled struct {
 	Variables *variables.Definitions
-	// Program are the patches; Err is why they cannot be used.
+	// Program holds the patches; Err is set if they are invalid.
 	Program *patch.Program
 	Err     error
 }
 
-// Classes holds what was compiled of classes. Those that were not used for the longest time are dropped.
+// Classes is an LRU cache of compiled classes.
 type Classes struct {
 	schemas *variables.Schemas
 
@@ -35,12 +35,12 @@ type compiledPatches struct {
 	err             error
 }
 
-// NewClasses returns an empty store.
+// NewClasses returns an empty cache.
 func NewClasses() *Classes {
 	return &Classes{schemas: variables.NewSchemas(), known: lru.New(classesKept)}
 }
 
-// Of returns what is made of a class.
+// Of returns the compiled form of a class.
 func (c *Classes) Of(class *clusterv1.ClusterClass) Compiled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// WithoutNodes reports whether the control planes of a template have no Machines and no Nodes, and so no replicas: those that Slipway
-// hosts. What a topology says of replicas is left out there, because manifests that were written for other control planes have it.
+// WithoutNodes reports whether control planes of a template have no Machines and Nodes, and therefore no replicas:
+// Slipway's hosted control planes. The replicas in a topology are ignored for them, because manifests written for other
+// control planes set replicas.
 func WithoutNodes(template clusterv1.ClusterClassTemplateReference) bool {
 	return template.GroupVersionKind().GroupKind() == schema.GroupKind{Group: hostedv1.GroupVersion.Group, Kind: "HostedControlPlaneTemplate"}
 }
 
-// controlPlane adds the control plane with the template of its machines and its health check.
+// controlPlane adds the control plane, the template of its Machines, and its health check.
 func (b *builder) controlPlane() error {
 	class, topology := b.Class.Spec.ControlPlane, b.Cluster.Spec.Topology.ControlPlane
 	hasMachines := class.MachineInfrastructure.TemplateRef.IsDefined()
@@ -57,7 +58,8 @@ func (b *builder) controlPlane() error {
 	return b.healthCheck(controlPlaneHealth(class, topology, want.GetName()))
 }
 
-// protect gives the fields that the core sets the values that they have in the template of the class: no patch changes them.
+// protect resets the fields that the topology controller owns to their values in the template of the class, so that no
+// patch changes them.
 func protect(o *unstructured.Unstructured, template contract.Object) {
 	content, _ := contract.Template(template)
 	from := map[string]any{"spec": content.Spec}
@@ -68,12 +70,12 @@ func protect(o *unstructured.Unstructured, template contract.Object) {
 			continue
 		}
 		if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
-			continue // something on the path is no object, so there is nothing to protect
+			continue // an element of the path is not an object, so there is nothing to protect
 		}
 	}
 }
 
-// remove removes a field, and the objects that it leaves empty.
+// remove removes a field, and the parent objects that become empty.
 func remove(object map[string]any, path []string) {
 	unstructured.RemoveNestedField(object, path...)
 	for n := len(path) - 1; n > 1; n-- {
@@ -85,7 +87,7 @@ func remove(object map[string]any, path []string) {
 	}
 }
 
-// first returns the first value that is set.
+// first returns the first value that is not nil.
 func first[T any](values ...*T) *T {
 	for _, value := range values {
 		if value != nil {
@@ -95,7 +97,7 @@ func first[T any](values ...*T) *T {
 	return nil
 }
 
-// firstList returns the first list that is set, also where it is empty.
+// firstList returns the first list that is not nil, even if it is empty.
 func firstList[T any](lists ...[]T) []T {
 	for _, list := range lists {
 		if list != nil {

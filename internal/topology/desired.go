@@ -9,12 +9,12 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Patched are the templates of the class with its patches applied, by the parts that are made from them.
+// Patched holds the templates of the class after its patches were applied, by part.
 type Patched map[Key]contract.Object
 
-// Rotate gives each template whose spec changed the name of the one that takes its place, and reports whether there is any: patches
-// see names, those of templates too, and have to be applied once more. The name is made from the one that is replaced and its new
-// spec, as patched without the new names: it is the same after a crash, and another one after each change.
+// Rotate assigns a new name to each template whose spec changed, and reports whether there is any. Patches may read
+// names, including names of templates, so they have to be applied again. The new name is derived from the old name and
+// the new spec, as patched with the old names: it is the same after a crash, and differs after each change.
 func (d *Draft) Rotate(patched Patched) (bool, error) {
 	b, rotated := builder{Draft: d, patched: patched}, false
 	for _, source := range d.Sources {
@@ -32,8 +32,8 @@ func (d *Draft) Rotate(patched Patched) (bool, error) {
 	return rotated, nil
 }
 
-// Desire returns what the topology consists of, made from the patched templates. A part without a patched template is made from
-// that of the class.
+// Desire returns the desired objects of the topology, created from the patched templates. A part without a patched
+// template uses the template of the class.
 func (d *Draft) Desire(patched Patched) (Desired, error) {
 	b := builder{Draft: d, patched: patched}
 	infra := b.infraCluster()
@@ -64,7 +64,7 @@ type builder struct {
 	parts   []Part
 }
 
-// keyed is an object of a part.
+// keyed is the object of a part.
 type keyed struct {
 	Key
 	want *unstructured.Unstructured
@@ -74,18 +74,18 @@ func (b *builder) add(k keyed, live client.Object) {
 	b.parts = append(b.parts, Part{Key: k.Key, Want: k.want, Live: live, Frozen: b.isFrozen(k.Key)})
 }
 
-// isFrozen reports whether a part, or the worker that it belongs to, keeps its spec.
+// isFrozen reports whether the spec of a part, or of its worker, must not change now.
 func (b *builder) isFrozen(key Key) bool {
 	switch key.Role {
 	case ControlPlaneMachines, ControlPlane:
 		return b.Versions.Frozen[Key{Role: ControlPlane}]
-	case ControlPlaneHealthCheck, DeploymentHealthCheck: // they replace nothing
+	case ControlPlaneHealthCheck, DeploymentHealthCheck: // changing them replaces no Machine
 		return false
 	}
 	return b.Versions.Frozen[key.OfWorker()]
 }
 
-// source returns the source of a part, and its template with the patches.
+// source returns the source of a part, and its patched template.
 func (b *builder) source(key Key) (Source, contract.Object) {
 	for _, source := range b.Sources {
 		if source.Key == key {
@@ -98,7 +98,7 @@ func (b *builder) source(key Key) (Source, contract.Object) {
 	return Source{Key: key}, contract.Object{}
 }
 
-// live returns the object of a part that is no worker; nil: it does not exist.
+// live returns the existing object of a part that is not a worker, or nil.
 func (b *builder) live(key Key) client.Object {
 	live := contract.Object{}
 	switch key.Role {
@@ -131,7 +131,7 @@ func (b *builder) infraCluster() keyed {
 	return keyed{source.Key, want}
 }
 
-// leaveEndpoint leaves an endpoint that a template has empty to the provider.
+// leaveEndpoint removes endpoint fields that are empty in a template, so that the provider sets them.
 func leaveEndpoint(o *unstructured.Unstructured) {
 	endpoint, found, err := unstructured.NestedMap(o.Object, "spec", "controlPlaneEndpoint")
 	if err != nil || !found {
@@ -148,7 +148,8 @@ func leaveEndpoint(o *unstructured.Unstructured) {
 	}
 }
 
-// template adds a template of machines, and returns the reference to it. One of another name or kind takes the place of the present one.
+// template adds a template of Machines, and returns a reference to it. A template with another name or kind replaces
+// the existing one.
 func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	source, patched := b.source(key)
 	want, live := b.copied(source, patched), b.live(key)
@@ -160,12 +161,13 @@ func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	return Reference(want)
 }
 
-// isOtherKind reports whether an object is of another kind than the one that takes its place.
+// isOtherKind reports whether an object has another kind than its replacement.
 func isOtherKind(live client.Object, want *unstructured.Unstructured) bool {
 	return live.GetObjectKind().GroupVersionKind().GroupKind() != want.GroupVersionKind().GroupKind()
 }
 
-// sameKind is invalid where the class has another kind than the object that the Cluster refers to: that cannot be replaced.
+// sameKind returns an error if the class has another kind than the object that the Cluster references, because that
+// object cannot be replaced.
 func (b *builder) sameKind(k keyed, live client.Object) error {
 	if live == nil || !isOtherKind(live, k.want) {
 		return nil
@@ -174,7 +176,7 @@ func (b *builder) sameKind(k keyed, live client.Object) error {
 		k.Key, live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), b.Class.Name, k.want.GetKind())
 }
 
-// Reference is how objects of the core refer to an object.
+// Reference returns a reference to an object, as core objects use it.
 func Reference(o *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
 	kind := o.GroupVersionKind()
 	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: o.GetName()}

@@ -1,8 +1,7 @@
-// Package topology computes what a Cluster of a ClusterClass consists of.
-//
-// Does: from a [Snapshot] (the Cluster, its class with the templates, and what exists) and the [Versions] that each part may
-// have now, [Draft.Desire] computes every object of the topology: its name, labels, annotations and spec, in the order in which they
-// are written.
+// Package topology computes the desired objects of a Cluster with a ClusterClass. From a [Snapshot] (the Cluster, its
+// class with the templates, and the existing objects) and the [Versions] that each part may have now, [Draft.Desire]
+// computes every object of the topology, with name, labels, annotations and spec, in the order in which they are to be
+// written. The package does not read or write objects; package lifecycle decides when a version may change.
 //
 //	class: templates ──► patches ──► InfraCluster
 //	       metadata                  template of the control plane's machines ──► ControlPlane ──► MachineHealthCheck
@@ -11,19 +10,15 @@
 //
 // # Names
 //
-// What exists, or is referred to, keeps its name. The random part of a new name is a digest of the name of the Cluster and of what the
-// object is for, for a template also of its spec: whoever computes the same again, after a crash or a restore, finds what was created
-// before, instead of creating it twice.
+// Objects that exist or are referenced retain their names. The random part of a new name is a digest of the Cluster
+// name and the purpose of the object, for templates also of the spec. The same computation after a crash or restore
+// therefore finds the objects that were created before, instead of creating them twice.
 //
 // # Rotation
 //
-// A template whose spec changes is replaced by one with a new name, and what refers to it with it ([Snapshot].Changed says which
-// specs changed; only the API server knows, see package topology of the controllers). Where metadata changes alone, the template
-// keeps its name, and no Machine is replaced. Patches may write the names of templates into specs: [Draft.Rotate] gives a changed
-// template its next name, and the patches are applied once more, so that what they write is the name that the template has, and what
-// refers to several templates changes once.
-//
-// Never: reads or writes objects, or decides when a version may change (package lifecycle).
-//
-// Read first: [Snapshot], [NewDraft], [Draft.Patch], [Draft.Rotate], [Draft.Desire].
+// A template whose spec changes is replaced by a template with a new name, and the references to it are updated.
+// [Snapshot].Changed has the templates whose spec changed; only the API server can determine this, see package topology
+// of the controllers. If only metadata changes, the template retains its name and no Machine is replaced. Patches may
+// write the names of templates into specs. Therefore [Draft.Rotate] assigns the new names, and the patches are applied
+// again, so that they write the final names and objects that reference several templates change only once.
 package topology

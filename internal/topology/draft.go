@@ -12,29 +12,29 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Source is a template of the class from which a part is made, before the patches of the class.
+// Source is the template of the class for a part, before the patches of the class are applied.
 type Source struct {
 	Key
-	// Class of the worker; empty: it is of none.
+	// Class of the worker; empty if the part does not belong to a worker.
 	Class    string
 	Ref      clusterv1.ClusterClassTemplateReference
 	Template contract.Object
 }
 
-// Draft is a topology before the patches: what is made from what, and which names the parts have.
+// Draft is a topology before the patches are applied: the source and the name of each part.
 type Draft struct {
 	Snapshot
 	Versions Versions
 	// Sources in the order of the parts.
 	Sources []Source
-	// Names of the parts. That of a template that is about to be replaced is the one it has.
+	// Names of the parts. A template that is about to be replaced has its current name.
 	Names map[Key]string
 
 	namer              namer
 	deployments, pools []worker
 }
 
-// worker is a MachineDeployment or MachinePool of the topology that exists or may be created, with its class.
+// worker is a MachineDeployment or MachinePool of the topology, with its class. It exists or may be created.
 type worker struct {
 	key                       Key
 	bootstrap, infrastructure Key
@@ -45,7 +45,8 @@ type worker struct {
 	poolClass                 *clusterv1.MachinePoolClass
 }
 
-// NewDraft returns the draft of a topology. It is invalid where the class lacks something that the topology asks for.
+// NewDraft returns the draft of a topology. It returns an error if the class lacks something that the topology
+// references.
 func NewDraft(s Snapshot, v Versions) (*Draft, error) {
 	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: client.ObjectKeyFromObject(s.Cluster).String()}}
 	for _, step := range []func() error{d.draftCluster, d.draftDeployments, d.draftPools} {
@@ -70,7 +71,7 @@ func (d *Draft) draftCluster() error {
 	return d.draftSingle(Key{Role: ControlPlane}, d.Live.ControlPlane, class.ControlPlane.TemplateRef, class.ControlPlane.Naming.Template)
 }
 
-// draftSingle adds a part of which there is one in the Cluster.
+// draftSingle adds a part that exists once in the Cluster.
 func (d *Draft) draftSingle(key Key, live contract.Object, ref clusterv1.ClusterClassTemplateReference, naming string) error {
 	if _, err := d.addSource(Source{Key: key, Ref: ref}); err != nil {
 		return err
@@ -84,8 +85,8 @@ func (d *Draft) draftSingle(key Key, live contract.Object, ref clusterv1.Cluster
 	return err
 }
 
-// draftRevision adds a part that is named by what it is made from. It keeps its name while something refers to it, also where it does
-// not exist itself: it may still have to be restored, and another name would replace Machines.
+// draftRevision adds a part that is named after its content. A referenced part retains its name even if it does not
+// exist, because it may still be restored, and another name would replace Machines.
 func (d *Draft) draftRevision(source Source, ref clusterv1.ContractVersionedObjectReference) error {
 	source, err := d.addSource(source)
 	if err != nil {
@@ -191,7 +192,7 @@ func (d *Draft) draftWorker(w worker, class, naming string, refs ...clusterv1.Cl
 	return d.draftRevision(Source{Key: w.infrastructure, Class: class, Ref: refs[1]}, machine.InfrastructureRef)
 }
 
-// obsolete are the workers and health checks that are of the topology no more, sorted by name.
+// obsolete returns the workers and health checks that no longer belong to the topology, sorted by name.
 func (d *Draft) obsolete(parts []Part) []client.Object {
 	out := slices.Clone(d.Live.Surplus)
 	wanted := map[string]bool{}

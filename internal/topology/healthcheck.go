@@ -13,17 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// health is the health check of a control plane or a MachineDeployment, whose name it has.
+// health is the health check of a control plane or MachineDeployment; it has the name of that object.
 type health struct {
 	key     Key
 	name    string
 	enabled bool
-	// checks and remediation have the form of those of a MachineHealthCheck.
+	// checks and remediation have the same fields as in a MachineHealthCheck.
 	checks, remediation any
 	selector            map[string]string
 }
 
-// controlPlaneHealth is the check of the topology where it has one, as a whole, else that of the class.
+// controlPlaneHealth returns the health check of the topology, if it has one, or else of the class. They are not
+// merged.
 func controlPlaneHealth(class clusterv1.ControlPlaneClass, topology clusterv1.ControlPlaneTopology, name string) health {
 	h := health{
 		key: Key{Role: ControlPlaneHealthCheck}, name: name, selector: map[string]string{clusterv1.MachineControlPlaneLabel: ""},
@@ -36,7 +37,7 @@ func controlPlaneHealth(class clusterv1.ControlPlaneClass, topology clusterv1.Co
 	return h
 }
 
-// deploymentHealth is the check of the topology where it has one, as a whole, else that of the class.
+// deploymentHealth returns the health check of the topology, if it has one, or else of the class. They are not merged.
 func deploymentHealth(w worker, name string) health {
 	h := health{
 		key: Key{DeploymentHealthCheck, w.key.Worker}, name: name,
@@ -50,7 +51,8 @@ func deploymentHealth(w worker, name string) health {
 	return h
 }
 
-// isEnabled reports whether there is to be a MachineHealthCheck: where nothing is said of that, if there is anything to check.
+// isEnabled reports whether a MachineHealthCheck is created. If the topology does not specify this, one is created if
+// there is anything to check.
 func (h health) isEnabled(said *bool) bool {
 	if said != nil {
 		return *said
@@ -75,7 +77,7 @@ func (b *builder) healthCheck(h health) error {
 		if err != nil {
 			return err
 		}
-		delete(content, "maxInFlight") // of the MachineDeployment
+		delete(content, "maxInFlight") // a field of the MachineDeployment
 		if len(content) == 0 {
 			unstructured.RemoveNestedField(want.Object, "spec", field)
 		} else if err := unstructured.SetNestedMap(want.Object, content, "spec", field); err != nil {
@@ -90,7 +92,7 @@ func (b *builder) healthCheck(h health) error {
 	return nil
 }
 
-// object returns a struct as unstructured content.
+// object converts a struct to unstructured content.
 func object(value any) (map[string]any, error) {
 	pointer := reflect.New(reflect.TypeOf(value))
 	pointer.Elem().Set(reflect.ValueOf(value))

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Objects are those of the topology, templates included.
+// Objects returns all existing objects, including templates.
 func (l Live) Objects() []client.Object {
 	var out []client.Object
 	add := func(objects ...contract.Object) {
@@ -32,23 +32,23 @@ func (l Live) Objects() []client.Object {
 	return out
 }
 
-// IsOf reports whether an object is of the topology of the Cluster.
+// IsOf reports whether an object belongs to the topology of the Cluster.
 func IsOf(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
 
-// IsOwned reports whether an object is of a topology.
+// IsOwned reports whether an object belongs to any topology.
 func IsOwned(o client.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok
 }
 
-// WorkerTemplates are those of the class of a worker; none where the ClusterClass does not have the class.
+// WorkerTemplates holds the templates of a worker's class; they are empty if the ClusterClass does not have the class.
 type WorkerTemplates struct {
 	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
 }
 
-// DeploymentTemplates are those of the MachineDeployments of the topology by their names.
+// DeploymentTemplates returns the templates of the MachineDeployments in the topology, by name.
 func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
 	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
 	for _, class := range s.Class.Spec.Workers.MachineDeployments {
@@ -60,7 +60,7 @@ func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
 	return out
 }
 
-// PoolTemplates are those of the MachinePools of the topology by their names.
+// PoolTemplates returns the templates of the MachinePools in the topology, by name.
 func (s Snapshot) PoolTemplates() map[string]WorkerTemplates {
 	classes, out := map[string]WorkerTemplates{}, map[string]WorkerTemplates{}
 	for _, class := range s.Class.Spec.Workers.MachinePools {
@@ -72,7 +72,7 @@ func (s Snapshot) PoolTemplates() map[string]WorkerTemplates {
 	return out
 }
 
-// Replicas are those of the spec of an object, if it has any.
+// Replicas returns spec.replicas of an object, and whether it is set.
 func Replicas(o client.Object) (int64, bool) {
 	switch o := o.(type) {
 	case *clusterv1.MachineDeployment:

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// merge returns the entries of all maps; the later ones take precedence.
+// merge returns the entries of all maps; later maps take precedence.
 func merge(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, one := range all {
@@ -22,7 +22,7 @@ func merge(all ...map[string]string) map[string]string {
 	return out
 }
 
-// labels are those of every object of the topology, and of its Machines, on top of the others.
+// labels adds the labels that all objects of the topology, and its Machines, have to others.
 func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 	out := merge(others...)
 	out[clusterv1.ClusterNameLabel] = d.Cluster.Name
@@ -36,14 +36,14 @@ func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 	return ownership.PassWatchLabel(d.Cluster, out)
 }
 
-// withoutUpgradeControls returns annotations without those that control the upgrade of a worker from the topology.
+// withoutUpgradeControls removes annotations that control the upgrade of a worker in the topology.
 func withoutUpgradeControls(annotations map[string]string) map[string]string {
 	delete(annotations, clusterv1.ClusterTopologyDeferUpgradeAnnotation)
 	delete(annotations, clusterv1.ClusterTopologyHoldUpgradeSequenceAnnotation)
 	return annotations
 }
 
-// origin are the annotations that name the template of the class.
+// origin returns the annotations that identify the template of the class.
 func origin(source Source) map[string]string {
 	return map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      source.Ref.Name,
@@ -51,7 +51,8 @@ func origin(source Source) map[string]string {
 	}
 }
 
-// created returns the object that a template describes, with labels and annotations on top of those of the template.
+// created returns the object that a template describes. labels and annotations take precedence over the metadata in the
+// template.
 func (d *Draft) created(source Source, patched contract.Object, labels, annotations map[string]string) *unstructured.Unstructured {
 	content, _ := contract.Template(patched)
 	o := d.empty(source, content.Kind)
@@ -64,7 +65,7 @@ func (d *Draft) created(source Source, patched contract.Object, labels, annotati
 	return o
 }
 
-// copied returns the template of the Cluster that a template of the class describes.
+// copied returns the copy of a class template that belongs to the Cluster.
 func (d *Draft) copied(source Source, patched contract.Object) *unstructured.Unstructured {
 	o := d.empty(source, source.Ref.Kind)
 	o.SetLabels(d.labels(source.Key, patched.GetLabels()))
@@ -77,7 +78,7 @@ func (d *Draft) copied(source Source, patched contract.Object) *unstructured.Uns
 	return o
 }
 
-// lastApplied is kubectl's record of what the user applied, which is of the template of the class.
+// lastApplied is kubectl's last-applied configuration, which refers to the template of the class.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 func (d *Draft) empty(source Source, kind string) *unstructured.Unstructured {
@@ -89,12 +90,13 @@ func (d *Draft) empty(source Source, kind string) *unstructured.Unstructured {
 	return o
 }
 
-// ownerReference is to the Cluster as the controller of what its references point to.
+// ownerReference returns a controller reference to the Cluster, for the objects that the Cluster references.
 func (d *Draft) ownerReference() []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(d.Cluster, clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))}
 }
 
-// encode returns an object of the core as it is applied: without status and what only the API server sets.
+// encode returns a core object in the form in which it is applied: without status and fields that only the API server
+// sets.
 func encode(kind string, o any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// attempts is how many names are tried before a person has to choose another name template.
+// attempts is the number of names to try before a user has to change the name template.
 const attempts = 10
 
-// The name templates of classes that have none.
+// Default name templates.
 const (
 	clusterNaming    = "{{ .cluster.name }}-{{ .random }}"
 	deploymentNaming = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
 	poolNaming       = "{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .random }}"
 )
 
-// namer names objects of one Cluster.
+// namer generates the names of objects of one Cluster.
 type namer struct {
 	cluster string
-	// seed is namespace and name of the Cluster.
+	// seed is the namespace and name of the Cluster.
 	seed string
 }
 
-// digest returns the random part of a name that is always the same for the same words.
+// digest returns the random part of a name, which is the same for the same words.
 func digest(words ...string) string {
 	hash := sha256.New()
 	for _, word := range words {
@@ -42,7 +42,7 @@ func digest(words ...string) string {
 	})
 }
 
-// object names an object that is created for a key and keeps its name.
+// object returns the name of a new object, which the object retains afterwards.
 func (n namer) object(key Key, text string, taken func(string) bool) (string, error) {
 	values := naming.Values{"cluster": {"name": n.cluster}}
 	switch key.Role {
@@ -68,7 +68,7 @@ func (n namer) object(key Key, text string, taken func(string) bool) (string, er
 		"use {{ .random }} in its name template in the ClusterClass", key)
 }
 
-// revision names a template, or what is created from one, by its spec.
+// revision returns the name of a template, or of an object created from one, derived from its spec.
 func (n namer) revision(key Key, spec any) (string, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {

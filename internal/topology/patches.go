@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Patch applies the patches of the class to the templates. While answers of extensions are missing it returns questions, and no
-// templates.
+// Patch applies the patches of the class to the templates. If responses of extensions are missing, it returns questions
+// and no templates.
 func (d *Draft) Patch(program *patch.Program, answers patch.Answers) (Patched, []patch.Question, error) {
 	globals, err := variables.FromTopology(d.Cluster.Spec.Topology.Variables).WithBuiltins(variables.ClusterBuiltins(d.Cluster))
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *Draft) Patch(program *patch.Program, answers patch.Answers) (Patched, [
 	return patched, nil, nil
 }
 
-// item is a template as patches see it.
+// item returns the input of the patches for a template.
 func (d *Draft) item(source Source) (patch.Item, error) {
 	item := patch.Item{
 		UID:  types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(string(d.Cluster.UID)+"/"+source.String())).String()),
@@ -49,7 +49,7 @@ func (d *Draft) item(source Source) (patch.Item, error) {
 	return item, err
 }
 
-// roles are those of patches by those of topologies.
+// roles maps the roles of package topology to the roles of package patch.
 func roles() map[Role]patch.Role {
 	return map[Role]patch.Role{
 		InfraCluster: patch.InfrastructureCluster, ControlPlane: patch.ControlPlane, ControlPlaneMachines: patch.ControlPlaneMachines,
@@ -58,7 +58,7 @@ func roles() map[Role]patch.Role {
 	}
 }
 
-// scope are the overrides and the builtin variable of a template.
+// scope returns the variable overrides and the builtin variable of a template.
 func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Builtins) {
 	topology := d.Cluster.Spec.Topology
 	switch key.Role {
@@ -93,7 +93,7 @@ func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Buil
 	return nil, runtimehooksv1.Builtins{}
 }
 
-// metadata is that of an object without what its template adds, which patches may change.
+// metadata returns the metadata of an object, without additions by its template, because patches may change those.
 func (d *Draft) metadata(key Key, class, topology clusterv1.ObjectMeta) clusterv1.ObjectMeta {
 	return clusterv1.ObjectMeta{
 		Labels:      d.labels(key, class.Labels, topology.Labels),
@@ -101,7 +101,7 @@ func (d *Draft) metadata(key Key, class, topology clusterv1.ObjectMeta) clusterv
 	}
 }
 
-// holder is the object that refers to what is made from a template.
+// holder returns a reference to the object that references the part.
 func (d *Draft) holder(key Key) runtimehooksv1.HolderReference {
 	out := runtimehooksv1.HolderReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,

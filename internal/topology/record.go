@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// IsAwaited reports whether a worker is still to be restored.
+// IsAwaited reports whether a worker is recorded but has not been restored yet.
 func (s Snapshot) IsAwaited(worker Key) bool {
 	return !s.Exists(worker) && !s.Live.Deleting[worker] && slices.Contains(s.recorded(), recordOf(worker))
 }
@@ -23,12 +23,12 @@ func (s Snapshot) Exists(worker Key) bool {
 
 func recordOf(worker Key) string { return string(worker.Role) + "/" + worker.Worker }
 
-// recorded are the workers that the Cluster lists.
+// recorded returns the workers in the annotation of the Cluster.
 func (s Snapshot) recorded() []string {
 	return strings.Split(s.Cluster.Annotations[lifecycle.WorkersAnnotation], ",")
 }
 
-// Record is what the Cluster should list: the workers that exist, and those of the topology that are awaited.
+// Record returns the desired value of the annotation: the workers in the topology that exist or are awaited.
 func (s Snapshot) Record() string {
 	var out []string
 	add := func(worker Key) {

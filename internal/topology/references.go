@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TemplateRefs are the references of a class to templates, each once, in the order of the class.
+// TemplateRefs returns the references of a class to templates, without duplicates, in the order of the class.
 func TemplateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplateReference {
 	spec := class.Spec
 	refs := []clusterv1.ClusterClassTemplateReference{spec.Infrastructure.TemplateRef, spec.ControlPlane.TemplateRef, spec.ControlPlane.MachineInfrastructure.TemplateRef}
@@ -26,7 +26,7 @@ func TemplateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplat
 	return out
 }
 
-// Refer sets the references and labels of a Cluster. A reference that is set stays.
+// Refer sets the references and labels of a Cluster. Existing references are not changed.
 func Refer(cluster *clusterv1.Cluster, desired Desired) {
 	if part := desired.Part(Key{Role: InfraCluster}); !cluster.Spec.InfrastructureRef.IsDefined() {
 		cluster.Spec.InfrastructureRef = Reference(part.Want)
@@ -41,13 +41,13 @@ func Refer(cluster *clusterv1.Cluster, desired Desired) {
 	cluster.Labels[clusterv1.ClusterTopologyOwnedLabel] = ""
 }
 
-// HasLabels reports whether a Cluster has the labels of one with a topology.
+// HasLabels reports whether a Cluster has the labels of a Cluster with a topology.
 func HasLabels(cluster *clusterv1.Cluster) bool {
 	_, owned := cluster.Labels[clusterv1.ClusterTopologyOwnedLabel]
 	return owned && cluster.Labels[clusterv1.ClusterNameLabel] == cluster.Name
 }
 
-// ClassKey is the class of a Cluster.
+// ClassKey returns the key of a Cluster's class.
 func ClassKey(cluster *clusterv1.Cluster) client.ObjectKey {
 	ref := cluster.Spec.Topology.ClassRef
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}

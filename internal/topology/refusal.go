@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
-// ChangedBy says which patches of the class change an object that the API refuses, and which variables they read: the field that is
-// refused is in no template that a person wrote.
+// ChangedBy returns the patches of the class that change an object which the API rejected, and the variables that they
+// read. Users need this because the rejected field may not be in any template that they wrote.
 func (s Snapshot) ChangedBy(program *patch.Program, part *Part, err error) string {
 	if program == nil || s.Class == nil {
 		return ""
@@ -37,7 +37,7 @@ func (s Snapshot) ChangedBy(program *patch.Program, part *Part, err error) strin
 	return fmt.Sprintf("; it is changed by the patches of ClusterClass %s: %s", s.Class.Name, strings.Join(texts, ", "))
 }
 
-// workerClass is the class of the worker that a part belongs to; empty: it belongs to none.
+// workerClass returns the class of the worker to which a part belongs, or an empty string.
 func (s Snapshot) workerClass(key Key) string {
 	workers := s.Cluster.Spec.Topology.Workers
 	switch key.OfWorker().Role {
@@ -57,7 +57,8 @@ func (s Snapshot) workerClass(key Key) string {
 	return ""
 }
 
-// refusedFields are the fields that an API server or a webhook refuses, as a template has them; empty: it names none.
+// refusedFields returns the fields that an API server or webhook rejected, as paths in the template, or nothing if the
+// error has none.
 func refusedFields(part *Part, err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

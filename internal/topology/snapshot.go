@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Role is what an object of a topology is for.
+// Role is the role of an object in a topology.
 type Role string
 
 // The roles.
@@ -26,19 +26,20 @@ const (
 	Pool                     Role = "MachinePool"
 )
 
-// IsTemplate reports whether an object of the role is a template of machines, which is replaced where its spec changes.
+// IsTemplate reports whether objects of the role are templates of Machines, which are replaced when their spec changes.
 func (r Role) IsTemplate() bool {
 	return r == ControlPlaneMachines || r == DeploymentBootstrap || r == DeploymentInfrastructure
 }
 
-// Key tells the objects of a topology apart.
+// Key identifies an object of a topology.
 type Key struct {
 	Role Role
-	// Worker is the name of the MachineDeployment or MachinePool in the topology; empty: it is of none.
+	// Worker is the name of the MachineDeployment or MachinePool in the topology; empty if the object does not belong
+	// to one.
 	Worker string
 }
 
-// String names the object for messages.
+// String returns the name of the object for messages.
 func (k Key) String() string {
 	if k.Worker == "" {
 		return string(k.Role)
@@ -46,8 +47,8 @@ func (k Key) String() string {
 	return string(k.Role) + " " + k.Worker
 }
 
-// Group is the key of the object that a part is, is for, or checks: the parts of a group depend on each other, and on no other group
-// once the Cluster refers to its infrastructure and its control plane.
+// Group returns the key of the control plane, infrastructure or worker to which a part belongs. Parts of a group depend
+// on each other, but not on other groups once the Cluster references its infrastructure and control plane.
 func (k Key) Group() Key {
 	switch k.Role {
 	case ControlPlane, ControlPlaneMachines, ControlPlaneHealthCheck:
@@ -58,10 +59,10 @@ func (k Key) Group() Key {
 	return k.OfWorker()
 }
 
-// IsHealthCheck reports whether an object of the role is a MachineHealthCheck.
+// IsHealthCheck reports whether objects of the role are MachineHealthChecks.
 func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == DeploymentHealthCheck }
 
-// OfWorker is the key of the worker that an object is, is for, or checks; empty: it is of none.
+// OfWorker returns the key of the worker to which an object belongs, or an empty key.
 func (k Key) OfWorker() Key {
 	switch k.Role {
 	case DeploymentBootstrap, DeploymentInfrastructure, DeploymentHealthCheck, Deployment:
@@ -72,19 +73,19 @@ func (k Key) OfWorker() Key {
 	return Key{}
 }
 
-// Snapshot is everything that the desired state is computed from. Nothing in it is changed.
+// Snapshot is the input of the desired state. It is not modified.
 type Snapshot struct {
 	Cluster *clusterv1.Cluster
 	Class   *clusterv1.ClusterClass
-	// Templates of the class by the references of the class.
+	// Templates of the class, by reference.
 	Templates map[clusterv1.ClusterClassTemplateReference]contract.Object
-	// Live are the objects that exist, the ones that are being deleted included.
+	// Live holds the existing objects, including objects that are being deleted.
 	Live Live
-	// Changed are the templates that exist and have another spec than they should have.
+	// Changed holds the templates that exist and whose desired spec differs.
 	Changed map[Key]bool
 }
 
-// Live are the objects of a topology that exist.
+// Live holds the existing objects of a topology.
 type Live struct {
 	InfraCluster, ControlPlane, ControlPlaneMachines contract.Object
 	// Deployments and Pools by their name in the topology.
@@ -92,22 +93,22 @@ type Live struct {
 	Pools       map[string]LiveWorker
 	// HealthChecks by name.
 	HealthChecks map[string]*clusterv1.MachineHealthCheck
-	// Surplus are workers that are of no name in the topology, or of one that another has already.
+	// Surplus holds workers whose topology name is not in the topology, or is already used by another worker.
 	Surplus []client.Object
-	// Deleting are the workers that are being deleted.
+	// Deleting holds the workers that are being deleted.
 	Deleting map[Key]bool
-	// Names that MachineDeployments and MachinePools of the Cluster have.
+	// Names of the existing MachineDeployments and MachinePools of the Cluster.
 	Names map[string]bool
 }
 
-// LiveWorker is a MachineDeployment or a MachinePool with what it refers to.
+// LiveWorker is a MachineDeployment or MachinePool with the objects that it references.
 type LiveWorker struct {
 	// Object is a *MachineDeployment or a *MachinePool.
 	Object                    client.Object
 	Bootstrap, Infrastructure contract.Object
 }
 
-// machine is the spec of the worker's Machines; empty where it does not exist.
+// machine returns the Machine spec of the worker; it is empty if the worker does not exist.
 func (w LiveWorker) machine() clusterv1.MachineSpec {
 	switch o := w.Object.(type) {
 	case *clusterv1.MachineDeployment:
@@ -118,38 +119,39 @@ func (w LiveWorker) machine() clusterv1.MachineSpec {
 	return clusterv1.MachineSpec{}
 }
 
-// Versions say which Kubernetes version each part may have now.
+// Versions holds the Kubernetes version that each part may have now.
 type Versions struct {
 	ControlPlane string
-	// Deployments and Pools by their name in the topology; those without one have that of the topology.
+	// Deployments and Pools by their name in the topology; the default is the version of the topology.
 	Deployments, Pools map[string]string
-	// Withheld are workers that may not be created yet, Frozen are parts that keep the spec they have: a change now, and
-	// another of the version soon after, would replace the Machines twice. Keys are of the roles ControlPlane, Deployment and Pool.
+	// Withheld holds the workers that may not be created yet, Frozen the parts whose spec must not change now: a change
+	// now, and a change of the version soon after, would replace the Machines twice. Keys have the roles ControlPlane,
+	// Deployment and Pool.
 	Withheld, Frozen map[Key]bool
 }
 
-// Part is one object of a topology: what it should be, and what it is.
+// Part is one object of a topology, with its desired and current state.
 type Part struct {
 	Key
-	// Want is what the topology sets of the object.
+	// Want holds the fields that the topology sets.
 	Want *unstructured.Unstructured
-	// Live is the object with the name of Want; nil: it is to be created.
+	// Live is the existing object with the name of Want; nil if it has to be created.
 	Live client.Object
-	// Replaces is a template in the place of which Want is created; nil: none.
+	// Replaces is the template that Want replaces, or nil.
 	Replaces client.Object
 	// Frozen parts are not changed now.
 	Frozen bool
 }
 
-// Desired is what a topology consists of.
+// Desired is the desired state of a topology.
 type Desired struct {
-	// Parts in the order in which they are written: each after what it refers to.
+	// Parts in the order in which they are written: an object comes after the objects that it references.
 	Parts []Part
-	// Obsolete objects are of the topology no more, and to be deleted.
+	// Obsolete objects no longer belong to the topology and have to be deleted.
 	Obsolete []client.Object
 }
 
-// Part returns the part with the key; nil: there is none.
+// Part returns the part with the key, or nil.
 func (d Desired) Part(key Key) *Part {
 	for i := range d.Parts {
 		if d.Parts[i].Key == key {

@@ -7,7 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// steeringNames are annotations that tell a controller what to do with the object that has them, or that controllers write themselves.
+// steeringNames returns annotations that control the behavior of a controller for an object, or that controllers write
+// themselves.
 func steeringNames() []string {
 	return []string{
 		clusterv1.PausedAnnotation, clusterv1.ManagedByAnnotation, clusterv1.DeleteMachineAnnotation, clusterv1.RemediateMachineAnnotation,
@@ -20,7 +21,7 @@ func steeringNames() []string {
 	}
 }
 
-// steeringDomains are domains of which all annotations do; those below them as well.
+// steeringDomains returns domains in which all annotations are of this kind, including subdomains.
 func steeringDomains() []string {
 	return []string{
 		"slipway.dev",
@@ -32,9 +33,10 @@ func steeringDomains() []string {
 	}
 }
 
-// IsSteering reports whether an annotation steers the controllers of the object that has it. The metadata in spec.topology reaches
-// objects that whoever may write the Cluster need not have a right on, so that it does not carry such annotations. Templates of a class
-// may: who may write them may write what is made from them.
+// IsSteering reports whether an annotation controls the controllers of the object that has it. Metadata in
+// spec.topology must not contain such annotations, because it is copied to objects for which the author of the Cluster
+// may have no permissions. Templates of a class may contain them, because their authors may write the objects created
+// from them.
 func IsSteering(annotation string) bool {
 	if slices.Contains(steeringNames(), annotation) {
 		return true
@@ -43,7 +45,8 @@ func IsSteering(annotation string) bool {
 	return found && slices.ContainsFunc(steeringDomains(), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// withoutSteering are the annotations of metadata in spec.topology that objects get. Admission refuses the others where they are new.
+// withoutSteering removes annotations that must not be copied from spec.topology. Admission rejects them only when they
+// are added.
 func withoutSteering(annotations map[string]string) map[string]string {
 	out := make(map[string]string, len(annotations))
 	for name, value := range annotations {

@@ -53,7 +53,7 @@ func (b *builder) machineDeployment(w worker, bootstrap, infrastructure clusterv
 	return md
 }
 
-// rollout is that of the topology where it has one, else that of the class.
+// rollout returns the rollout strategy of the topology, if it has one, or else of the class.
 func rollout(t *clusterv1.MachineDeploymentTopology, c *clusterv1.MachineDeploymentClass) clusterv1.MachineDeploymentRolloutSpec {
 	out := clusterv1.MachineDeploymentRolloutSpec{After: t.Rollout.After}
 	if ts := t.Rollout.Strategy; ts != (clusterv1.MachineDeploymentTopologyRolloutStrategy{}) {
@@ -66,7 +66,7 @@ func rollout(t *clusterv1.MachineDeploymentTopology, c *clusterv1.MachineDeploym
 	return out
 }
 
-// version is the one that a worker may have now.
+// version returns the version that a worker may have now.
 func (d *Draft) version(versions map[string]string, name string) string {
 	return cmp.Or(versions[name], d.Cluster.Spec.Topology.Version)
 }

@@ -8,22 +8,22 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// What the API accepts of a version, and how many versions of one object.
+// Limits of the API for the length of a version and for the number of versions in a status.
 const maxVersion, maxVersions = 256, 100
 
-// Counts are numbers of replicas by version. The zero value counts nothing, and cannot be added to.
+// Counts maps versions to numbers of replicas. Versions cannot be added to the zero value.
 type Counts map[string]int32
 
-// Add counts n more replicas of a version; those without a version are not counted, nor are those whose version the API could
-// not store: Nodes may say anything.
+// Add adds n replicas of a version. It ignores an empty version, and a version longer than the API accepts, because a
+// Node may report anything.
 func (c Counts) Add(version string, n int32) {
 	if version != "" && len(version) <= maxVersion && n > 0 {
 		c[version] += n
 	}
 }
 
-// Sorted returns the versions from the oldest to the newest; what is no semantic version comes last, by its text. Nil where
-// nothing was counted; no more than the API can store.
+// Sorted returns the versions from the oldest to the newest, at most as many as the API accepts. Versions that are not
+// semantic versions come last, sorted as text. The result is nil if nothing was counted.
 func (c Counts) Sorted() []clusterv1.StatusVersion {
 	var out []clusterv1.StatusVersion
 	sorted := slices.SortedFunc(maps.Keys(c), older)
@@ -33,7 +33,7 @@ func (c Counts) Sorted() []clusterv1.StatusVersion {
 	return out
 }
 
-// older orders versions. Of two that differ in their build only, the text decides.
+// older orders versions. Versions that differ only in their build metadata are ordered as text.
 func older(a, b string) int {
 	x, errX := parseSemantic(a)
 	y, errY := parseSemantic(b)

@@ -1,12 +1,12 @@
 package version
 
-// MaxKubeletLag is how many minor versions a kubelet may be older than an API server.
+// MaxKubeletLag is the number of minor versions by which a kubelet may be older than an API server.
 const MaxKubeletLag = 3
 
-// Span is the lowest and the highest of the versions that the instances of one component run.
+// Span is the range of versions that the instances of a component run.
 type Span struct{ Lowest, Highest Version }
 
-// Include widens a span to a version.
+// Include extends a span to contain a version.
 func (s Span) Include(v Version) Span {
 	if v.Compare(s.Lowest) < 0 {
 		s.Lowest = v
@@ -17,8 +17,8 @@ func (s Span) Include(v Version) Span {
 	return s
 }
 
-// IsOlderThan reports whether a kubelet is of a newer minor version than the oldest API server of the span, which Kubernetes does
-// not support.
+// IsOlderThan reports whether the oldest API server of the span has an older minor version than the kubelet, which
+// Kubernetes does not support.
 func (s Span) IsOlderThan(kubelet Version) bool {
 	return kubelet.Major != s.Lowest.Major || kubelet.Minor > s.Lowest.Minor
 }
@@ -28,8 +28,8 @@ func (s Span) HasLeftBehind(kubelet Version) bool {
 	return kubelet.Minor+MaxKubeletLag < s.Highest.Minor
 }
 
-// OtherMinor returns a version of the span that is of another minor version than v, which kubeadm does not join; false: both
-// ends are of that of v.
+// OtherMinor returns a version of the span whose minor version differs from v; kubeadm cannot join such API servers. It
+// returns false if both ends have the minor version of v.
 func (s Span) OtherMinor(v Version) (Version, bool) {
 	for _, end := range []Version{s.Lowest, s.Highest} {
 		if !v.SameMinor(end) {

@@ -8,16 +8,16 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Version is a Kubernetes version as a person or a provider writes it: with or without a leading v, and with or without a patch
-// number, which managed control planes leave out.
+// Version is a Kubernetes version as a user or a provider writes it: with or without a leading v, and with or without a
+// patch number, which managed control planes omit.
 type Version struct {
 	semver.Version
-	// short versions have no patch number: they stand for all of their minor version.
+	// short versions have no patch number and stand for the whole minor version.
 	short bool
 	text  string
 }
 
-// Parse reads a version.
+// Parse parses a version.
 func Parse(text string) (Version, error) {
 	v, err := semver.ParseTolerant(text)
 	number, _, _ := strings.Cut(strings.TrimSpace(text), "-")
@@ -25,15 +25,15 @@ func Parse(text string) (Version, error) {
 	return Version{Version: v, short: strings.Count(number, ".") < 2, text: text}, err
 }
 
-// String returns the version as it was written.
+// String returns the original text of the version.
 func (v Version) String() string { return v.text }
 
-// SameMinor reports whether both are of the same minor version.
+// SameMinor reports whether both have the same minor version.
 func (v Version) SameMinor(other Version) bool { return compareMinor(v, other) == 0 }
 
-// Compare returns -1 where v is older than other, 1 where it is newer, 0 where neither can be told. If one of them has no
-// patch number, minor versions are compared. Of two that differ in nothing but the build, the build decides if both have
-// one.
+// Compare returns -1 if v is older than other, 1 if it is newer, and 0 if they are equal or their order is unknown. If
+// one of them has no patch number, it compares minor versions. If both have build metadata and differ in nothing else,
+// it compares the build metadata.
 func (v Version) Compare(other Version) int {
 	if v.short || other.short {
 		return compareMinor(v, other)
@@ -49,10 +49,10 @@ func compareMinor(a, b Version) int {
 	return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
 }
 
-// runs of a text: digits, or anything else.
+// runs matches sequences of digits and sequences of other characters.
 var runs = regexp.MustCompile(`[0-9]+|[^0-9]+`)
 
-// compareTexts compares the numbers within texts as numbers: +build10 is newer than +build9.
+// compareTexts compares texts and treats sequences of digits as numbers: +build10 is newer than +build9.
 func compareTexts(a, b string) int {
 	x, y := runs.FindAllString(a, -1), runs.FindAllString(b, -1)
 	for i := range min(len(x), len(y)) {

@@ -1,12 +1,7 @@
-// Package visible shows text of others as text.
-//
-// Does: writes what a terminal would obey, such as the beginning of an escape sequence or a change of the direction of writing, as Go
-// writes it in a string. Names, conditions, events and logs come from those who may write an object or run in a node, and could
-// clear the screen of the person who reads them, or write there what nothing said.
-//
-// Never: changes what is not printed on a terminal.
-//
-// Read first: Text, Writer.
+// Package visible escapes characters that a terminal would interpret, such as the start of an escape sequence or a
+// change of the text direction, as a Go string literal does. Names, conditions, events and logs come from users who may
+// write an object or run code on a node; unescaped, they could clear the screen of a reader or show forged text. Use it
+// only for terminal output.
 package visible
 
 import (
@@ -18,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text with nothing in it that a terminal obeys but ends of lines and tabs.
+// Text returns s with all control characters escaped except newlines and tabs.
 func Text(s string) string {
 	if strings.IndexFunc(s, isObeyed) < 0 {
 		return s
@@ -34,26 +29,26 @@ func Text(s string) string {
 	return out.String()
 }
 
-// isObeyed reports whether a terminal does something other than to show the character.
+// isObeyed reports whether a terminal would interpret the character instead of showing it.
 func isObeyed(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
 func shown(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
-// Writer writes to a terminal what Text returns of all that it is given. Several goroutines may use it at the same time.
+// Writer escapes text like [Text] and writes it to a terminal. It is safe for concurrent use.
 type Writer struct {
 	to io.Writer
 
 	mu sync.Mutex
-	// begun is a character of which the rest has not come yet.
+	// begun is the start of a character that has not arrived completely.
 	begun []byte
 }
 
-// NewWriter returns a writer to a terminal.
+// NewWriter returns a writer that escapes text and writes it to a terminal.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write writes p, but for a character at its end that is not whole: that is written with its rest.
+// Write writes p. If the last character is incomplete, Write buffers it until the rest arrives.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,13 +18,13 @@ import (
 // applier is the field manager of `kubectl apply`.
 const applier = "kubectl-client-side-apply"
 
-// Refusal is a part of the change that the API would refuse, as it would say.
+// Refusal is a part of the change that the API would reject, with the API's error message.
 type Refusal struct {
 	Object
 	Message string `json:"message"`
 }
 
-// change makes the change and returns what was refused. What comes after a refusal is tried, as kubectl does.
+// change applies the change and returns the rejected parts. Like kubectl, it continues after a rejection.
 func (t *trial) change(ctx context.Context, c Change) []Refusal {
 	var out []Refusal
 	writer := t.world.Client()
@@ -32,7 +32,7 @@ func (t *trial) change(ctx context.Context, c Change) []Refusal {
 		if err := apply(ctx, writer, u); err != nil {
 			out = append(out, Refusal{Object: objectOf(u), Message: refusal(err) + versionHint(u, err)})
 		}
-		if isKind(u, "ClusterClass") { // what is applied next may be a Cluster of it, whose variables are those of its status
+		if isKind(u, "ClusterClass") { // a Cluster of this class may follow; its variables are validated against the status of the class
 			if err := t.world.Proceed(ctx); err != nil {
 				break
 			}
@@ -46,7 +46,8 @@ func (t *trial) change(ctx context.Context, c Change) []Refusal {
 	return out
 }
 
-// versionHint is for an object that was read, edited and passed on with the version that it had then: its status may have changed since.
+// versionHint returns a hint for a manifest that still contains the resourceVersion from when it was read. The status
+// may have changed since.
 func versionHint(u *unstructured.Unstructured, err error) string {
 	if !apierrors.IsConflict(err) || u.GetResourceVersion() == "" {
 		return ""
@@ -61,13 +62,14 @@ func refusal(err error) string {
 	if status, ok := err.(apierrors.APIStatus); ok {
 		return status.Status().Message
 	}
-	if strings.Contains(err.Error(), "unrecognized type: string") { // the converter's words, without the field
+	if strings.Contains(err.Error(), "unrecognized type: string") { // the converter's message without the field
 		return "a number stands where a text belongs, as in a version: write it in quotes"
 	}
 	return err.Error()
 }
 
-// apply does what `kubectl apply` does: it creates the object, or merges it with what was applied last and what there is.
+// apply works like `kubectl apply`: it creates the object, or merges it with the last applied configuration and the
+// current state.
 func apply(ctx context.Context, c client.Client, wanted *unstructured.Unstructured) error {
 	wanted = wanted.DeepCopy()
 	annotate(wanted)
@@ -99,14 +101,14 @@ func apply(ctx context.Context, c client.Client, wanted *unstructured.Unstructur
 	return c.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(applier))
 }
 
-// annotate notes what was applied, as kubectl does.
+// annotate sets the last applied configuration, as kubectl does.
 func annotate(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	u.SetAnnotations(annotations)
 	text, err := json.Marshal(u.Object)
 	if err != nil {
-		return // what cannot be encoded is refused a moment later
+		return // an object that cannot be encoded is rejected later
 	}
 	if annotations == nil {
 		annotations = map[string]string{}

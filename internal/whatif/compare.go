@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Difference is what becomes of objects between two snapshots of the same management cluster, as a plan says it.
+// Difference returns the object changes between two snapshots of the same management cluster, in the form of a plan.
 func Difference(before, after []*unstructured.Unstructured) []ObjectChange {
 	was, is := map[id]*unstructured.Unstructured{}, map[id]*unstructured.Unstructured{}
 	for _, u := range before {

@@ -1,14 +1,12 @@
-// Package whatif finds out what a change of a management cluster would do, before anybody makes it.
+// Package whatif computes the effects of a change to a management cluster before it is applied. It copies the objects
+// of a management cluster into memory, runs the controllers until the copy settles, applies the change as `kubectl
+// apply` would, with defaulting, validation and admission, and runs the same controllers until nothing changes any more
+// ([Run]). The result is a [Plan]: the objects that are created, updated field by field, and deleted, the Machines that
+// are replaced and in which steps, and the objects that are still waiting at the end. The controllers make all
+// decisions; nothing is predicted. See docs/decisions/0012-whatif.md.
 //
-// Does: copies the objects of a management cluster into memory, lets the controllers bring that copy to rest, makes the change
-// there as `kubectl apply` would, with defaulting, validation and admission, and lets the same controllers go on until nothing
-// changes any more ([Run]). What they did is the [Plan]: which objects are created, changed field by field and deleted, which
-// Machines are replaced and in how many steps, and what waits in the end. Nothing is predicted; see docs/decisions/0012-whatif.md.
+//	objects ─► memory ─► controllers, simulated providers ─► settled ─► the change ─► settled ─► the difference
 //
-//	objects ─► memory ─► controllers, played providers ─► rest ─► the change ─► rest ─► the difference
-//
-// Never: writes to a management cluster, calls one, calls a Runtime Extension unless it is told to ([Options].Registry), or knows what
-// a controller decides.
-//
-// Read first: [Run], then [Plan]; then packages world, memory and played.
+// The package does not access a management cluster. It calls Runtime Extensions only if [Options].Registry is set.
+// Start with [Run] and [Plan], then packages world, memory and played.
 package whatif

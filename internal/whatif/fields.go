@@ -11,18 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Field is a field that changes.
+// Field is a changed field.
 type Field struct {
 	Path string `json:"path"`
-	// From is missing where the field is added, To where it is removed.
+	// From is unset if the field is added, To if it is removed.
 	From any `json:"from,omitempty"`
 	To   any `json:"to,omitempty"`
 }
 
-// hidden is what is shown of a value that is secret.
+// hidden replaces secret values.
 const hidden = "(not shown)"
 
-// fields are those that differ, without the status and what the API server and the controllers keep for themselves.
+// fields returns the fields that differ, except the status and the fields that the API server and the controllers
+// maintain.
 func fields(before, after *unstructured.Unstructured) []Field {
 	var out []Field
 	compareMaps("", visible(before), visible(after), &out)
@@ -36,7 +37,7 @@ func fields(before, after *unstructured.Unstructured) []Field {
 	return out
 }
 
-// visible is what a person would see as the content of an object.
+// visible returns the part of an object that users consider its content.
 func visible(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
@@ -107,7 +108,7 @@ func compareValues(path string, before, after any, out *[]Field) {
 	*out = append(*out, Field{Path: path, From: before, To: after})
 }
 
-// compareLists compares by name where the items have one, else by position.
+// compareLists compares items by name if all of them have one, and by position otherwise.
 func compareLists(path string, before, after []any, out *[]Field) {
 	b, named := byName(before)
 	a, both := byName(after)

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/memory"
 )
 
-// id tells objects apart.
+// id identifies an object.
 type id struct {
 	kind schema.GroupKind
 	key  client.ObjectKey
@@ -30,13 +30,13 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{kind: u.GroupVersionKind().GroupKind(), key: client.ObjectKeyFromObject(u)}
 }
 
-// log is what is known of a run. It implements loop.Plans.
+// log records the decisions and observations of a run. It implements loop.Plans.
 type log struct {
 	now func() time.Time
-	// began is the time of the change; zero: not yet.
+	// began is the time of the change, zero before it.
 	began    time.Time
 	before   map[id]*unstructured.Unstructured
-	steps    map[id][]Step // by owner of Machines
+	steps    map[id][]Step // by owner of the Machines
 	underWay map[id]bool
 
 	mu      sync.Mutex
@@ -49,7 +49,7 @@ func newLog() *log {
 	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[loop.PlannedBy]Waiting{}}
 }
 
-// begin notes what there is before the change.
+// begin records the objects before the change.
 func (l *log) begin(all []*unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *log) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	maps.DeleteFunc(l.last, func(by loop.PlannedBy, _ Waiting) bool { return by.Kind == kind && by.Key == key })
 }
 
-// observe notes what becomes of Machines, and what was still to be done before the change.
+// observe records created and deleted Machines. Before the change, it records which objects were still changing.
 func (l *log) observe(e memory.Event) {
 	if l.began.IsZero() {
 		if e.Old == nil || e.New == nil || len(fields(e.Old, e.New)) > 0 {
@@ -100,7 +100,7 @@ func (l *log) observe(e memory.Event) {
 	}
 }
 
-// step is the one of this time.
+// step returns the step of the current time.
 func (l *log) step(owner id) *Step {
 	list := l.steps[owner]
 	if n := len(list); n == 0 || !list[n-1].at.Equal(l.now()) {
@@ -110,7 +110,8 @@ func (l *log) step(owner id) *Step {
 	return &list[len(list)-1]
 }
 
-// ownerOfMachine is who people think of as the owner of a Machine: the MachineDeployment of its MachineSet.
+// ownerOfMachine returns the owner of a Machine from the user's point of view: the MachineDeployment rather than its
+// MachineSet.
 func ownerOfMachine(u *unstructured.Unstructured) id {
 	key := client.ObjectKey{Namespace: u.GetNamespace()}
 	if key.Name = u.GetLabels()[clusterv1.MachineDeploymentNameLabel]; key.Name != "" {
@@ -123,7 +124,7 @@ func ownerOfMachine(u *unstructured.Unstructured) id {
 	return idOf(u)
 }
 
-// plan compares what there is with what there was.
+// plan compares the objects after the change with the objects before it.
 func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +167,7 @@ func (l *log) plan(all []*unstructured.Unstructured) *Plan {
 	return p
 }
 
-// changeOf is what becomes of an object that exists in the end.
+// changeOf returns the change of an object that exists at the end.
 func changeOf(before, after *unstructured.Unstructured) (ObjectChange, bool) {
 	c := ObjectChange{Object: objectOf(after), Cluster: clusterOf(after), Owner: controllerOf(after), Verb: Update}
 	if before == nil || before.GetUID() != after.GetUID() {
@@ -184,13 +185,13 @@ func controllerOf(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// isGenerated reports whether the end of a name looks like one that was chosen at random for what a controller created.
+// isGenerated reports whether an object's name ends in a random suffix from a controller.
 func isGenerated(u *unstructured.Unstructured) bool {
 	suffix := regexp.MustCompile(`-[a-z0-9]{5}$`)
 	return metav1.GetControllerOf(u) != nil && suffix.MatchString(u.GetName()) && !isKind(u, "MachineSet")
 }
 
-// waits are those that were not there before the change.
+// waits returns the waits that did not exist before the change.
 func (l *log) waits() (out []Waiting, of []id) {
 	for key, w := range l.last {
 		was := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/played"
 )
 
-// Object names an object.
+// Object identifies an object.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -21,7 +21,7 @@ type Object struct {
 	Name       string `json:"name"`
 }
 
-// Verb is what becomes of an object.
+// Verb is the kind of change of an object.
 type Verb string
 
 const (
@@ -30,78 +30,82 @@ const (
 	Delete Verb = "delete"
 )
 
-// Plan is what a change does.
+// Plan contains the effects of a change.
 type Plan struct {
-	// Refused is what the API would refuse of the change. The rest of the plan is without it.
+	// Refused are the parts of the change that the API would reject. The rest of the plan does not include them.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Objects that change, by cluster, kind and name.
+	// Objects are the changed objects, by cluster, kind and name.
 	Objects []ObjectChange `json:"objects"`
 	// Rollouts are the owners whose Machines are created, replaced or deleted.
 	Rollouts []Rollout `json:"rollouts,omitempty"`
-	// Clusters that are touched, because an object of them changes or stands still, and how many are not.
+	// Clusters are affected because one of their objects changes or waits. Untouched is the number of the other
+	// clusters.
 	Clusters  []string `json:"clusters,omitempty"`
 	Untouched int      `json:"untouched"`
-	// Hooks are the lifecycle hooks that are called, in their order.
+	// Hooks are the called lifecycle hooks, in order.
 	Hooks []Hook `json:"hooks,omitempty"`
-	// Unanswered are the Runtime Extensions whose answers are not known: what depends on them is not in the plan.
+	// Unanswered are the Runtime Extensions whose responses are unknown. The plan does not include anything that
+	// depends on them.
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
-	// Actions of the controllers in their order.
+	// Actions are the actions of the controllers, in order.
 	Actions []Action `json:"actions,omitempty"`
-	// Waits are what stands still in the end and did not before.
+	// Waits are the objects that are waiting at the end and were not waiting before.
 	Waits []Waiting `json:"waits,omitempty"`
-	// UnderWay is how many objects were still to be created, changed or deleted before the change.
+	// UnderWay is the number of objects that were still being created, changed or deleted before the change.
 	UnderWay int `json:"underWay"`
-	// Settled: nothing was left to do in the end. Otherwise this is the beginning of what would happen.
+	// Settled is true if nothing was left to do at the end. Otherwise the plan only contains the first part of the
+	// effects.
 	Settled bool `json:"settled"`
-	// Reconciliations that were run to find out.
+	// Reconciliations is the number of reconciliations that were run.
 	Reconciliations int `json:"reconciliations"`
 }
 
 // IsEmpty reports whether nothing changes.
 func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
 
-// IsUncertain reports whether more may change than the plan says, since the answer of an extension is not known.
+// IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.
 func (p *Plan) IsUncertain() bool {
 	return slices.ContainsFunc(p.Unanswered, func(u Unanswered) bool { return u.Hook != DiscoverVariables })
 }
 
-// ObjectChange is what becomes of one object.
+// ObjectChange is the change of one object.
 type ObjectChange struct {
 	Object
-	// Cluster that it is a member of, as namespace/name; empty: none.
+	// Cluster is the object's Cluster as namespace/name, if it has one.
 	Cluster string `json:"cluster,omitempty"`
 	// Owner is its controller owner, as kind/name.
 	Owner string `json:"owner,omitempty"`
 	Verb  Verb   `json:"verb"`
-	// Generated: part of the name is chosen at random when it is created, and will be another.
+	// Generated is true if part of the name is random and will be different in the real cluster.
 	Generated bool `json:"generated,omitempty"`
-	// Fields that change of an object that is updated.
+	// Fields are the changed fields of an updated object.
 	Fields []Field `json:"fields,omitempty"`
 }
 
-// Rollout is what becomes of the Machines of one owner.
+// Rollout contains the changes of the Machines of one owner.
 type Rollout struct {
 	Object
 	Cluster string `json:"cluster,omitempty"`
-	// Created is how many Machines are created and are there in the end. Deleted and Kept are those that were there before.
+	// Created is the number of Machines that are created and exist at the end. Deleted and Kept are Machines that
+	// existed before.
 	Created int      `json:"created"`
 	Deleted []string `json:"deleted,omitempty"`
 	Kept    []string `json:"kept,omitempty"`
-	// Steps in their order.
+	// Steps are the steps of the rollout, in order.
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// Step is what happens at one time.
+// Step contains the Machine changes at one point in time.
 type Step struct {
-	// Created is how many Machines are created, Deleted are the names of those that are deleted.
+	// Created is the number of created Machines; Deleted are the names of the deleted ones.
 	Created int      `json:"created,omitempty"`
 	Deleted []string `json:"deleted,omitempty"`
 	at      time.Time
 }
 
-// Action is one decision of a controller.
+// Action is one action of a controller.
 type Action struct {
-	// After is how much time passes in the world until then. What providers do takes a made-up time there.
+	// After is the simulated time until the action. The durations of provider operations are arbitrary.
 	After  string `json:"after"`
 	Kind   string `json:"kind"`
 	Object string `json:"object"`
@@ -124,22 +128,22 @@ func hooksOf(calls []played.HookCall, began time.Time) []Hook {
 	return out
 }
 
-// Unanswered is a Runtime Extension whose answer is not known.
+// Unanswered is a Runtime Extension whose response is unknown.
 type Unanswered struct {
 	Hook      string `json:"hook"`
 	Extension string `json:"extension"`
-	// Objects are the Clusters, ClusterClasses or MachineSets that it is asked about, as namespace/name.
+	// Objects are the Clusters, ClusterClasses or MachineSets of the call, as namespace/name.
 	Objects []string `json:"objects"`
-	// Problem is why it did not answer; empty: it was not asked.
+	// Problem is the error of the call. It is empty if the extension was not called.
 	Problem string `json:"problem,omitempty"`
-	// Means is what is not known without the answer.
+	// Means describes which part of the plan is unknown without the response.
 	Means string `json:"means"`
 }
 
-// DiscoverVariables is the hook without whose answer the last one is used.
+// DiscoverVariables is the hook whose previous response is used if there is no new one.
 const DiscoverVariables = "DiscoverVariables"
 
-// CanUpdateMachineSet is the hook that is asked about MachineSets.
+// CanUpdateMachineSet is the hook that is called for MachineSets.
 const CanUpdateMachineSet = "CanUpdateMachineSet"
 
 func unansweredOf(list []played.Unanswered) []Unanswered {
@@ -154,7 +158,7 @@ func unansweredOf(list []played.Unanswered) []Unanswered {
 	return out
 }
 
-// means says what is not known without the answer to a hook.
+// means describes which part of the plan is unknown without the response of a hook.
 func means(hook string) string {
 	switch hook {
 	case DiscoverVariables:
@@ -169,7 +173,7 @@ func means(hook string) string {
 	return "what it makes of the templates is not known, and nothing that follows from the topology is in the plan"
 }
 
-// Waiting is an object that waits.
+// Waiting is an object that is waiting or failing.
 type Waiting struct {
 	Kind   string      `json:"kind"`
 	Object string      `json:"object"`
@@ -181,7 +185,7 @@ func objectOf(u *unstructured.Unstructured) Object {
 	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// clusterOf is the Cluster of an object.
+// clusterOf returns the Cluster of an object.
 func clusterOf(u *unstructured.Unstructured) string {
 	name := u.GetLabels()[clusterv1.ClusterNameLabel]
 	if inSpec, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName"); inSpec != "" {
@@ -201,7 +205,7 @@ func clusterOf(u *unstructured.Unstructured) string {
 	return u.GetNamespace() + "/" + name
 }
 
-// isKind reports whether an object is of a kind of the core.
+// isKind reports whether an object is of a kind of the core provider.
 func isKind(u *unstructured.Unstructured, kind string) bool {
 	gvk := u.GroupVersionKind()
 	return gvk.Kind == kind && gvk.Group == clusterv1.GroupVersion.Group
@@ -211,7 +215,7 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// rank orders kinds from the general to the particular.
+// rank orders kinds from general to specific.
 func rank(kind string) int {
 	order := []string{"ClusterClass", "Cluster", "MachineDeployment", "MachinePool", "MachineHealthCheck", "MachineSet", "Machine"}
 	if n := slices.Index(order, kind); n >= 0 {

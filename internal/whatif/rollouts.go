@@ -14,7 +14,7 @@ type rollouts map[id]*Rollout
 
 func newRollouts() rollouts { return rollouts{} }
 
-// add counts a Machine: one that exists in the end, or one that does not.
+// add counts a Machine that exists at the end, or one that does not.
 func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	if !isKind(u, "Machine") {
 		return
@@ -41,7 +41,7 @@ func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	}
 }
 
-// list returns the owners of Machines that are created or deleted.
+// list returns the owners whose Machines are created or deleted.
 func (r rollouts) list(steps map[id][]Step) []Rollout {
 	var out []Rollout
 	for owner, of := range r {

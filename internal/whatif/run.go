@@ -21,13 +21,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is what there is.
+// Snapshot contains the objects of a management cluster and their kinds.
 type Snapshot struct {
 	Kinds   *memory.Kinds
 	Objects []*unstructured.Unstructured
 }
 
-// Kinds are those of CRDs, in the versions that fulfil the contract, which controllers read.
+// Kinds returns the kinds of CRDs in the version that fulfils the contract, which controllers read.
 func Kinds(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
 	return memory.NewKinds(crds, func(crd *apiextensionsv1.CustomResourceDefinition) string {
 		_, version, err := contract.Resolve(crd.Name, crd.Labels)
@@ -38,30 +38,32 @@ func Kinds(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
 	})
 }
 
-// Change is what someone wants to do: apply objects in their order, then delete others.
+// Change is a proposed change: objects to apply in order, and objects to delete afterwards.
 type Change struct {
 	Apply, Delete []*unstructured.Unstructured
 }
 
-// Options say how a change is tried.
+// Options configures a run.
 type Options struct {
-	// Scheme knows the Go types that the controllers use.
+	// Scheme contains the Go types that the controllers use.
 	Scheme *runtime.Scheme
-	// Controllers adds those that run. They are the product's.
+	// Controllers adds the controllers to run, which are the production ones.
 	Controllers func(loop.Setup, remote.Workloads, hook.Client) error
-	// Admission judges writes as the webhooks would; nil: all are admitted.
+	// Admission validates writes like the webhooks; nil: all writes are admitted.
 	Admission func(live client.Reader) memory.Admission
-	// Registry calls the Runtime Extensions that only compute something: those that patch and check templates, define variables and
-	// plan upgrades. Nil: none is called, and what depends on them is not in the plan. Lifecycle hooks are never called.
+	// Registry calls the Runtime Extensions that only compute a result: they patch and validate templates, define
+	// variables and plan upgrades. If it is nil, none is called, and the plan does not include anything that depends on
+	// them. Lifecycle hooks are never called.
 	Registry *hook.Extensions
-	// Now is when the snapshot was taken.
+	// Now is the time of the snapshot.
 	Now time.Time
-	// Limits of each of the two runs; zero fields: one hundred reconciliations for each object and 1000 more, a week, and an
-	// hour without a write.
+	// Limits apply to each of the two runs. Defaults: 100 reconciliations for each object and 1000 more, one week, and
+	// one hour without a write.
 	Limits world.Limits
 }
 
-// Run finds out what a change does to what there is, and what there is then. It needs some milliseconds for each object.
+// Run computes the effects of a change on a snapshot, and the resulting snapshot. It takes some milliseconds for each
+// object.
 func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot, error) {
 	t, err := newTrial(o, s)
 	if err != nil {
@@ -74,7 +76,7 @@ func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot,
 	return plan, s, err
 }
 
-// run runs a trial once.
+// run runs the trial once.
 func (t *trial) run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -117,11 +119,11 @@ func (o Options) limits(objects int) world.Limits {
 	return l
 }
 
-// trial is one copy of the world.
+// trial is a simulation of one change.
 type trial struct {
 	world     *world.World
 	workloads *played.Workloads
-	// extensions are asked by the controllers.
+	// extensions handles the hook calls of the controllers.
 	extensions *played.Extensions
 	log        *log
 }

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// maxSecretName is the length of the longest name of an object.
+// maxSecretName is the maximum length of an object's name.
 const maxSecretName = 253
 
-// BootstrapConfigView is a bootstrap config as the contract sees it (rows BC-*).
+// BootstrapConfigView is a bootstrap config with the fields of the contract.
 type BootstrapConfigView struct {
 	Object
 	// DataSecretCreated is true once the Secret with the bootstrap data exists.
 	DataSecretCreated Field[bool]
-	// DataSecretName of that Secret.
+	// DataSecretName is the name of this Secret.
 	DataSecretName Field[string]
 }
 

@@ -6,23 +6,23 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// ControlPlaneView is a control plane as the contract sees it (rows CP-*).
+// ControlPlaneView is a control plane with the fields of the contract.
 type ControlPlaneView struct {
 	Object
-	// Initialized is true once the API server answers and can be joined.
+	// Initialized is true once the API server is available and nodes can join.
 	Initialized Field[bool]
-	// Endpoint, where the control plane supplies it.
+	// Endpoint is set if the control plane provides it.
 	Endpoint Field[Endpoint]
 	// ExternalManaged control planes have no control plane Machines.
 	ExternalManaged Field[bool]
-	// SpecVersion and SpecReplicas as desired; missing where the kind does not have them.
+	// SpecVersion and SpecReplicas are the desired values; missing if the kind does not have them.
 	SpecVersion  Field[string]
 	SpecReplicas Field[int32]
-	// Versions that run, from the oldest to the newest; where the provider only reports the
-	// deprecated status.version, that one.
+	// Versions are the running versions from the oldest to the newest. If the provider reports only the deprecated
+	// status.version, it is the only element.
 	Versions Field[[]clusterv1.StatusVersion]
-	// Counters of replicas. In contract v1beta1 up-to-date comes from updatedReplicas, and available from the desired
-	// replicas less unavailableReplicas, which counts those that do not exist yet.
+	// Replica counters. In contract v1beta1, UpToDateReplicas is updatedReplicas, and AvailableReplicas is the desired
+	// replicas minus unavailableReplicas, which includes replicas that do not exist yet.
 	Replicas, ReadyReplicas, AvailableReplicas, UpToDateReplicas Field[int32]
 }
 
@@ -48,8 +48,8 @@ func ControlPlane(o Object) ControlPlaneView {
 	return v
 }
 
-// NeedingEndpoint returns the view for a Cluster that has no endpoint yet: half of one is not readable once the control plane is
-// initialized.
+// NeedingEndpoint returns the view for a Cluster without an endpoint. An incomplete endpoint is an error once the
+// control plane is initialized.
 func (v ControlPlaneView) NeedingEndpoint() ControlPlaneView {
 	v.Endpoint = whole(v.Endpoint, v.Initialized)
 	return v
@@ -77,8 +77,8 @@ func versions(o Object) Field[[]clusterv1.StatusVersion] {
 	return out
 }
 
-// available returns how many of the wanted replicas are available, where both are known. A provider may report anything: it
-// is at least none, and at most all.
+// available returns the number of available replicas, if both inputs are known. The result is limited to the range from
+// zero to wanted, because the provider's value is not validated.
 func available(wanted, unavailable Field[int32]) Field[int32] {
 	n, ok := wanted.Get()
 	down, counted := unavailable.Get()

@@ -11,20 +11,21 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// ControlPlaneSpec are the fields of a control plane's spec that a managed topology sets.
+// ControlPlaneSpec has the fields of a control plane's spec that a managed topology sets.
 type ControlPlaneSpec struct {
 	Version string
-	// Replicas is nil where the kind has no number of replicas, or something else scales it.
+	// Replicas is nil if the kind has no replicas, or if another controller scales it.
 	Replicas *int32
-	// RolloutAfter is zero where no rollout is asked for.
+	// RolloutAfter is zero if no rollout is requested.
 	RolloutAfter metav1.Time
-	// Machines is nil where the control plane has no Machines.
+	// Machines is nil if the control plane has no Machines.
 	Machines *ControlPlaneMachines
 }
 
-// ControlPlaneMachines are the fields of the template of the control plane's Machines.
+// ControlPlaneMachines has the fields of the control plane's machine template.
 type ControlPlaneMachines struct {
-	// Infrastructure is the template of the infrastructure machines; Namespace and APIVersion are of use in contract v1beta1 alone.
+	// Infrastructure is the infrastructure machine template. Namespace and APIVersion are used only in contract
+	// v1beta1.
 	Infrastructure clusterv1.ContractVersionedObjectReference
 	Namespace      string
 	APIVersion     string
@@ -32,11 +33,11 @@ type ControlPlaneMachines struct {
 	Labels, Annotations map[string]string
 	ReadinessGates      []clusterv1.MachineReadinessGate
 	Deletion            clusterv1.MachineDeletionSpec
-	// Taints cannot be said in contract v1beta1.
+	// Taints are not supported by contract v1beta1.
 	Taints []clusterv1.MachineTaint
 }
 
-// Set sets the fields in a control plane, where the contract that it fulfils has them. Fields that are not set here stay.
+// Set sets the fields in a control plane that its contract version supports. Other fields are left unchanged.
 func (s ControlPlaneSpec) Set(o Object) error {
 	values := map[string]any{"spec.version": s.Version}
 	if s.Replicas != nil {
@@ -65,7 +66,7 @@ func rolloutAfterPath(v Version) string {
 	return "spec.rollout.after"
 }
 
-// machinesPath is where the spec of the Machines is.
+// machinesPath returns the path of the Machines' spec.
 func machinesPath(v Version) string {
 	if v == V1Beta1 {
 		return "spec.machineTemplate"
@@ -128,7 +129,7 @@ func addList[T any](values map[string]any, path string, list []T) error {
 	return err
 }
 
-// MachineInfrastructure returns the reference of a control plane to the template of its infrastructure machines.
+// MachineInfrastructure returns the reference of a control plane to its infrastructure machine template.
 func MachineInfrastructure(o Object) Field[clusterv1.ContractVersionedObjectReference] {
 	type reference struct {
 		APIGroup   string `json:"apiGroup"`
@@ -147,8 +148,8 @@ func MachineInfrastructure(o Object) Field[clusterv1.ContractVersionedObjectRefe
 	}
 }
 
-// ControlPlaneProtected are the paths within a control plane that are the core's in a managed topology: no patch of a class changes
-// them.
+// ControlPlaneProtected returns the paths in a control plane that only the core controllers set in a managed topology.
+// Patches of a class must not change them.
 func ControlPlaneProtected(v Version) [][]string {
 	at := machinesPath(v)
 	return [][]string{split("spec.version"), split("spec.replicas"), split(rolloutAfterPath(v)), split("spec.machineTemplate.metadata"), split(at + ".infrastructureRef")}

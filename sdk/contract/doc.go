@@ -1,14 +1,7 @@
-// Package contract is the provider contracts of Cluster API as code.
-//
-// Does: finds which API version of a provider's kind fulfils which contract version ([Resolve]), and gives
-// typed views of provider objects whose Go types no one knows: [InfraCluster], [InfraMachine],
-// [InfraMachinePool], [BootstrapConfig], [ControlPlane]. A view is made once from an [Object]; after that
-// no caller needs to know whether the provider follows contract v1beta1 or v1beta2. The rules themselves
-// are data ([Rules]), each with its id.
-//
-// Owns: every field path of provider objects. No other package names one.
-//
-// Never: talks to an API server, or changes an object.
-//
-// Read first: [Object], [Field], then one of the views.
+// Package contract implements the provider contracts of Cluster API. It resolves the API version of a provider's kind
+// that complies with a contract version ([Resolve]), and provides typed views of provider objects whose Go types are
+// unknown: [InfraCluster], [InfraMachine], [InfraMachinePool], [BootstrapConfig], [ControlPlane]. A view is created
+// from an [Object], and hides whether the provider uses contract v1beta1 or v1beta2. The rules of the contracts are
+// available as data ([Rules]). All field paths of provider objects are defined in this package. It accesses no API
+// server and does not modify objects, except for [ControlPlaneSpec.Set].
 package contract

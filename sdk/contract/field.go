@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Presence says what was found where a contract puts a field, or where a reference points to.
+// Presence is the result of looking up a field or a reference.
 type Presence int
 
 const (
-	// NotSet means that there is nothing to look for: the contract has no such field, or the reference is not set.
+	// NotSet means that there is nothing to look up: the contract has no such field, or the reference is not set.
 	NotSet Presence = iota
-	// Missing means that the field, or the object, could be there and is not.
+	// Missing means that the field or the object does not exist.
 	Missing
-	// Unreadable means that there is something which is not what the contract says, or which may not be read.
+	// Unreadable means that the value violates the contract, or that reading the object is not permitted.
 	Unreadable
-	// Found means that there is a value, or an object.
+	// Found means that the value or the object exists.
 	Found
 )
 
-// Field is one field of a provider object, as the contract sees it.
+// Field is a field of a provider object that is defined by the contract.
 type Field[T any] struct {
 	presence Presence
 	value    T
@@ -30,13 +30,13 @@ type Field[T any] struct {
 	cause    error
 }
 
-// Presence tells whether there is a value and, if not, why.
+// Presence reports whether the field has a value, or why not.
 func (f Field[T]) Presence() Presence { return f.presence }
 
-// Get returns the value and whether there is one.
+// Get returns the value; ok is false if there is none.
 func (f Field[T]) Get() (T, bool) { return f.value, f.presence == Found }
 
-// Or returns the value, or fallback where there is none.
+// Or returns the value, or fallback if there is none.
 func (f Field[T]) Or(fallback T) T {
 	if f.presence == Found {
 		return f.value
@@ -44,8 +44,8 @@ func (f Field[T]) Or(fallback T) T {
 	return fallback
 }
 
-// Current returns the value as it is now: the zero value where the object does not have the field, and last, the value that was
-// read before, where the field cannot be read.
+// Current returns the current value: the zero value if the object does not have the field, and last, the previous
+// value, if the field is unreadable.
 func (f Field[T]) Current(last T) T {
 	if f.presence == Unreadable {
 		return last
@@ -53,10 +53,10 @@ func (f Field[T]) Current(last T) T {
 	return f.value
 }
 
-// Path returns where the field was looked for, for messages.
+// Path returns the path of the field, for messages.
 func (f Field[T]) Path() string { return f.path }
 
-// Err returns an error for an unreadable field and nil otherwise.
+// Err returns an error if the field is unreadable, and nil otherwise.
 func (f Field[T]) Err() error {
 	if f.presence != Unreadable {
 		return nil
@@ -64,7 +64,7 @@ func (f Field[T]) Err() error {
 	return fmt.Errorf("field %s: %w", f.path, f.cause)
 }
 
-// read returns the field at a dotted path; of an object that is not there, every field is missing.
+// read returns the field at a dotted path. All fields of an object that does not exist are missing.
 func read[T any](o Object, path string) Field[T] {
 	f := Field[T]{presence: Missing, path: path}
 	raw, ok := dig(o.content(), split(path))
@@ -88,7 +88,7 @@ func read[T any](o Object, path string) Field[T] {
 	return f
 }
 
-// mismatch says in the words of JSON what stands where something else should.
+// mismatch describes a type error in JSON terms.
 func mismatch(err error) error {
 	var is *json.UnmarshalTypeError
 	if !errors.As(err, &is) {
@@ -115,7 +115,7 @@ func mismatch(err error) error {
 	return fmt.Errorf("want %s, have %s", want, is.Value)
 }
 
-// checked returns the field, unreadable where its value is one that the core's objects cannot take over.
+// checked returns the field, marked as unreadable if the core objects do not support its value.
 func (f Field[T]) checked(problem func(T) error) Field[T] {
 	if f.presence != Found {
 		return f
@@ -127,7 +127,7 @@ func (f Field[T]) checked(problem func(T) error) Field[T] {
 	return f
 }
 
-// either returns the first of the fields that has something to say: found or unreadable.
+// either returns the first field that is found or unreadable.
 func either[T any](fields ...Field[T]) Field[T] {
 	for _, f := range fields {
 		if f.presence == Found || f.presence == Unreadable {

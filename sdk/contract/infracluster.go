@@ -8,14 +8,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// InfraClusterView is an infrastructure cluster as the contract sees it (rows IC-*).
+// InfraClusterView is an infrastructure cluster with the fields of the contract.
 type InfraClusterView struct {
 	Object
-	// Provisioned is true once the infrastructure is there.
+	// Provisioned is true once the infrastructure is provisioned.
 	Provisioned Field[bool]
-	// ControlPlaneEndpoint, where the provider supplies it.
+	// ControlPlaneEndpoint is set if the provider provides it.
 	ControlPlaneEndpoint Field[Endpoint]
-	// FailureDomains, sorted by name where the provider reports a map.
+	// FailureDomains are sorted by name if the provider reports a map.
 	FailureDomains Field[[]clusterv1.FailureDomain]
 }
 
@@ -29,8 +29,8 @@ func InfraCluster(o Object) InfraClusterView {
 	}
 }
 
-// NeedingEndpoint returns the view for a Cluster that has no endpoint yet: half of one is not readable once the infrastructure is
-// provisioned.
+// NeedingEndpoint returns the view for a Cluster without an endpoint. An incomplete endpoint is an error once the
+// infrastructure is provisioned.
 func (v InfraClusterView) NeedingEndpoint() InfraClusterView {
 	v.ControlPlaneEndpoint = whole(v.ControlPlaneEndpoint, v.Provisioned)
 	return v
@@ -44,7 +44,7 @@ func (v InfraClusterView) Err() error {
 	return cmp.Or(v.Provisioned.Err(), v.ControlPlaneEndpoint.Err(), v.FailureDomains.Err())
 }
 
-// failureDomains reads the list of contract v1beta2, and the map of v1beta1 wherever one is found.
+// failureDomains reads the list of contract v1beta2, or the map of v1beta1 if the field is a map.
 func failureDomains(o Object) Field[[]clusterv1.FailureDomain] {
 	const path = "status.failureDomains"
 	if raw, ok := dig(o.content(), []string{"status", "failureDomains"}); ok {

@@ -6,36 +6,36 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// InfraMachineView is an infrastructure machine as the contract sees it (rows IM-*).
+// InfraMachineView is an infrastructure machine with the fields of the contract.
 type InfraMachineView struct {
 	Object
-	// Provisioned is true once the machine's infrastructure is there.
+	// Provisioned is true once the machine's infrastructure is provisioned.
 	Provisioned Field[bool]
 	// ProviderID equals spec.providerID of the Node.
 	ProviderID Field[string]
-	// FailureDomain the machine was placed in: from status; from spec in contract v1beta1.
+	// FailureDomain is the failure domain of the machine: from status; from spec in contract v1beta1.
 	FailureDomain Field[string]
-	// SpecFailureDomain is the deprecated spec.failureDomain of either contract: where a provider sets it, the Machine's spec
-	// follows it.
+	// SpecFailureDomain is the deprecated spec.failureDomain of both contracts. If a provider sets it, the Machine's
+	// spec is updated to it.
 	SpecFailureDomain Field[string]
-	// Addresses of the machine.
+	// Addresses are the addresses of the machine.
 	Addresses Field[[]clusterv1.MachineAddress]
-	// Interruptible machines may be taken away by their provider at any time.
+	// Interruptible machines can be terminated by their infrastructure at any time.
 	Interruptible Field[bool]
-	// Removed is true where a condition is False with the reason [ReasonMachineRemoved].
+	// Removed is true if a condition is False with the reason [ReasonMachineRemoved].
 	Removed bool
-	// Failed is true where a condition is False with the reason [ReasonBootstrapFailed].
+	// Failed is true if a condition is False with the reason [ReasonBootstrapFailed].
 	Failed bool
 }
 
-// ReasonBootstrapFailed of a condition that is False says that the bootstrap data ended without success, and is not run again: the
-// machine never becomes a node. The contract has no field for this; LocalMachine says it in the condition BootstrapExecSucceeded, and
-// other providers may say it in one of theirs.
+// ReasonBootstrapFailed is the reason of a False condition when the bootstrap data failed and is not executed again, so
+// that the machine never becomes a node. The contract has no field for this. LocalMachine reports it in the condition
+// BootstrapExecSucceeded; other providers may use any condition.
 const ReasonBootstrapFailed = "BootstrapFailed"
 
-// ReasonMachineRemoved of a condition that is False says that the machine is gone for good, with what ran on it: nothing that runs
-// there has to be waited for. The contract has no field for this; LocalMachine says it in the condition MachineProvisioned, and
-// other providers may say it in one of theirs.
+// ReasonMachineRemoved is the reason of a False condition when the machine no longer exists, so that waiting for its
+// workloads is unnecessary. The contract has no field for this. LocalMachine reports it in the condition
+// MachineProvisioned; other providers may use any condition.
 const ReasonMachineRemoved = "MachineRemoved"
 
 // InfraMachine returns the view of an infrastructure machine.

@@ -6,25 +6,25 @@ import (
 	"regexp"
 )
 
-// The most that a MachinePool can take over.
+// Limits of the corresponding MachinePool fields.
 const (
 	maxProviderIDs = 10000
 	maxProviderID  = 512
 	maxKind        = 63
 )
 
-// InfraMachinePoolView is an infrastructure machine pool as the contract sees it (rows IP2-*).
+// InfraMachinePoolView is an infrastructure machine pool with the fields of the contract.
 type InfraMachinePoolView struct {
 	Object
-	// Provisioned is true once the pool's infrastructure is there. Whatever the contract version, either of
-	// status.initialization.provisioned and status.ready will do.
+	// Provisioned is true once the pool's infrastructure is provisioned. In both contract versions, either
+	// status.initialization.provisioned or status.ready suffices.
 	Provisioned Field[bool]
-	// ProviderIDList holds the provider ID of every instance.
+	// ProviderIDList has the provider ID of every instance.
 	ProviderIDList Field[[]string]
 	// Replicas is the number of instances.
 	Replicas Field[int32]
-	// MachineKind is the kind of the infrastructure machines that the pool creates for its instances, in the
-	// pool's own API group; missing where the pool has none.
+	// MachineKind is the kind of the infrastructure machines that the pool creates for its instances, in the pool's own
+	// API group; missing if it creates none.
 	MachineKind Field[string]
 }
 
@@ -80,7 +80,7 @@ func kind(name string) error {
 	return nil
 }
 
-// anyTrue returns the first of the flags that is true, else the first with something to say.
+// anyTrue returns the first flag that is true, or else the first that is found or unreadable.
 func anyTrue(flags ...Field[bool]) Field[bool] {
 	for _, f := range flags {
 		if f.Or(false) {

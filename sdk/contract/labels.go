@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// LabelValue returns the value with which the name of an owner stands in a label, such as
-// cluster.x-k8s.io/pool-name: the name itself where it is a valid label value, else a hash of it.
-// Core and providers must agree on it, since they find each other's objects by such labels.
+// LabelValue returns the label value for the name of an owner, for example in cluster.x-k8s.io/pool-name: the name
+// itself if it is a valid label value, or else a hash. Core and providers must use the same function, because they find
+// each other's objects by such labels.
 func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
 		return name

@@ -10,16 +10,17 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Object is a provider object together with the contract version that its API version fulfils. The zero value is one that
+// Object is a provider object with the contract version of its API version. The zero value represents an object that
 // does not exist.
 type Object struct {
 	*unstructured.Unstructured
 	Contract Version
-	// Problem says what a person has to change before the object can be used: without an Unstructured, why it cannot be read.
+	// Problem is a problem that a user must solve before the object can be used. If Unstructured is nil, it is the
+	// reason why the object cannot be read.
 	Problem string
 }
 
-// Presence tells whether there is an object and, if not, why: Missing, Unreadable or Found.
+// Presence reports whether the object exists, is missing, or is unreadable.
 func (o Object) Presence() Presence {
 	switch {
 	case o.Unstructured != nil:
@@ -30,7 +31,7 @@ func (o Object) Presence() Presence {
 	return Missing
 }
 
-// Target returns the object that a view of it sees.
+// Target returns the object itself; see [View].
 func (o Object) Target() Object { return o }
 
 func (o Object) content() map[string]any {
@@ -40,43 +41,43 @@ func (o Object) content() map[string]any {
 	return o.Unstructured.Object
 }
 
-// View is what the views of all contracts have in common. One of an object that does not exist has no field.
+// View is the common interface of the views of all contracts. The view of an object that does not exist has no fields.
 type View interface {
-	// Target returns the object that is seen.
+	// Target returns the underlying object.
 	Target() Object
-	// Completion tells whether the object has done what it is for.
+	// Completion reports whether the object has completed its purpose.
 	Completion() Completion
-	// Err returns what is wrong with the first field that cannot be read, nil where all can.
+	// Err returns the error of the first unreadable field, or nil.
 	Err() error
 }
 
-// Completion is how a provider object says that it has done what it is for.
+// Completion reports whether a provider object has completed its purpose.
 type Completion struct {
-	// Flag is true then.
+	// Flag is true if it has.
 	Flag Field[bool]
-	// Result is what it has to name then; NotSet where the contract asks for nothing.
+	// Result is the result that it must report then; NotSet if the contract does not require one.
 	Result Field[string]
 }
 
-// Done reports whether the flag is true and the result is there.
+// Done reports whether the flag is true and the result is set.
 func (c Completion) Done() bool { return c.Flag.Or(false) && !c.Unnamed() }
 
-// Unnamed reports whether the object says that it is done, and not what came of it.
+// Unnamed reports whether the flag is true, but the result is missing.
 func (c Completion) Unnamed() bool {
 	return c.Flag.Or(false) && c.Result.presence != NotSet && c.Result.Or("") == ""
 }
 
-// Endpoint is where an API server answers.
+// Endpoint is the address of an API server.
 type Endpoint struct {
 	Host string `json:"host,omitempty"`
-	// Port, 1 to 65535.
+	// Port is in the range 1 to 65535.
 	Port int32 `json:"port,omitempty"`
 }
 
 // IsValid reports whether both host and port are set.
 func (e Endpoint) IsValid() bool { return e.Host != "" && e.Port > 0 }
 
-// whole returns the endpoint, which is not readable where an object that is done has set only half of it.
+// whole returns the endpoint, marked as unreadable if a completed object has set only its host or its port.
 func whole(endpoint Field[Endpoint], done Field[bool]) Field[Endpoint] {
 	return endpoint.checked(func(e Endpoint) error {
 		switch {
@@ -89,7 +90,7 @@ func whole(endpoint Field[Endpoint], done Field[bool]) Field[Endpoint] {
 	})
 }
 
-// flag returns the boolean at the v1beta2 path, or at the v1beta1 path for objects of that contract.
+// flag returns the boolean at the v1beta2 path, or at the v1beta1 path for objects of this contract.
 func (o Object) flag(v1beta2, v1beta1 string) Field[bool] {
 	if o.Contract == V1Beta1 {
 		return read[bool](o, v1beta1)
@@ -97,11 +98,11 @@ func (o Object) flag(v1beta2, v1beta1 string) Field[bool] {
 	return read[bool](o, v1beta2)
 }
 
-// Failure is the terminal failure that objects of contract v1beta1 may report.
+// Failure is the terminal failure of an object of contract v1beta1.
 type Failure struct{ Reason, Message string }
 
-// Failure returns what status.failureReason and status.failureMessage say; both empty where nothing failed.
-// Objects of contract v1beta2 never report one.
+// Failure returns status.failureReason and status.failureMessage; both are empty if there is no failure. It is always
+// empty for objects of contract v1beta2.
 func (o Object) Failure() Failure {
 	if o.Contract != V1Beta1 {
 		return Failure{}
@@ -109,7 +110,7 @@ func (o Object) Failure() Failure {
 	return o.ReportedFailure()
 }
 
-// ReportedFailure returns the terminal failure that the object reports, whatever contract it follows.
+// ReportedFailure returns the terminal failure that the object reports, regardless of its contract.
 func (o Object) ReportedFailure() Failure {
 	return Failure{
 		Reason:  read[string](o, "status.failureReason").Or(""),
@@ -117,9 +118,9 @@ func (o Object) ReportedFailure() Failure {
 	}
 }
 
-// Condition returns the condition of the type, from status.conditions of either layout: conditions
-// with a severity are read too. The reason of a v1beta1 condition that has none is made from its
-// status. A condition that cannot be read is an Unreadable field.
+// Condition returns the condition of the type from status.conditions of either layout; conditions with a severity are
+// supported, too. A v1beta1 condition without a reason gets one derived from its status. A malformed condition is an
+// Unreadable field.
 func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	path := "status.conditions[" + conditionType + "]"
 	missing := Field[metav1.Condition]{presence: Missing, path: path}
@@ -141,7 +142,7 @@ func (o Object) Condition(conditionType string) Field[metav1.Condition] {
 	return missing
 }
 
-// isFalseBecause reports whether a condition of either layout is False for the reason.
+// isFalseBecause reports whether a condition of either layout is False with the reason.
 func (o Object) isFalseBecause(reason string) bool {
 	for _, list := range []string{"status.conditions", "status.v1beta2.conditions"} {
 		for _, item := range read[[]any](o, list).Or(nil) {

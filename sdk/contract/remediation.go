@@ -2,18 +2,18 @@ package contract
 
 import "strings"
 
-// RemediationTemplateView is a template of requests for external remediation, as the contract sees it.
+// RemediationTemplateView is a template of external remediation requests with the fields of the contract.
 type RemediationTemplateView struct {
 	Object
-	// RequestKind is the kind of the requests made from the template: its own kind without the ending "Template".
+	// RequestKind is the kind of the requests created from the template: its own kind without the suffix "Template".
 	RequestKind string
-	// RequestLabels and RequestAnnotations are what a request gets from spec.template.metadata.
+	// RequestLabels and RequestAnnotations are the metadata of a request, from spec.template.metadata.
 	RequestLabels, RequestAnnotations Field[map[string]string]
 	// RequestSpec is the spec of a request.
 	RequestSpec Field[map[string]any]
 }
 
-// RemediationTemplate returns the view of a template of remediation requests.
+// RemediationTemplate returns the view of an external remediation template.
 func RemediationTemplate(o Object) RemediationTemplateView {
 	v := RemediationTemplateView{
 		Object:             o,
@@ -27,5 +27,5 @@ func RemediationTemplate(o Object) RemediationTemplateView {
 	return v
 }
 
-// RequestKind returns the kind of what is made from templates of the kind.
+// RequestKind returns the kind of the objects created from templates of a kind.
 func RequestKind(templateKind string) string { return strings.TrimSuffix(templateKind, "Template") }

@@ -8,10 +8,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Role is what a provider's kind is for.
+// Role is the role of a provider's kind.
 type Role string
 
-// The roles that have a contract.
+// The roles with a contract.
 const (
 	RoleInfraCluster     Role = "InfraCluster"
 	RoleInfraMachine     Role = "InfraMachine"
@@ -25,23 +25,23 @@ func Roles() []Role {
 	return []Role{RoleInfraCluster, RoleInfraMachine, RoleInfraMachinePool, RoleBootstrapConfig, RoleControlPlane}
 }
 
-// Rule is one rule of a contract, checkable against the CRD of a kind.
+// Rule is a rule of a contract that can be checked for the CRD of a kind.
 type Rule struct {
-	// Name of the rule, which does not change.
+	// Name is the stable name of the rule.
 	Name string
-	// Page of the Cluster API book that states it, below developer/providers/contracts.
+	// Page is the page of the Cluster API book with the rule, relative to developer/providers/contracts.
 	Page string
-	// Mandatory rules make a kind unusable when broken; the others only cost a feature.
+	// Mandatory is true if a kind that violates the rule is unusable. Other rules only affect optional features.
 	Mandatory bool
 	// Says is the rule in one sentence.
 	Says string
-	// Roles it holds for.
+	// Roles are the roles that the rule applies to.
 	Roles []Role
-	// Check returns nil where the CRD keeps the rule.
+	// Check returns nil if the CRD complies with the rule.
 	Check func(*apiextensionsv1.CustomResourceDefinition) error
 }
 
-// Rules returns the rules that hold for a role; those of all roles come first.
+// Rules returns the rules for a role, starting with those that apply to all roles.
 func Rules(role Role) []Rule {
 	var out []Rule
 	for _, r := range rules() {
@@ -108,7 +108,7 @@ func named(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// externallyManaged: a kind that makes Machines has nothing to tell.
+// externallyManaged accepts kinds with machine templates, which need no status field.
 func externallyManaged(crd *apiextensionsv1.CustomResourceDefinition) error {
 	if has("spec.machineTemplate", "object")(crd) == nil {
 		return nil
@@ -125,7 +125,7 @@ func hasList(crd *apiextensionsv1.CustomResourceDefinition) error {
 
 type check = func(*apiextensionsv1.CustomResourceDefinition) error
 
-// has checks that the version of the contract has a field of the type; an empty type accepts any.
+// has checks that the contract's API version has a field of the type; an empty type accepts any.
 func has(path, fieldType string) check {
 	return func(crd *apiextensionsv1.CustomResourceDefinition) error {
 		_, version, err := Resolve(crd.Name, crd.Labels)

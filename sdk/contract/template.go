@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// templateSuffix ends the kinds of templates.
+// templateSuffix is the suffix of template kinds.
 const templateSuffix = "Template"
 
-// TemplateContent is what a template says about the objects that are created from it.
+// TemplateContent describes the objects created from a template.
 type TemplateContent struct {
-	// Kind of these objects.
+	// Kind is the kind of these objects.
 	Kind string
-	// Labels and Annotations of these objects.
+	// Labels and Annotations are the metadata of these objects.
 	Labels, Annotations map[string]string
-	// Spec of these objects; it belongs to the template and must not be changed.
+	// Spec is the spec of these objects. It is shared with the template and must not be modified.
 	Spec map[string]any
 }
 
-// Template returns what a template says about the objects that are created from it. It is none where its kind does not end with
-// Template, or it has no spec.template.
+// Template returns the content of a template. It returns false if the kind does not have the suffix "Template", or if
+// the object has no spec.template.
 func Template(o Object) (TemplateContent, bool) {
 	kind, isTemplate := strings.CutSuffix(o.GetKind(), templateSuffix)
 	template, found := dig(o.content(), []string{"spec", "template"})

@@ -14,23 +14,23 @@ import (
 type Version string
 
 const (
-	// V1Beta1 is the older contract; it ends with the release that upstream calls v1.16.
+	// V1Beta1 is the older contract; Cluster API v1.16 removes it.
 	V1Beta1 Version = "v1beta1"
 	// V1Beta2 is the contract of Cluster API v1.11 and later.
 	V1Beta2 Version = "v1beta2"
 )
 
-// Versions lists the contract versions the core speaks, the preferred one first.
+// Versions returns the supported contract versions, the preferred one first.
 func Versions() []Version { return []Version{V1Beta2, V1Beta1} }
 
-// labelPrefix starts the labels by which a CRD says which contract its versions fulfil.
+// labelPrefix is the prefix of the CRD labels that list the API versions for a contract version.
 const labelPrefix = "cluster.x-k8s.io/"
 
 // Label returns the name of the CRD label for a contract version.
 func (v Version) Label() string { return labelPrefix + string(v) }
 
-// Resolve returns the newest contract version that a CRD with these labels fulfils, and the API version
-// that fulfils it: the last of those the label lists.
+// Resolve returns the newest contract version of a CRD with these labels, and its API version: the newest one that the
+// label lists.
 func Resolve(crdName string, labels map[string]string) (Version, string, error) {
 	for _, v := range Versions() {
 		value := labels[v.Label()]
@@ -44,8 +44,8 @@ func Resolve(crdName string, labels map[string]string) (Version, string, error) 
 		crdName, V1Beta2.Label(), V1Beta1.Label())
 }
 
-// Fulfilling returns the API versions of a CRD with these labels that fulfil a contract version, the newest first. The newest that is served is
-// the one to use.
+// Fulfilling returns the API versions of a CRD with these labels that comply with a contract version, newest first.
+// Callers use the newest one that is served.
 func Fulfilling(labels map[string]string, v Version) []string {
 	value := labels[v.Label()]
 	if value == "" {
@@ -56,8 +56,8 @@ func Fulfilling(labels map[string]string, v Version) []string {
 	return all
 }
 
-// FulfilledBy returns the newest contract version that an API version of the kind fulfils, such as v1beta1 of a CRD whose newest
-// API version fulfils a newer contract.
+// FulfilledBy returns the newest contract version that an API version complies with, for example for v1beta1 of a CRD
+// whose newest API version complies with a newer contract.
 func FulfilledBy(crdName string, labels map[string]string, apiVersion string) (Version, error) {
 	for _, v := range Versions() {
 		if slices.Contains(strings.Split(labels[v.Label()], "_"), apiVersion) {
@@ -68,12 +68,12 @@ func FulfilledBy(crdName string, labels map[string]string, apiVersion string) (V
 		apiVersion, crdName, V1Beta2.Label(), V1Beta1.Label())
 }
 
-// CRDName returns the name that the CRD of a kind must have, so that it is found without discovery.
+// CRDName returns the required name of a kind's CRD, with which the CRD is found without discovery.
 func CRDName(group, kind string) string {
 	return strings.ToLower(flect.Pluralize(kind)) + "." + group
 }
 
-// CRDNameOf returns the name of the CRD that a reference points to.
+// CRDNameOf returns the name of the CRD for a reference.
 func CRDNameOf(ref clusterv1.ContractVersionedObjectReference) string {
 	return CRDName(ref.APIGroup, ref.Kind)
 }

@@ -15,11 +15,11 @@ import (
 // Defaults of [Config].
 const (
 	DefaultAddress         = ":9443"
-	DefaultReadTimeout     = MaxTimeout // no caller waits for longer
+	DefaultReadTimeout     = MaxTimeout // no caller waits longer
 	DefaultShutdownTimeout = 30 * time.Second
 )
 
-// Variables that [FromEnv] reads. `slipway extension run` sets the first three.
+// Environment variables of [FromEnv]. `slipway extension run` sets the first three.
 const (
 	EnvAddress        = "EXTENSION_ADDRESS"
 	EnvCertFile       = "EXTENSION_CERT_FILE"
@@ -33,66 +33,68 @@ const (
 	EnvQuiet          = "EXTENSION_QUIET"
 )
 
-// Config says how to serve. The zero value serves at [DefaultAddress] with a certificate made on the spot.
+// Config configures the server. The zero value serves at [DefaultAddress] with a generated certificate.
 type Config struct {
-	// Address to listen at, host:port; empty: [DefaultAddress].
+	// Address is the listen address, host:port; default [DefaultAddress].
 	Address string
-	// CertDir is put before CertFile and KeyFile where these are relative.
+	// CertDir is the directory for relative paths in CertFile and KeyFile.
 	CertDir string
-	// CertFile and KeyFile are PEM, read again when they change; with CertDir their defaults are tls.crt and tls.key.
-	// Without any of the three the extension makes a certificate of its own, for Hosts.
+	// CertFile and KeyFile are PEM files, which are reloaded when they change. With CertDir they default to tls.crt and
+	// tls.key. If none of the three is set, a certificate for Hosts is generated.
 	CertFile, KeyFile string
-	// Hosts that a certificate made on the spot is for: names and addresses. Default: localhost, 127.0.0.1, ::1 and
-	// the name of the machine.
+	// Hosts are the host names and addresses in a generated certificate. Default: localhost, 127.0.0.1, ::1 and the
+	// name of the machine.
 	Hosts []string
-	// CAFile, where set, receives the PEM of the authority of a certificate made on the spot: the caBundle of the
-	// ExtensionConfig.
+	// CAFile, if set, is the file to which the PEM-encoded CA of a generated certificate is written, for the caBundle
+	// of the ExtensionConfig.
 	CAFile string
-	// ClientCAFile, where set, is a PEM bundle, read again when it changes: only callers with a certificate from it
-	// may call hooks. /healthz and /readyz stay open.
+	// ClientCAFile, if set, is a PEM bundle, which is reloaded when it changes. Callers of hooks then need a client
+	// certificate signed by one of its CAs. /healthz and /readyz remain accessible without one.
 	ClientCAFile string
-	// ClientName is the common name or DNS name that such a certificate must have; empty: any.
+	// ClientName is the required common name or DNS name of client certificates; empty for any.
 	ClientName string
-	// TLSOptions change the configuration of TLS after this package has filled it in, in their order: cipher suites,
-	// curves, a GetCertificate of one's own. A NextProtos without "h2" turns HTTP/2 off.
+	// TLSOptions modify the TLS configuration of this package in order, for example the cipher suites, curves, or
+	// GetCertificate. NextProtos without "h2" disables HTTP/2.
 	TLSOptions []func(*tls.Config)
-	// MetricsAddress, host:port, where set, is where /metrics is served, over HTTP and for everybody who reaches it;
-	// the port of the hooks has no /metrics then. Empty: /metrics is served beside the hooks, to their callers.
+	// MetricsAddress, host:port, if set, is a separate listen address for /metrics over HTTP, without access control;
+	// the port of the hooks then does not serve /metrics. If empty, /metrics is served on the port of the hooks, with
+	// the same access control.
 	MetricsAddress string
-	// Routes are served beside the hooks, to their callers: patterns of [http.ServeMux] with their handlers.
+	// Routes are additional handlers on the port of the hooks, with the same access control, by patterns of
+	// [http.ServeMux].
 	Routes map[string]http.Handler
-	// MetricsRoutes are served at MetricsAddress, for instance those of net/http/pprof.
+	// MetricsRoutes are additional handlers at MetricsAddress, for example from net/http/pprof.
 	MetricsRoutes map[string]http.Handler
-	// Middleware, where set, is put around the hooks and Routes; callers without the wanted certificate do not reach it.
+	// Middleware, if set, wraps the hooks and Routes. It is called after client certificates have been checked.
 	Middleware func(http.Handler) http.Handler
-	// Propagate, where set, puts what the headers of a call say into the context of its handler, for a library of
-	// traces. With OpenTelemetry:
+	// Propagate, if set, adds information from the headers of a call to the context of its handler, for tracing
+	// libraries. With OpenTelemetry:
 	//
 	//	func(ctx context.Context, h http.Header) context.Context {
 	//		return otel.GetTextMapPropagator().Extract(ctx, propagation.HeaderCarrier(h))
 	//	}
 	Propagate func(ctx context.Context, header http.Header) context.Context
-	// ReadTimeout is how long a request may take to arrive, headers and body, before its handler is called; zero:
-	// [DefaultReadTimeout].
+	// ReadTimeout is the timeout for reading a request with its headers and body; zero means [DefaultReadTimeout].
 	ReadTimeout time.Duration
-	// ShutdownDelay is how long calls are still taken after the context has ended, while /readyz answers 503 already:
-	// the time until a Service has taken the Pod out of its endpoints, 5 s is plenty. Zero: none.
+	// ShutdownDelay is how long calls are still accepted after the context has ended, while /readyz already returns
+	// 503, so that the Service can remove the Pod from its endpoints; 5 s is sufficient. Zero for no delay.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout is how long calls get to end after that; zero: [DefaultShutdownTimeout].
+	// ShutdownTimeout is the subsequent timeout for calls in progress; zero means [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
-	// Log receives a line for every call; nil: slog's default.
+	// Log receives a line for every call; nil means slog's default.
 	Log *slog.Logger
-	// Quiet logs calls that were answered at debug: the program that made them shows them, as "slipway extension run" does.
+	// Quiet logs successful calls at debug level, because the calling program displays them, as "slipway extension run"
+	// does.
 	Quiet bool
-	// Listening and MetricsListening, where set, are called with the address once it is listened at.
+	// Listening and MetricsListening, if set, are called with the listen address.
 	Listening, MetricsListening func(net.Addr)
 
-	problem error                                // what is wrong with the environment
-	after   func(time.Duration) <-chan time.Time // nil: the clock
+	problem error                                // error in the environment
+	after   func(time.Duration) <-chan time.Time // nil means time.After
 }
 
-// FromEnv is the configuration in the environment, see the constants that begin with Env. What is not set has its default.
-// A value that cannot be used is the error of [Extension.Serve].
+// FromEnv returns the configuration from environment variables; see the constants with the prefix Env. Unset variables
+// have their defaults. An invalid value is returned as an error by [Extension.Serve].
 func FromEnv(getenv func(string) string) Config {
 	c := Config{
 		Address: getenv(EnvAddress), CertFile: getenv(EnvCertFile), KeyFile: getenv(EnvKeyFile), CertDir: getenv(EnvCertDir),
@@ -109,7 +111,7 @@ func FromEnv(getenv func(string) string) Config {
 	return c
 }
 
-// check says what is wrong with a configuration before anything is opened.
+// check validates the configuration.
 func (c Config) check() error {
 	switch {
 	case c.problem != nil:

@@ -15,26 +15,26 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Extension is a set of handlers with what serves them. Make it with [New].
+// Extension is a set of handlers with their server. Create it with [New].
 type Extension struct {
 	catalog  *hooks.Catalog
 	routes   map[string]route // by path
-	order    []string         // the paths, as handlers were given
+	order    []string         // the paths in the order of the handlers
 	registry *prometheus.Registry
 	metrics  metrics
 
-	deprecated sync.Once // said in the log
+	deprecated sync.Once // logged once
 }
 
-// route is a handler at its path.
+// route is a handler with its hook.
 type route struct {
 	handler Handler
 	hook    hooks.Hook
 	call    handlerFunc
 }
 
-// New returns an extension with the handlers, for the hooks of Cluster API. It fails when a name, a timeout or a
-// failure policy breaks a rule of discovery: all that is wrong is named at once.
+// New returns an extension with handlers for the hooks of Cluster API. The error lists all names, timeouts and failure
+// policies that violate the rules of discovery.
 func New(handlers ...Handler) (*Extension, error) { return NewFor(hooks.Default(), handlers...) }
 
 // NewFor is [New] for the hooks of a catalog, which may have several versions of a hook.
@@ -73,7 +73,7 @@ func NewFor(c *hooks.Catalog, handlers ...Handler) (*Extension, error) {
 	return x, nil
 }
 
-// resolve finds the hook of a handler and checks the handler.
+// resolve finds the hook of a handler and validates the handler.
 func resolve(c *hooks.Catalog, h Handler) (route, error) {
 	if h.bind == nil {
 		return route{}, errors.New("made without extension.On")
@@ -88,7 +88,7 @@ func resolve(c *hooks.Catalog, h Handler) (route, error) {
 	return route{handler: h, hook: hook, call: h.bind(hook)}, h.check()
 }
 
-// check is what discovery demands of a handler.
+// check validates a handler by the rules of discovery.
 func (h Handler) check() error {
 	var problems []error
 	if p := validation.IsDNS1123Label(h.Name); len(p) > 0 {
@@ -105,7 +105,7 @@ func (h Handler) check() error {
 	return errors.Join(problems...)
 }
 
-// discovered is the answer to the Discovery hook: the names of all handlers.
+// discovered returns the discovery response with all handlers.
 func (x *Extension) discovered() *hooksv1.DiscoveryResponse {
 	out := &hooksv1.DiscoveryResponse{}
 	out.SetStatus(hooksv1.ResponseStatusSuccess)
@@ -124,16 +124,16 @@ func (x *Extension) discovered() *hooksv1.DiscoveryResponse {
 	return out
 }
 
-// Catalog is that of the hooks that the extension may serve.
+// Catalog returns the catalog of hooks that the extension may serve.
 func (x *Extension) Catalog() *hooks.Catalog { return x.catalog }
 
-// Registry holds the metrics of the extension; metrics of its handlers may be added.
+// Registry returns the registry with the metrics of the extension; handlers may add theirs.
 func (x *Extension) Registry() *prometheus.Registry { return x.registry }
 
-// Paths returns where the handlers are served, in the order in which they were given.
+// Paths returns the paths of the handlers, in the order of the handlers.
 func (x *Extension) Paths() []string { return append([]string{}, x.order...) }
 
-// Path returns where the handler of a name is served; false where there is none.
+// Path returns the path of the handler with a name; false if there is none.
 func (x *Extension) Path(name string) (string, bool) {
 	for _, path := range x.order {
 		if x.routes[path].handler.Name == name {

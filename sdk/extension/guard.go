@@ -6,7 +6,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// guard runs do and keeps what it panicked with.
+// guard calls do and records a panic.
 func guard(out hooksv1.ResponseObject, do func()) (r reply) {
 	r.response = out
 	defer func() {

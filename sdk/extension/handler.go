@@ -14,30 +14,30 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// DefaultTimeout is what a caller grants a handler that names no timeout.
+// DefaultTimeout is the timeout of a handler that does not specify one.
 const DefaultTimeout = hooksv1.DefaultHandlersTimeoutSeconds * time.Second
 
-// MaxTimeout is the longest timeout that a handler may ask for.
+// MaxTimeout is the maximum timeout of a handler.
 const MaxTimeout = 30 * time.Second
 
-// Handler is one handler of an extension. Make it with [On] or [OnErr].
+// Handler is a handler of an extension. Create it with [On] or [OnErr].
 type Handler struct {
-	// Name is unique within the extension and a DNS label.
+	// Name is a DNS label, unique within the extension.
 	Name string
-	// Timeout that the caller is asked for, in whole seconds up to [MaxTimeout]; zero: [DefaultTimeout]. The context
+	// Timeout is the timeout of a call in whole seconds, up to [MaxTimeout]; zero means [DefaultTimeout]. The context
 	// of a call ends with it.
 	Timeout time.Duration
-	// FailurePolicy says what the caller does when the handler cannot be called; empty: Fail.
+	// FailurePolicy determines what the caller does if the call of the handler fails; default Fail.
 	FailurePolicy hooksv1.FailurePolicy
 
-	request runtime.Object // an empty one, which names the hook in a catalog
+	request runtime.Object // an empty request, which identifies the hook in a catalog
 	bind    func(hook hooks.Hook) handlerFunc
 }
 
-// handlerFunc answers the body of one request.
+// handlerFunc handles the body of a request.
 type handlerFunc func(ctx context.Context, body []byte) (reply, error)
 
-// reply is what a handler answered. It is an error of the caller when there is none.
+// reply is the result of a handler.
 type reply struct {
 	response hooksv1.ResponseObject
 	panicked any
@@ -56,10 +56,9 @@ type response[R any] interface {
 	hooksv1.ResponseObject
 }
 
-// On returns a handler for a hook. The hook is the function of the API module that stands for it, for instance
-// hooksv1.BeforeClusterCreate; do has to take its request and response, which the compiler checks. The response comes
-// with status Success; do changes what it wants to say. It may be called by several goroutines at once, and again with
-// the same request.
+// On returns a handler for a hook. The hook is identified by its function in the API module, for example
+// hooksv1.BeforeClusterCreate; the compiler checks that do has the matching request and response types. The response
+// initially has status Success; do modifies it. do may be called concurrently, and repeatedly with the same request.
 func On[Q, R any, PQ request[Q], PR response[R]](name string, _ func(PQ, PR), do func(context.Context, PQ, PR)) Handler {
 	return Handler{Name: name, request: PQ(new(Q)), bind: func(hook hooks.Hook) handlerFunc {
 		return func(ctx context.Context, body []byte) (reply, error) {
@@ -73,8 +72,8 @@ func On[Q, R any, PQ request[Q], PR response[R]](name string, _ func(PQ, PR), do
 	}}
 }
 
-// OnErr is [On] for a function that returns an error: it becomes a response with status Failure and the text of the error
-// as the message, see [Fail].
+// OnErr is [On] for a function that returns an error. An error results in a response with status Failure and the text
+// of the error as message; see [Fail].
 func OnErr[Q, R any, PQ request[Q], PR response[R]](name string, hook func(PQ, PR), do func(context.Context, PQ, PR) error) Handler {
 	return On(name, hook, func(ctx context.Context, in PQ, out PR) {
 		if err := do(ctx, in, out); err != nil {
@@ -96,7 +95,7 @@ func (h Handler) WithFailurePolicy(p hooksv1.FailurePolicy) Handler {
 	return h
 }
 
-// timeout is the effective one.
+// timeout returns the effective timeout.
 func (h Handler) timeout() time.Duration {
 	if h.Timeout == 0 {
 		return DefaultTimeout
@@ -104,7 +103,7 @@ func (h Handler) timeout() time.Duration {
 	return h.Timeout
 }
 
-// decode reads a request of the kind. Fields that are not known are from a newer caller and are left out.
+// decode decodes a request of the kind. Unknown fields are from a newer caller, and are ignored.
 func decode(body []byte, hook hooks.Hook, into any) error {
 	var meta struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(body, &meta); err != nil {
@@ -121,7 +120,7 @@ func decode(body []byte, hook hooks.Hook, into any) error {
 	return nil
 }
 
-// complete gives a response its kind and refuses what no caller would accept.
+// complete sets the kind of a response, and returns an error if a caller would not accept it.
 func complete(r hooksv1.ResponseObject, hook hooks.Hook) error {
 	hook.StampResponse(r)
 	switch r.GetStatus() {

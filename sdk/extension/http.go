@@ -18,12 +18,12 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// maxRequest is the largest request that is read: the templates of a large topology are a few MiB.
+// maxRequest is the maximum size of a request. The templates of a large topology have a few MiB.
 const maxRequest = 64 << 20
 
-// Log returns the logger of the call that ctx belongs to: it names hook, handler, object and trace. The same is there for
-// libraries that log with logr, as klog and controller-runtime do: logr.FromContext, klog.FromContext, log.FromContext.
-// Outside of a call it is slog's default.
+// Log returns the logger of the call with the context ctx, with the hook, handler, object and trace as attributes. The
+// same logger is available to libraries that use logr, such as klog and controller-runtime: logr.FromContext,
+// klog.FromContext, log.FromContext. Outside of a call it is slog's default.
 func Log(ctx context.Context) *slog.Logger {
 	if l := logr.FromContextAsSlogLogger(ctx); l != nil {
 		return l
@@ -31,9 +31,9 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.Default()
 }
 
-// Handler serves the hooks, without TLS and health endpoints; log receives a line for every call, nil is slog's
-// default. [Extension.Serve] is what a program needs; this is for tests and for servers of one's own,
-// which have to limit the time that a request may take to arrive: [http.Server.ReadTimeout].
+// Handler serves the hooks, without TLS and health endpoints. log receives a line for every call; nil means slog's
+// default. Programs use [Extension.Serve]; Handler is for tests and custom servers, which must limit the time for
+// reading a request: [http.Server.ReadTimeout].
 func (x *Extension) Handler(log *slog.Logger) http.Handler { return x.handler(Config{Log: log}) }
 
 // handler is [Extension.Handler] with [Config.Propagate] and [Config.Quiet].
@@ -55,7 +55,7 @@ func (x *Extension) handler(cfg Config) http.Handler {
 	})
 }
 
-// warnDeprecated says which handlers serve a version of a hook that goes.
+// warnDeprecated logs the handlers that serve a deprecated version of a hook.
 func (x *Extension) warnDeprecated(log *slog.Logger) {
 	for _, path := range x.order {
 		if r := x.routes[path]; r.hook.Deprecation != nil {
@@ -65,7 +65,7 @@ func (x *Extension) warnDeprecated(log *slog.Logger) {
 	}
 }
 
-// voice is what is logged with, and the level of the line of a call that was answered.
+// voice is the logger, and the level for completed calls.
 type voice struct {
 	log      *slog.Logger
 	answered slog.Level
@@ -111,7 +111,7 @@ func (x *Extension) serve(w http.ResponseWriter, r *http.Request, v voice) {
 	}
 }
 
-// timeoutOf is how long a call may take: what the handler asks for, or less when the caller says so.
+// timeoutOf returns the timeout of a call: the timeout of the handler, or the one in the request if it is shorter.
 func timeoutOf(rt route, query url.Values) time.Duration {
 	d := rt.handler.timeout()
 	if asked, err := time.ParseDuration(query.Get("timeout")); err == nil && asked > 0 {
@@ -120,7 +120,7 @@ func timeoutOf(rt route, query url.Values) time.Duration {
 	return d
 }
 
-// refusal is a request that reaches no handler.
+// refusal is a request that is rejected without calling a handler.
 type refusal struct {
 	route route
 	log   *slog.Logger
@@ -139,8 +139,8 @@ func (x *Extension) refuse(w http.ResponseWriter, r refusal) {
 	http.Error(w, r.err.Error(), code)
 }
 
-// settle makes what a handler left behind a response that a caller accepts, and says how the call ended. What a
-// handler panicked with goes to the log alone: the caller shows messages to its users, and they have to be stable.
+// settle converts the result of a handler to a valid response, and returns the result for metrics. The value of a panic
+// is only logged, because callers display messages to users, and messages must be stable.
 func settle(rt route, answer reply, log *slog.Logger) string {
 	if answer.panicked != nil {
 		log.Error("the handler panicked", "panic", fmt.Sprint(answer.panicked), "stack", string(answer.stack))
@@ -155,7 +155,7 @@ func settle(rt route, answer reply, log *slog.Logger) string {
 	return string(answer.response.GetStatus())
 }
 
-// said returns the pairs of key and value that say something.
+// said returns the key/value pairs with non-empty values.
 func said(pairs ...string) []any {
 	var out []any
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -7,10 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Results of a call beside the two of the protocol, Success and Failure.
+// Results of a call in addition to Success and Failure of the protocol.
 const (
-	resultPanic   = "Panic"   // the handler panicked; the caller got a Failure
-	resultInvalid = "Invalid" // the request reached no handler
+	resultPanic   = "Panic"   // the handler panicked; the caller received a Failure
+	resultInvalid = "Invalid" // no handler was called for the request
 )
 
 type metrics struct {

@@ -7,7 +7,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Fail makes a response say that the hook failed, with the text of err as the message that users see: the same for the
+// Fail sets the response status to Failure, with err as the message for users. The message must be the same for the
 // same problem, without times, counters and secrets. A nil err changes nothing.
 func Fail(out hooksv1.ResponseObject, err error) {
 	if err != nil {
@@ -15,8 +15,8 @@ func Fail(out hooksv1.ResponseObject, err error) {
 	}
 }
 
-// Hold makes a response hold the caller back and call again after a time, counted in whole seconds, one at least. The message
-// says to users what the cluster waits for.
+// Hold makes the response block the caller, which calls again after a delay in whole seconds, at least one. The message
+// explains to users what the cluster waits for.
 func Hold(out hooksv1.RetryResponseObject, after time.Duration, message string) {
 	seconds := math.Ceil(after.Seconds())
 	out.SetStatus(hooksv1.ResponseStatusSuccess)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// endpoints is what is served at the address of the hooks.
+// endpoints returns the handler for the address of the hooks.
 func (x *Extension) endpoints(cfg Config, stopping *atomic.Bool) (http.Handler, error) {
 	inner := http.NewServeMux()
 	inner.Handle("/", x.handler(cfg))
@@ -37,7 +37,7 @@ func (x *Extension) endpoints(cfg Config, stopping *atomic.Bool) (http.Handler, 
 	return mux, nil
 }
 
-// metricsRoutes is what is served at the address of the metrics.
+// metricsRoutes returns the handler for the metrics address.
 func (x *Extension) metricsRoutes(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", x.metricsHandler())
@@ -48,7 +48,7 @@ func (x *Extension) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(x.registry, promhttp.HandlerOpts{})
 }
 
-// addRoutes adds routes to a mux, and says which of them it refuses.
+// addRoutes adds routes to a mux, and returns an error for an invalid one.
 func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) (err error) {
 	at := ""
 	defer func() {

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
-// lookEvery is how long files are believed not to have changed.
+// lookEvery is the minimum interval between checks of the files.
 const lookEvery = time.Second
 
-// security is who the extension is and who may call it.
+// security has the identity of the extension and the allowed callers.
 type security struct {
 	server  *watched[*tls.Certificate]
-	clients *watched[*x509.CertPool] // nil: anybody
+	clients *watched[*x509.CertPool] // nil allows all callers
 	name    string
 }
 
@@ -61,7 +61,7 @@ func newSecurity(cfg Config) (*security, error) {
 
 func (s *security) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.server.get() }
 
-// checkClient says why a caller may not call.
+// checkClient returns an error if the caller is not allowed.
 func (s *security) checkClient(c *tls.ConnectionState) error {
 	if c == nil || len(c.VerifiedChains) == 0 {
 		return errors.New("this extension answers callers with a client certificate only")
@@ -93,8 +93,8 @@ func readPool(files []string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// watched is a value read from files, read again when they change. While new files cannot be read, the last value that
-// could be stays in use: a certificate and its key are rarely replaced at the same instant.
+// watched is a value read from files, and read again when they change. If the new files cannot be read, the previous
+// value remains in use, because a certificate and its key are rarely replaced at the same instant.
 type watched[T any] struct {
 	files []string
 	read  func(files []string) (T, error)
@@ -127,7 +127,8 @@ func (w *watched[T]) get() (T, error) {
 	return w.value, nil
 }
 
-// stampOf changes when a file does, also when it is replaced through a symbolic link as Kubernetes does.
+// stampOf returns a value that changes when a file changes, including when it is replaced through a symbolic link as in
+// Kubernetes.
 func stampOf(files []string) string {
 	var stamp string
 	for _, f := range files {

@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Serve listens and answers until ctx ends. Then /readyz says so, calls are taken for another [Config.ShutdownDelay], and
-// those that are being answered get [Config.ShutdownTimeout] to end. Beside the hooks it serves /healthz, /readyz, /metrics
-// and [Config.Routes]. It returns nil after ctx ended, and an error when addresses or certificates cannot be used.
+// Serve serves until ctx ends. Then /readyz reports it, calls are accepted for another [Config.ShutdownDelay], and
+// calls in progress have [Config.ShutdownTimeout] to complete. In addition to the hooks it serves /healthz, /readyz,
+// /metrics and [Config.Routes]. It returns nil after ctx has ended, and an error if addresses or certificates cannot be
+// used.
 func (x *Extension) Serve(ctx context.Context, cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -45,35 +46,36 @@ func (x *Extension) Serve(ctx context.Context, cfg Config) error {
 	return s.shutdown(ctx, cfg.ShutdownTimeout)
 }
 
-// Runnable serves an extension beside a manager of controller-runtime, in every replica, the leader or not:
+// Runnable serves an extension with a controller-runtime manager, in every replica regardless of leader election:
 //
 //	err := manager.Add(x.Runnable(extension.FromEnv(os.Getenv)))
 //
-// Its metrics are in [Extension.Registry], not in the registry of controller-runtime; they are served as [Config] says. The
-// manager's GracefulShutdownTimeout, 30 s unless it is set, has to be longer than ShutdownDelay and ShutdownTimeout together.
+// Its metrics are in [Extension.Registry], not in the registry of controller-runtime, and are served according to
+// [Config]. The manager's GracefulShutdownTimeout, by default 30 s, must be longer than the sum of ShutdownDelay and
+// ShutdownTimeout.
 func (x *Extension) Runnable(cfg Config) *Runnable { return &Runnable{x, cfg} }
 
-// Runnable is made with [Extension.Runnable].
+// Runnable runs an extension in a controller-runtime manager; see [Extension.Runnable].
 type Runnable struct {
 	extension *Extension
 	config    Config
 }
 
-// Start is [Extension.Serve].
+// Start calls [Extension.Serve].
 func (r *Runnable) Start(ctx context.Context) error { return r.extension.Serve(ctx, r.config) }
 
-// NeedLeaderElection is false: every replica answers calls.
+// NeedLeaderElection returns false, because every replica handles calls.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// servers are what listens for an extension.
+// servers are the servers and listeners of an extension.
 type servers struct {
-	hooks, metrics net.Listener // metrics: nil where they have no address of their own
+	hooks, metrics net.Listener // metrics: nil without a separate address
 	running        []*http.Server
-	ended          chan error // one for each server, before it is told to stop
+	ended          chan error // receives the error of a server that ends unexpectedly
 	stopping       *atomic.Bool
 }
 
-// open listens at all addresses, or at none.
+// open listens on all addresses, or on none if there is an error.
 func (x *Extension) open(ctx context.Context, cfg Config) (*servers, error) {
 	secured, err := newSecurity(cfg)
 	if err != nil {
@@ -129,7 +131,7 @@ func tellAddress(listening func(net.Addr), l net.Listener) {
 	}
 }
 
-// run serves until the server is told to stop.
+// run serves in a goroutine until the server is shut down.
 func (s *servers) run(server *http.Server, serve func() error) {
 	s.running = append(s.running, server)
 	go func() {
@@ -139,7 +141,7 @@ func (s *servers) run(server *http.Server, serve func() error) {
 	}()
 }
 
-// close ends all servers at once.
+// close closes all servers immediately.
 func (s *servers) close() error {
 	var problems []error
 	for _, server := range s.running {
@@ -148,7 +150,7 @@ func (s *servers) close() error {
 	return errors.Join(problems...)
 }
 
-// shutdown ends all servers when their calls have ended. The metrics are served until the last.
+// shutdown shuts down all servers when their calls have completed. The metrics are served until the end.
 func (s *servers) shutdown(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
@@ -160,7 +162,7 @@ func (s *servers) shutdown(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// only lets callers with the wanted certificate through, and everybody to the health endpoints.
+// only rejects callers without the required certificate, except for the health endpoints.
 func (s *security) only(next http.Handler) http.Handler {
 	if s.clients == nil {
 		return next
@@ -175,7 +177,7 @@ func (s *security) only(next http.Handler) http.Handler {
 	})
 }
 
-// tls is the configuration of the server: TLS 1.2 or later, unless the options say otherwise.
+// tls returns the TLS configuration of the server: TLS 1.2 or later, unless the options change it.
 func (s *security) tls(options []func(*tls.Config)) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate}
 	if s.clients != nil {

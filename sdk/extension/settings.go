@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// settingTag is the tag of fields that [ReadSettings] fills in.
+// settingTag is the struct tag of fields for [ReadSettings].
 const settingTag = "setting"
 
-// ReadSettings reads the settings of a request, which are texts, into a struct. What a field holds already is its default:
+// ReadSettings parses the settings of a request, which are strings, into a struct. The initial value of a field is its
+// default:
 //
 //	s := struct {
 //		Limit  int           `setting:"limit"`
@@ -28,11 +29,11 @@ const settingTag = "setting"
 //	}{Limit: 20}
 //	if err := extension.ReadSettings(in, &s); err != nil { … }
 //
-// A field may be a text, a bool, a number, a [time.Duration], what reads itself ([encoding.TextUnmarshaler]), a pointer to
-// one of these, or anything else that YAML can be read into. The error names every key that has no value although it is
-// required, or one that the field cannot hold, without that value; and every key that no field is for. The settings of an
-// ExtensionConfig go to all handlers of the extension: a handler that leaves some to others has a field of type
-// map[string]string with the tag setting:",rest", which receives them.
+// A field may be a string, a bool, a number, a [time.Duration], an [encoding.TextUnmarshaler], a pointer to one of
+// these, or any type that YAML can be decoded into. The error lists every required key without a value, every key whose
+// value the field does not support, without the value, and every key without a field. All handlers of an extension
+// receive the settings of its ExtensionConfig: a handler that does not use all of them needs a field of type
+// map[string]string with the tag setting:",rest", which receives the others.
 func ReadSettings(in hooksv1.RequestObject, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
@@ -75,7 +76,7 @@ func knownSettings(keys []string) string {
 	return "known are: " + strings.Join(slices.Sorted(slices.Values(keys)), ", ")
 }
 
-// settingField is a field of the struct that settings are read into.
+// settingField is a field of the struct that receives the settings.
 type settingField struct {
 	key      string
 	required bool
@@ -84,10 +85,10 @@ type settingField struct {
 
 type settingStruct struct {
 	named []settingField
-	rest  reflect.Value // not valid: there is none
+	rest  reflect.Value // invalid if there is none
 }
 
-// settingFields finds the fields with the tag. Its errors are mistakes in the program.
+// settingFields returns the fields with the tag. Errors are programming mistakes.
 func settingFields(v reflect.Value) (settingStruct, error) {
 	var out settingStruct
 	for i := range v.NumField() {
@@ -111,7 +112,7 @@ func settingFields(v reflect.Value) (settingStruct, error) {
 	return out, nil
 }
 
-// setText reads a text into a field. Errors do not repeat the text: a setting may be secret.
+// setText parses a text into a field. Errors do not include the text, because a setting may be secret.
 func setText(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		value := reflect.New(v.Type().Elem())
@@ -123,7 +124,7 @@ func setText(v reflect.Value, text string) error {
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		err := u.UnmarshalText([]byte(text))
-		if err != nil && text != "" && (strings.Contains(err.Error(), text) || strings.Contains(err.Error(), strconv.Quote(text))) { // as that of a time does
+		if err != nil && text != "" && (strings.Contains(err.Error(), text) || strings.Contains(err.Error(), strconv.Quote(text))) { // for example time.Time does
 			return wantSetting(false, "what "+v.Type().String()+" reads")
 		}
 		return err

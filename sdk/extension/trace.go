@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Trace is the trace that a call belongs to, as its caller says (W3C Trace Context).
+// Trace is the trace context of a call, as sent by its caller (W3C Trace Context).
 type Trace struct {
-	// TraceID and ParentID are lower case hexadecimal; ParentID is the caller's span.
+	// TraceID and ParentID are lower-case hexadecimal; ParentID is the caller's span.
 	TraceID, ParentID string
-	// Sampled says that the caller records the trace.
+	// Sampled means that the caller records the trace.
 	Sampled bool
 
 	parent, state string
@@ -25,14 +25,14 @@ const (
 
 type traceKey struct{}
 
-// TraceOf returns the trace of the call that ctx belongs to; false where the caller names none.
+// TraceOf returns the trace of the call with the context ctx; false if the caller sent none.
 func TraceOf(ctx context.Context) (Trace, bool) {
 	t, ok := ctx.Value(traceKey{}).(Trace)
 	return t, ok
 }
 
-// Inject adds the trace to the headers of a request that the handler sends, as a child of the caller's span. A library of
-// traces does that by itself, see [Config.Propagate].
+// Inject adds the trace to the headers of a request by the handler, as a child of the caller's span. Tracing libraries
+// do this themselves; see [Config.Propagate].
 func (t Trace) Inject(header http.Header) {
 	header.Set(traceParent, t.parent)
 	if t.state != "" {
@@ -40,13 +40,13 @@ func (t Trace) Inject(header http.Header) {
 	}
 }
 
-// traceParentPattern is version, trace, parent and flags; later versions may have more after a dash.
+// traceParentPattern matches version, trace, parent and flags; later versions may append more fields.
 var traceParentPattern = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 
-// maxTraceState is how much of tracestate is passed on.
+// maxTraceState is the maximum length of a tracestate to forward.
 const maxTraceState = 512
 
-// traceIn reads the trace that headers name.
+// traceIn parses the trace context in headers.
 func traceIn(header http.Header) (Trace, bool) {
 	parts := traceParentPattern.FindStringSubmatch(header.Get(traceParent))
 	switch {

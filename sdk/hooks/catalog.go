@@ -11,16 +11,17 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Response is what every response can do; one that can ask to be called again is a [RetryResponse] too.
+// Response is the interface of all responses. A response that can request to be called again also implements
+// [RetryResponse].
 type Response = hooksv1.ResponseObject
 
-// RetryResponse is the response of a blocking hook: retryAfterSeconds of more than 0 blocks.
+// RetryResponse is the response of a blocking hook, which blocks if retryAfterSeconds is greater than 0.
 type RetryResponse = hooksv1.RetryResponseObject
 
 // Tag groups hooks in the documentation.
 type Tag string
 
-// The tags.
+// The tags of the hooks in the documentation.
 const (
 	TagDiscovery Tag = "Discovery"
 	TagLifecycle Tag = "Lifecycle Hooks"
@@ -33,43 +34,43 @@ const (
 type Hook struct {
 	ID
 	Tag Tag
-	// Summary is one sentence: when the hook is called.
+	// Summary describes in one sentence when the hook is called.
 	Summary string
-	// Description is Markdown: what an extension can use it for, and what the caller expects.
+	// Description is Markdown that describes the purpose of the hook, and the requirements for its handlers.
 	Description string
-	// Singleton hooks have one handler in an extension, and no handler's name in their path.
+	// Singleton hooks have one handler in an extension, and no handler name in their path.
 	Singleton bool
 	// NewRequest and NewResponse return empty objects, with apiVersion and kind unset.
 	NewRequest  func() runtime.Object
 	NewResponse func() Response
-	// Deprecation is nil while the version stays.
+	// Deprecation is nil if the version is not deprecated.
 	Deprecation *Deprecation
 }
 
-// Blocking reports whether a handler can hold the caller back with retryAfterSeconds.
+// Blocking reports whether a handler can block the caller with retryAfterSeconds.
 func (h Hook) Blocking() bool {
 	_, ok := h.NewResponse().(RetryResponse)
 	return ok
 }
 
-// Request returns an empty request that carries its apiVersion and kind.
+// Request returns an empty request with apiVersion and kind.
 func (h Hook) Request() runtime.Object {
 	request := h.NewRequest()
 	h.StampRequest(request)
 	return request
 }
 
-// StampRequest writes apiVersion and kind into a request of the hook.
+// StampRequest sets apiVersion and kind in a request of the hook.
 func (h Hook) StampRequest(request runtime.Object) {
 	request.GetObjectKind().SetGroupVersionKind(schemaKind(h.ID, h.RequestKind()))
 }
 
-// StampResponse writes apiVersion and kind into a response of the hook.
+// StampResponse sets apiVersion and kind in a response of the hook.
 func (h Hook) StampResponse(response runtime.Object) {
 	response.GetObjectKind().SetGroupVersionKind(schemaKind(h.ID, h.ResponseKind()))
 }
 
-// Catalog is a fixed set of hooks.
+// Catalog is an immutable set of hooks.
 type Catalog struct {
 	hooks     map[ID]Hook
 	versions  map[Name][]string // newest first
@@ -78,8 +79,8 @@ type Catalog struct {
 	steps     map[Name]map[string]Conversion // by the newer version
 }
 
-// New returns the catalog of the hooks. It refuses hooks that are there twice or incomplete, deprecation records that
-// break the rules of deprecation, and versions of one hook that no conversion connects.
+// New returns a catalog of the hooks. It returns an error for duplicate or incomplete hooks, for deprecations that
+// violate the deprecation policy, and for versions of a hook without a conversion between them.
 func New(hooks []Hook, conversions ...Conversion) (*Catalog, error) {
 	c := &Catalog{
 		hooks: map[ID]Hook{}, versions: map[Name][]string{}, requests: map[reflect.Type]ID{},
@@ -169,12 +170,12 @@ func (c *Catalog) All() []Hook {
 	return out
 }
 
-// OfRequest returns the hook that a request belongs to, by its Go type.
+// OfRequest returns the hook of a request, by its Go type.
 func (c *Catalog) OfRequest(request runtime.Object) (Hook, bool) {
 	return c.Hook(c.requests[reflect.TypeOf(request)])
 }
 
-// OfResponse returns the hook that a response belongs to, by its Go type.
+// OfResponse returns the hook of a response, by its Go type.
 func (c *Catalog) OfResponse(response runtime.Object) (Hook, bool) {
 	return c.Hook(c.responses[reflect.TypeOf(response)])
 }

@@ -9,14 +9,14 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Group of all hooks of Cluster API.
+// Group is the API group of all Cluster API hooks.
 const Group = "hooks.runtime.cluster.x-k8s.io"
 
-// Discovery asks an extension for its handlers.
+// Discovery is the hook that returns the handlers of an extension.
 var Discovery = v1alpha1("Discovery")
 
-// ClusterAPI returns the hooks of Cluster API v1.14 in every version there is: the list to make a catalog of, alone or
-// with more.
+// ClusterAPI returns the hooks of Cluster API v1.14 in all versions, to create a catalog with them and optionally with
+// others.
 func ClusterAPI() []Hook {
 	return slices.Concat(discovery(), lifecycle(), upgrades(), topology(), inPlace())
 }
@@ -25,7 +25,7 @@ func ClusterAPI() []Hook {
 func Default() *Catalog {
 	c, err := New(ClusterAPI())
 	if err != nil {
-		panic(err) // the list is a constant of this package, and its test makes a catalog of it
+		panic(err) // the list is constant, and covered by a test
 	}
 	return c
 }
@@ -34,7 +34,7 @@ func v1alpha1(hook string) ID {
 	return ID{Name: Name{Group: Group, Hook: hook}, Version: hooksv1.GroupVersion.Version}
 }
 
-// request and answer make the constructors of a hook's Go types.
+// request and answer return the constructors of a hook's Go types.
 func request[T any, P object[T]]() func() runtime.Object {
 	return func() runtime.Object { return P(new(T)) }
 }
@@ -43,8 +43,8 @@ func answer[T any, P response[T]]() func() Response {
 	return func() Response { return P(new(T)) }
 }
 
-// of is the hook of a function of the API module, whose arguments are its request and its response. The type of the
-// request has the name of the hook, and "Request".
+// of returns the hook for a function of the API module, whose arguments are its request and its response. The name of
+// the request type is the name of the hook with the suffix "Request".
 func of[Q, A any, QP object[Q], AP response[A]](tag Tag, _ func(QP, AP), summary, description string) Hook {
 	return Hook{
 		ID: v1alpha1(strings.TrimSuffix(reflect.TypeFor[Q]().Name(), "Request")), Tag: tag,
@@ -172,7 +172,7 @@ const (
 	informs    = "Its answer holds nothing back, but the call is repeated until it succeeds.\n\n"
 )
 
-// blocks says what waits while a handler answers with retryAfterSeconds.
+// blocks describes what a handler blocks with retryAfterSeconds.
 func blocks(what string) string {
 	return "While a handler answers with retryAfterSeconds, " + what + ".\n\n"
 }

@@ -8,31 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Conversion connects two neighbouring versions of a hook. The two rules of the Runtime SDK make it possible: every
-// request can be said in the older version, every response in the newer one.
+// Conversion converts between two adjacent versions of a hook. Two rules of the Runtime SDK make this possible: every
+// request can be represented in the older version, and every response in the newer one.
 type Conversion struct {
 	Hook Name
-	// Newer and Older are neighbours: no version of the hook in the catalog is between them.
+	// Newer and Older are adjacent: no version of the hook in the catalog is between them.
 	Newer, Older string
-	// RequestDown writes what in says, a request of the newer version, into out, one of the older.
+	// RequestDown converts a request of the newer version into one of the older version.
 	RequestDown func(in, out runtime.Object) error
-	// ResponseUp writes what in says, a response of the older version, into out, one of the newer.
+	// ResponseUp converts a response of the older version into one of the newer version.
 	ResponseUp func(in, out Response) error
 }
 
-// object is a pointer to T that is an object of the API.
+// object is a pointer to T that implements runtime.Object.
 type object[T any] interface {
 	*T
 	runtime.Object
 }
 
-// response is a pointer to T that is a response.
+// response is a pointer to T that implements Response.
 type response[T any] interface {
 	*T
 	Response
 }
 
-// RequestDown makes the function of a [Conversion] from one over the Go types of the two versions.
+// RequestDown adapts a typed function for [Conversion.RequestDown].
 func RequestDown[N, O any, NP object[N], OP object[O]](f func(in NP, out OP) error) func(in, out runtime.Object) error {
 	return func(in, out runtime.Object) error {
 		newer, ok := in.(NP)
@@ -44,7 +44,7 @@ func RequestDown[N, O any, NP object[N], OP object[O]](f func(in NP, out OP) err
 	}
 }
 
-// ResponseUp makes the function of a [Conversion] from one over the Go types of the two versions.
+// ResponseUp adapts a typed function for [Conversion.ResponseUp].
 func ResponseUp[O, N any, OP response[O], NP response[N]](f func(in OP, out NP) error) func(in, out Response) error {
 	return func(in, out Response) error {
 		older, ok := in.(OP)
@@ -79,7 +79,7 @@ func (c *Catalog) connect(step Conversion) error {
 	return nil
 }
 
-// complete reports versions that cannot be reached from a newer one.
+// complete returns an error if adjacent versions have no conversion.
 func (c *Catalog) complete() error {
 	for name, versions := range c.versions {
 		for i, newer := range versions[:len(versions)-1] {
@@ -91,7 +91,7 @@ func (c *Catalog) complete() error {
 	return nil
 }
 
-// path lists the steps from the newer version down to the older.
+// path returns the conversions from the newer version down to the older one.
 func (c *Catalog) path(newer, older ID) ([]Conversion, error) {
 	versions := c.versions[newer.Name]
 	from, to := slices.Index(versions, newer.Version), slices.Index(versions, older.Version)
@@ -105,8 +105,8 @@ func (c *Catalog) path(newer, older ID) ([]Conversion, error) {
 	return steps, nil
 }
 
-// Down returns the request in the given version of the same hook, which is its own or an older one. The result carries
-// apiVersion and kind; the request is not changed, and shares memory with the result.
+// Down converts the request to the given version of the same hook, which is the same or an older one. The result has
+// apiVersion and kind. The request is not modified, and shares memory with the result.
 func (c *Catalog) Down(request runtime.Object, to ID) (runtime.Object, error) {
 	h, ok := c.OfRequest(request)
 	if !ok {
@@ -132,8 +132,8 @@ func (c *Catalog) Down(request runtime.Object, to ID) (runtime.Object, error) {
 	return current, nil
 }
 
-// Up writes what in says, a response of the same or of an older version of the hook, into out. Out carries apiVersion and
-// kind of its own version afterwards.
+// Up converts in, a response of the same or an older version of the hook, and stores the result in out, with the
+// apiVersion and kind of its version.
 func (c *Catalog) Up(in, out Response) error {
 	older, ok := c.OfResponse(in)
 	newer, ok2 := c.OfResponse(out)

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Stability is how much an author may rely on a version of a hook.
+// Stability is the stability level of a hook version.
 type Stability int
 
-// The stabilities, told by the name of the version.
+// The stability levels, which follow from the name of the version.
 const (
 	Alpha Stability = iota
 	Beta
@@ -25,7 +25,7 @@ func (s Stability) String() string { return [...]string{"alpha", "beta", "GA"}[s
 
 var versionPattern = regexp.MustCompile(`^v[1-9][0-9]*(?:(alpha|beta)[1-9][0-9]*)?$`)
 
-// StabilityOf tells the stability of a version such as "v1beta2", and whether it is a version at all.
+// StabilityOf returns the stability of a version such as "v1beta2"; ok is false if it is not a valid version.
 func StabilityOf(version string) (Stability, bool) {
 	parts := versionPattern.FindStringSubmatch(version)
 	switch {
@@ -39,7 +39,7 @@ func StabilityOf(version string) (Stability, bool) {
 	return GA, true
 }
 
-// Window is how long a version is kept after it was deprecated: as long as the longer of the two.
+// Window is the minimum support period of a deprecated version: the longer of the two applies.
 type Window struct {
 	Months   int
 	Releases int
@@ -56,24 +56,25 @@ func WindowOf(s Stability) Window {
 
 // Release is a minor release, such as {Minor: "v1.14", Date: "2026-08-01"}.
 type Release struct {
-	// Minor version, "v<major>.<minor>".
+	// Minor is the minor version, "v<major>.<minor>".
 	Minor string
-	// Date of the release, or the planned one: "YYYY-MM-DD".
+	// Date is the actual or planned release date, "YYYY-MM-DD".
 	Date string
 }
 
-// Deprecation says that a version of a hook goes.
+// Deprecation describes the deprecation of a hook version.
 type Deprecation struct {
 	// Since is the release that deprecated the version.
 	Since Release
-	// ReplacedBy is the version to use instead, which is in the same catalog, newer, and at least as stable; empty: there is
-	// none, the hook goes altogether, which an alpha version may, and one that is not the newest of its stability.
+	// ReplacedBy is the version to use instead. It must be in the same catalog, newer, and at least as stable. It is
+	// empty if the hook is removed without replacement, which is allowed for an alpha version, and for a version that
+	// is not the newest of its stability.
 	ReplacedBy string
-	// Removal is the release that removes the version, where that is settled.
+	// Removal is the release that removes the version, if it is known.
 	Removal *Release
 }
 
-// Advice says what an author should do about it, such as "use v1beta1 instead; it is removed in v1.17".
+// Advice describes what an author should do, such as "use v1beta1 instead; it is removed in v1.17".
 func (d Deprecation) Advice() string {
 	advice := "the hook goes without a replacement"
 	if d.ReplacedBy != "" {
@@ -85,7 +86,7 @@ func (d Deprecation) Advice() string {
 	return advice
 }
 
-// check says what is wrong with the record of a version, by the rules of deprecation.
+// check validates the deprecation by the deprecation policy.
 func (d Deprecation) check(s Stability) error {
 	minor, date, err := d.Since.parse()
 	if err != nil {
@@ -110,7 +111,7 @@ func (d Deprecation) check(s Stability) error {
 	return nil
 }
 
-// checkReplacement says what is wrong with what takes the place of a deprecated version, given all versions of its hook.
+// checkReplacement validates the replacement of a deprecated version, given all versions of its hook.
 func (d Deprecation) checkReplacement(id ID, versions []string) error {
 	own, _ := StabilityOf(id.Version)
 	if d.ReplacedBy == "" {
@@ -126,7 +127,7 @@ func (d Deprecation) checkReplacement(id ID, versions []string) error {
 	if !slices.Contains(versions, d.ReplacedBy) {
 		return fmt.Errorf("replaced by %q, which is no version of the hook", d.ReplacedBy)
 	}
-	if version.CompareKubeAwareVersionStrings(d.ReplacedBy, id.Version) <= 0 { // the order has the less stable first
+	if version.CompareKubeAwareVersionStrings(d.ReplacedBy, id.Version) <= 0 { // the order starts with the least stable
 		return fmt.Errorf("replaced by %s, which is not newer, or less stable", d.ReplacedBy)
 	}
 	return nil
@@ -134,7 +135,7 @@ func (d Deprecation) checkReplacement(id ID, versions []string) error {
 
 var minorPattern = regexp.MustCompile(`^v([0-9]+)\.([0-9]+)$`)
 
-// parse returns the number of the release in the order of releases, and its date.
+// parse returns the ordinal number of the release, and its date.
 func (r Release) parse() (int, time.Time, error) {
 	parts := minorPattern.FindStringSubmatch(r.Minor)
 	if parts == nil {

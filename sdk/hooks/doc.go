@@ -1,19 +1,14 @@
-// Package hooks is the catalog of the Runtime SDK as data: which hooks there are, in which versions, what they are for,
-// what their requests and responses are, and until when a version stays.
+// Package hooks is the catalog of the Runtime SDK: the hooks with their versions, documentation, request and response
+// types, and deprecations.
 //
 //	Catalog ── Hook (one version of one hook) ── ID{Group, Version, Name}
 //	   │          ├─ NewRequest, NewResponse      Go types, those of sigs.k8s.io/cluster-api/api
-//	   │          ├─ Tag, Summary, Description    for people and for the OpenAPI document
-//	   │          └─ Deprecation                  since when, what instead, when it goes
-//	   └── Conversion (two neighbouring versions) ── RequestDown, ResponseUp
+//	   │          ├─ Tag, Summary, Description    for the documentation and the OpenAPI document
+//	   │          └─ Deprecation                  since when, replaced by which version, removed when
+//	   └── Conversion (two adjacent versions) ── RequestDown, ResponseUp
 //
-// Does: [ClusterAPI] returns the hooks of Cluster API; [New] makes a catalog of any list of hooks and refuses one that
-// breaks the rules of deprecation. Several versions of one hook may be in a catalog at the same time: a caller uses the newest,
-// and [Catalog.Down] and [Catalog.Up] translate for handlers that are registered for an older one.
-//
-// Owns: the words of the documentation of every hook, and the path below which a hook is served ([ID.Path]).
-//
-// Never: calls, serves or stores anything; a catalog never changes once it is made, and is safe to share.
-//
-// Read first: [Hook], [Catalog], then clusterapi.go.
+// [ClusterAPI] returns the hooks of Cluster API; [New] creates a catalog of any list of hooks, and validates it by the
+// deprecation policy. A catalog can contain several versions of a hook: callers use the newest, and [Catalog.Down] and
+// [Catalog.Up] convert for handlers that are registered for an older one. The package also defines the path at which a
+// hook is served ([ID.Path]). It neither calls nor serves hooks. A catalog is immutable and safe for concurrent use.
 package hooks

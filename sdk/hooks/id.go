@@ -7,25 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Name is what all versions of one hook have in common.
+// Name identifies a hook in all its versions.
 type Name struct {
-	// Group of the API, such as "hooks.runtime.cluster.x-k8s.io".
+	// Group is the API group, such as "hooks.runtime.cluster.x-k8s.io".
 	Group string
-	// Hook is its name, such as "BeforeClusterCreate".
+	// Hook is the name of the hook, such as "BeforeClusterCreate".
 	Hook string
 }
 
 // String returns the hook and its group, as in "BeforeClusterCreate.hooks.runtime.cluster.x-k8s.io".
 func (n Name) String() string { return n.Hook + "." + n.Group }
 
-// ID names one version of one hook.
+// ID identifies one version of a hook.
 type ID struct {
 	Name
-	// Version of the API, such as "v1alpha1".
+	// Version is the API version, such as "v1alpha1".
 	Version string
 }
 
-// ParseID reads what discovery and status.handlers call requestHook: an apiVersion and the name of a hook.
+// ParseID parses the field requestHook in discovery responses and status.handlers: an apiVersion and the name of a
+// hook.
 func ParseID(apiVersion, hook string) (ID, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -43,17 +44,17 @@ func ParseID(apiVersion, hook string) (ID, error) {
 // APIVersion returns "<group>/<version>", which is also the apiVersion of requests and responses.
 func (id ID) APIVersion() string { return id.Group + "/" + id.Version }
 
-// RequestKind is the kind that a request of the hook carries.
+// RequestKind returns the kind of the hook's requests.
 func (id ID) RequestKind() string { return id.Hook + "Request" }
 
-// ResponseKind is the kind that a response of the hook carries.
+// ResponseKind returns the kind of the hook's responses.
 func (id ID) ResponseKind() string { return id.Hook + "Response" }
 
 // String returns the hook with its group and version, as in "hooks.runtime.cluster.x-k8s.io/v1alpha1, Hook=Discovery".
 func (id ID) String() string { return id.APIVersion() + ", Hook=" + id.Hook }
 
-// Path returns the path below which the hook is served, in lower case as of the hook's name: it ends with the handler,
-// or with the hook where handler is empty, as for Discovery.
+// Path returns the path at which the hook is served, in lower case. It ends with the handler, or with the hook if
+// handler is empty, as for Discovery.
 func (id ID) Path(handler string) string {
 	path := "/" + id.Group + "/" + id.Version + "/" + strings.ToLower(id.Hook)
 	if handler == "" {

@@ -1,9 +1,9 @@
 package v1alpha1
 
-// Authentication says whose tokens identify users.
+// Authentication configures the issuers of tokens that authenticate users.
 type Authentication struct {
-	// jwt are the issuers of tokens, for example OpenID Connect providers. The API server, a process of the host, connects
-	// to them: only those that the operator of the host allows can be used.
+	// jwt are the issuers of tokens, for example OpenID Connect providers. The API server, a process on the host,
+	// connects to them, so only issuers that the operator of the host allows can be used.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -11,24 +11,25 @@ type Authentication struct {
 	JWT []JWTAuthenticator `json:"jwt,omitempty"`
 }
 
-// JWTAuthenticator has the fields of JWTAuthenticator of apiserver.config.k8s.io/v1, without those that lead elsewhere.
+// JWTAuthenticator has the fields of JWTAuthenticator of apiserver.config.k8s.io/v1, without those that refer to other
+// addresses.
 type JWTAuthenticator struct {
-	// issuer is who signs the tokens.
+	// issuer is the issuer of the tokens.
 	// +required
 	Issuer JWTIssuer `json:"issuer,omitempty,omitzero"`
 
-	// claimValidationRules have to hold for a token.
+	// claimValidationRules are rules that the claims of a token must satisfy.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	ClaimValidationRules []ClaimValidationRule `json:"claimValidationRules,omitempty"`
 
-	// claimMappings say which user a token stands for.
+	// claimMappings determine the user from the claims of a token.
 	// +required
 	ClaimMappings ClaimMappings `json:"claimMappings,omitempty,omitzero"`
 
-	// userValidationRules have to hold for the user.
+	// userValidationRules are rules that the user must satisfy.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -36,21 +37,23 @@ type JWTAuthenticator struct {
 	UserValidationRules []UserValidationRule `json:"userValidationRules,omitempty"`
 }
 
-// JWTIssuer is who signs tokens.
+// JWTIssuer is an issuer of tokens.
 type JWTIssuer struct {
-	// url is the issuer as tokens name it, with https. Its keys are found below it, at /.well-known/openid-configuration.
+	// url is the issuer URL in tokens, with https. The keys of the issuer are discovered at
+	// /.well-known/openid-configuration below it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	URL string `json:"url,omitempty"`
 
-	// certificateAuthority are certificates in PEM form that the issuer's own is verified with. Defaults to those of the host.
+	// certificateAuthority are CA certificates in PEM format that verify the issuer's certificate. Defaults to the CA
+	// certificates of the host.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	CertificateAuthority string `json:"certificateAuthority,omitempty"`
 
-	// audiences are for whom tokens are issued; a token has to have one of them.
+	// audiences are the accepted audiences; a token must have at least one of them.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -59,13 +62,13 @@ type JWTIssuer struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	Audiences []string `json:"audiences,omitempty"`
 
-	// audienceMatchPolicy must be MatchAny where there is more than one audience.
+	// audienceMatchPolicy must be MatchAny if there is more than one audience.
 	// +optional
 	// +kubebuilder:validation:Enum=MatchAny
 	AudienceMatchPolicy string `json:"audienceMatchPolicy,omitempty"`
 }
 
-// ClaimValidationRule is a claim with the value that it must have, or an expression.
+// ClaimValidationRule is a claim with a required value, or an expression.
 // +kubebuilder:validation:MinProperties=1
 type ClaimValidationRule struct {
 	// claim is the name of a claim.
@@ -74,26 +77,26 @@ type ClaimValidationRule struct {
 	// +kubebuilder:validation:MaxLength=256
 	Claim string `json:"claim,omitempty"`
 
-	// requiredValue is what the claim must be.
+	// requiredValue is the required value of the claim.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	RequiredValue string `json:"requiredValue,omitempty"`
 
-	// expression is in CEL, of the variable claims; it must be true.
+	// expression is a CEL expression with the variable claims, which must evaluate to true.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expression string `json:"expression,omitempty"`
 
-	// message is what is said where the expression is false.
+	// message is the error message if the expression evaluates to false.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 
-// ClaimMappings say which user a token stands for.
+// ClaimMappings determine the user from the claims of a token.
 type ClaimMappings struct {
 	// username is the name of the user.
 	// +required
@@ -107,7 +110,7 @@ type ClaimMappings struct {
 	// +optional
 	UID ClaimOrExpression `json:"uid,omitempty,omitzero"`
 
-	// extra are further attributes of the user.
+	// extra are additional attributes of the user.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -125,13 +128,13 @@ type PrefixedClaimOrExpression struct {
 	// +kubebuilder:validation:MaxLength=256
 	Claim string `json:"claim,omitempty"`
 
-	// prefix is put before the value of the claim; it is required with a claim, and may be empty.
+	// prefix is prepended to the value of the claim; it is required with a claim, and may be empty.
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=256
 	Prefix *string `json:"prefix,omitempty"`
 
-	// expression is in CEL, of the variable claims.
+	// expression is a CEL expression with the variable claims.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -147,14 +150,14 @@ type ClaimOrExpression struct {
 	// +kubebuilder:validation:MaxLength=256
 	Claim string `json:"claim,omitempty"`
 
-	// expression is in CEL, of the variable claims.
+	// expression is a CEL expression with the variable claims.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expression string `json:"expression,omitempty"`
 }
 
-// ExtraMapping is a further attribute of a user.
+// ExtraMapping is an additional attribute of a user.
 type ExtraMapping struct {
 	// key is the name of the attribute, for example example.com/team.
 	// +required
@@ -162,22 +165,22 @@ type ExtraMapping struct {
 	// +kubebuilder:validation:MaxLength=256
 	Key string `json:"key,omitempty"`
 
-	// valueExpression is in CEL, of the variable claims.
+	// valueExpression is a CEL expression with the variable claims.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	ValueExpression string `json:"valueExpression,omitempty"`
 }
 
-// UserValidationRule is an expression that must hold for a user.
+// UserValidationRule is an expression that the user must satisfy.
 type UserValidationRule struct {
-	// expression is in CEL, of the variable user; it must be true.
+	// expression is a CEL expression with the variable user, which must evaluate to true.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expression string `json:"expression,omitempty"`
 
-	// message is what is said where the expression is false.
+	// message is the error message if the expression evaluates to false.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

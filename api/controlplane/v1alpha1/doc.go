@@ -1,18 +1,11 @@
-// Package v1alpha1 holds the kinds of the group controlplane.slipway.dev: HostedControlPlane and its template, and
-// EtcdSnapshotPolicy.
+// Package v1alpha1 defines the API of the group controlplane.slipway.dev: HostedControlPlane, its template, and
+// EtcdSnapshotPolicy. HostedControlPlane implements version v1beta2 of the Cluster API contract for control planes, for
+// a control plane without Machines. The CRDs are generated from the markers (make generate). Validation that CEL does
+// not support is in internal/admission; the controller is in internal/providers/hosted.
 //
-// Does: the Go form of Slipway's hosted control plane. It follows version v1beta2 of the Cluster API contract for
-// control planes, for a control plane without Machines. The markers are the source of the CRDs (make generate).
-//
-// Owns: the names of fields, conditions and finalizers of these kinds.
-//
-// Never: behaviour. Validation that CEL cannot express is in internal/admission; the controller is in
-// internal/providers/hosted.
-//
-// No zero value is serialized: fields whose zero value means something are pointers, the others are left out when
-// they are zero. Status is written by server-side apply from this form, so a field that is absent is not owned.
-//
-// Read first: hostedcontrolplane.go.
+// Zero values are never serialized: fields for which the zero value is significant are pointers, and the others are
+// omitted if they are zero. Status is written from these types with server-side apply, so a field that is absent is not
+// owned.
 //
 // +kubebuilder:object:generate=true
 // +groupName=controlplane.slipway.dev

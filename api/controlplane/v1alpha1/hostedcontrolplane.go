@@ -5,52 +5,55 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// HostedControlPlaneFinalizer holds a HostedControlPlane back until its process and data are gone.
+// HostedControlPlaneFinalizer delays the deletion of a HostedControlPlane until its process and data are deleted.
 const HostedControlPlaneFinalizer = "hostedcontrolplane.controlplane.slipway.dev"
 
-// Condition types of a HostedControlPlane, besides Deleting, Paused and RollingOut of Cluster API.
+// Condition types of a HostedControlPlane, in addition to Deleting, Paused and RollingOut of Cluster API.
 const (
-	// AvailableCondition is true while the API server of the workload cluster answers.
+	// AvailableCondition is true while the API server of the workload cluster is available.
 	AvailableCondition = "Available"
 
 	// CertificatesAvailableCondition is true when the certificate authorities and the kubeconfig exist.
 	CertificatesAvailableCondition = "CertificatesAvailable"
 
-	// EncryptionKeysAvailableCondition is true when the keys that data in etcd is encrypted with exist, or are not needed.
+	// EncryptionKeysAvailableCondition is true if the keys for the encryption of data in etcd exist, or are not
+	// required.
 	EncryptionKeysAvailableCondition = "EncryptionKeysAvailable"
 
-	// EtcdClusterAvailableCondition is true while etcd answers.
+	// EtcdClusterAvailableCondition is true while etcd is available.
 	EtcdClusterAvailableCondition = "EtcdClusterAvailable"
 
 	// ProcessRunningCondition is true while the process of the control plane runs.
 	ProcessRunningCondition = "ProcessRunning"
 
-	// VersionSupportedCondition is true when the Kubernetes version that the spec asks for, or a newer patch version of it that
-	// the control plane runs, is included in this build. When it is false, the message names the versions that are.
+	// VersionSupportedCondition is true if this build includes the Kubernetes version in the spec, or a newer patch
+	// version of it that the control plane runs. If it is false, the message lists the included versions.
 	VersionSupportedCondition = "VersionSupported"
 
-	// AddonsAppliedCondition is true when what kubeadm join needs, and the add-ons, are in the workload cluster.
+	// AddonsAppliedCondition is true when the add-ons and the objects that kubeadm join requires exist in the workload
+	// cluster.
 	AddonsAppliedCondition = "AddonsApplied"
 
-	// RestoredCondition is false while a snapshot is being restored, and true afterwards; without a restore there is none.
+	// RestoredCondition is false while a snapshot is being restored, and true afterwards; it does not exist without a
+	// restore.
 	RestoredCondition = "Restored"
 
-	// AddonsAvailableCondition is true while kube-proxy runs on every Node and CoreDNS answers.
+	// AddonsAvailableCondition is true while kube-proxy runs on every Node and CoreDNS is available.
 	AddonsAvailableCondition = "AddonsAvailable"
 )
 
 // HostedControlPlaneSpec is the desired state of a HostedControlPlane.
 type HostedControlPlaneSpec struct {
-	// version is the Kubernetes version, for example v1.36.3. It must be one that this binary carries; when
-	// it is changed, the control plane restarts in place at the new version.
+	// version is the Kubernetes version, for example v1.36.3. It must be included in this binary. When it is changed,
+	// the control plane restarts in place with the new version.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)\\\\.(0|[1-9][0-9]*)([-+].*)?$')",message="must be a version with a leading v and three numbers, for example v1.36.3"
 	Version string `json:"version,omitempty"`
 
-	// controlPlaneEndpoint is where the API server is reached. The controller sets it unless it is given.
-	// Cannot be changed once it is set.
+	// controlPlaneEndpoint is the address of the API server. The controller sets it if it is not specified. Cannot be
+	// changed once it is set.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once it is set"
@@ -62,7 +65,7 @@ type HostedControlPlaneSpec struct {
 // HostedControlPlaneStatus is the observed state of a HostedControlPlane.
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneStatus struct {
-	// conditions tell about the state of the control plane. Known types: Ready, Available, CertificatesAvailable,
+	// conditions describe the state of the control plane. Known types: Ready, Available, CertificatesAvailable,
 	// EncryptionKeysAvailable, EtcdClusterAvailable, ProcessRunning, VersionSupported, AddonsApplied, AddonsAvailable,
 	// Restored, RollingOut, Deleting, Paused.
 	// +optional
@@ -71,30 +74,30 @@ type HostedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the object that the status was made from.
+	// observedGeneration is the generation of the object that the status reflects.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// controlPlaneEndpoint is where the API server is reached, whichever object says so.
+	// controlPlaneEndpoint is the address of the API server, regardless of which object specifies it.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
-	// initialization tells how far the first start has come.
+	// initialization is the progress of the initial start.
 	// +optional
 	Initialization HostedControlPlaneInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// externalManagedControlPlane is true: no Machine and no Node stands for the control plane.
+	// externalManagedControlPlane is true, because no Machine or Node represents the control plane.
 	// +optional
 	ExternalManagedControlPlane *bool `json:"externalManagedControlPlane,omitempty"`
 
-	// version is the Kubernetes version that runs, for readers of the older form.
+	// version is the running Kubernetes version, for clients of the older contract.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// versions are the Kubernetes versions that run, oldest first.
+	// versions are the running Kubernetes versions, oldest first.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -102,63 +105,65 @@ type HostedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Versions []clusterv1.StatusVersion `json:"versions,omitempty"`
 
-	// process tells about the process of the control plane.
+	// process describes the process of the control plane.
 	// +optional
 	Process ProcessStatus `json:"process,omitempty,omitzero"`
 
-	// addonsHash stands for what was last applied to the workload cluster: unchanged means nothing to apply.
+	// addonsHash is a hash of the objects last applied to the workload cluster. If it is unchanged, nothing has to be
+	// applied.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	AddonsHash string `json:"addonsHash,omitempty"`
 
-	// authority stands for the certificates of Secret <cluster>-ca with which the API server runs, in their order, and which nodes
-	// that join are told of. Another content of the Secret has taken effect when this changes.
+	// authority is a fingerprint of the certificates in Secret <cluster>-ca that the API server uses, in their order,
+	// and that joining nodes receive. When it changes, new content of the Secret has taken effect.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Authority string `json:"authority,omitempty"`
 
-	// encryptionKeys stands for the keys of Secret <cluster>-encryption with which the API server runs: for those that encrypt, and, after
-	// a comma, for those that only decrypt. Another content of the Secret has taken effect when this changes.
+	// encryptionKeys is a fingerprint of the keys in Secret <cluster>-encryption that the API server uses: the
+	// encryption keys, followed by a comma and the decryption-only keys, if any. When it changes, new content of the
+	// Secret has taken effect.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 
-	// quiesced is the value of the annotation controlplane.slipway.dev/quiesce once it is fulfilled.
+	// quiesced is the value of the annotation controlplane.slipway.dev/quiesce once the request is fulfilled.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Quiesced string `json:"quiesced,omitempty"`
 }
 
-// HostedControlPlaneInitializationStatus tells how far the first start of a control plane has come.
+// HostedControlPlaneInitializationStatus is the progress of the initial start of a control plane.
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneInitializationStatus struct {
-	// controlPlaneInitialized becomes true when the API server answers and nodes can join, and stays true.
+	// controlPlaneInitialized becomes true when the API server is available and nodes can join, and remains true.
 	// +optional
 	ControlPlaneInitialized *bool `json:"controlPlaneInitialized,omitempty"`
 }
 
-// ProcessStatus tells about the process of a control plane.
+// ProcessStatus describes the process of a control plane.
 // +kubebuilder:validation:MinProperties=1
 type ProcessStatus struct {
-	// pid is the process ID on this host; unset while no process runs.
+	// pid is the process ID on this host; unset if no process runs.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PID int32 `json:"pid,omitempty"`
 
-	// since is when the process was started.
+	// since is the start time of the process.
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
 
-	// restarts counts how often the process was started again after it died. Unset is none.
+	// restarts is the number of restarts after the process exited unexpectedly. Unset means 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Restarts int32 `json:"restarts,omitempty"`
 
-	// lastExit tells how the process ended the last time, for example "signal: killed".
+	// lastExit is the last exit status of the process, for example "signal: killed".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -166,7 +171,7 @@ type ProcessStatus struct {
 }
 
 // HostedControlPlane is the control plane of one workload cluster as a process on this host: etcd, kube-apiserver,
-// kube-controller-manager and kube-scheduler, without Machines. Ordinary kubeadm nodes join it. It follows the
+// kube-controller-manager and kube-scheduler, without Machines. Regular kubeadm nodes join it. It implements the
 // control plane contract of Cluster API, version v1beta2.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hostedcontrolplanes,shortName=hcp,scope=Namespaced,categories=cluster-api

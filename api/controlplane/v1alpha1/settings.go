@@ -1,45 +1,46 @@
 package v1alpha1
 
-// HostedControlPlaneSettings are the settings that a HostedControlPlane and its template have in common.
+// HostedControlPlaneSettings are the settings common to a HostedControlPlane and its template.
 type HostedControlPlaneSettings struct {
-	// backend chooses what the control plane is made of. Defaults to a process on this host. Cannot be changed.
+	// backend selects the implementation of the control plane. Defaults to a process on this host. Cannot be changed.
 	// +optional
 	// +kubebuilder:default={process: {}}
 	Backend Backend `json:"backend,omitempty,omitzero"`
 
-	// addons are what is installed in the workload cluster and kept as it is here.
+	// addons are the components that are installed and updated in the workload cluster.
 	// +optional
 	// +kubebuilder:default={}
 	Addons Addons `json:"addons,omitempty,omitzero"`
 
-	// apiServer changes how kube-apiserver is run.
+	// apiServer customizes kube-apiserver.
 	// +optional
 	APIServer Component `json:"apiServer,omitempty,omitzero"`
 
-	// controllerManager changes how kube-controller-manager is run.
+	// controllerManager customizes kube-controller-manager.
 	// +optional
 	ControllerManager Component `json:"controllerManager,omitempty,omitzero"`
 
-	// scheduler changes how kube-scheduler is run.
+	// scheduler customizes kube-scheduler.
 	// +optional
 	Scheduler Component `json:"scheduler,omitempty,omitzero"`
 
-	// etcd changes how etcd is run.
+	// etcd customizes etcd.
 	// +optional
 	Etcd Component `json:"etcd,omitempty,omitzero"`
 
 	Security `json:",inline"`
 
-	// certificateValidityDays is how long, in days, the certificates of the control plane's components are valid;
-	// they are renewed well before. It does not concern the certificate authorities. Defaults to 365.
+	// certificateValidityDays is the validity in days of the certificates of the control plane's components, which are
+	// renewed well before they expire. It does not apply to the certificate authorities. Defaults to 365.
 	// +optional
 	// +kubebuilder:default=365
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3650
 	CertificateValidityDays int32 `json:"certificateValidityDays,omitempty"`
 
-	// certificateNames are further host names and IP addresses by which clients reach the API server, for its certificate: those of a load
-	// balancer or of a host that forwards to it. A change restarts the control plane in place. A simulated one takes no notice.
+	// certificateNames are additional host names and IP addresses of the API server for its certificate, for example of
+	// a load balancer or of a host that forwards to it. A change restarts the control plane in place. A simulated
+	// control plane ignores it.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -50,29 +51,29 @@ type HostedControlPlaneSettings struct {
 	CertificateNames []string `json:"certificateNames,omitempty"`
 }
 
-// Backend chooses what a control plane is made of. Exactly one member is set.
+// Backend selects the implementation of a control plane. Exactly one member must be set.
 // +kubebuilder:validation:ExactlyOneOf=process;simulated
 type Backend struct {
-	// process runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process: on this host, or in a
-	// Pod with a volume where the manager runs in one.
+	// process runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process: on this host, or in
+	// a Pod with a volume if the manager runs in a Pod.
 	// +optional
 	Process *ProcessBackend `json:"process,omitempty"`
 
-	// simulated runs nothing: an API server within Slipway itself, with its objects in memory and in one small file,
-	// answers for the cluster. Nodes and Pods are objects with nothing behind them. It says that it is of any version,
-	// and takes no notice of addons, apiServer, controllerManager, scheduler, etcd, audit, encryption, authentication and
-	// podSecurity.
+	// simulated runs no components: an API server within Slipway itself, with its objects in memory and in one small
+	// file, serves the API of the cluster. Nodes and Pods are objects without actual machines and containers. It
+	// reports any version, and ignores addons, apiServer, controllerManager, scheduler, etcd, audit, encryption,
+	// authentication and podSecurity.
 	// +optional
 	Simulated *SimulatedBackend `json:"simulated,omitempty"`
 }
 
-// Names of backends, as the members of spec.backend are called.
+// Names of backends, equal to the members of spec.backend.
 const (
 	BackendProcess   = "process"
 	BackendSimulated = "simulated"
 )
 
-// Name returns which backend is chosen.
+// Name returns the name of the selected backend.
 func (b Backend) Name() string {
 	if b.Simulated != nil {
 		return BackendSimulated
@@ -80,83 +81,86 @@ func (b Backend) Name() string {
 	return BackendProcess
 }
 
-// ProcessBackend is what the process backend needs to know.
+// ProcessBackend configures the process backend.
 type ProcessBackend struct{}
 
-// SimulatedBackend is what the simulated backend needs to know.
+// SimulatedBackend configures the simulated backend.
 type SimulatedBackend struct{}
 
-// InitializedAnnotation on a HostedControlPlane says that it was initialized and has data on its host. Its controller sets it,
-// because a restore may lose the status: without the data it is not started
-// empty, and a simulated one says that it is.
+// InitializedAnnotation marks a HostedControlPlane that was initialized and has data on its host. Its controller sets
+// the annotation, because a restore may lose the status: a control plane with the annotation is not started empty if
+// its data is missing, and a simulated one reports that it is empty.
 const InitializedAnnotation = "controlplane.slipway.dev/initialized"
 
-// RestoreAnnotation on a HostedControlPlane asks for a snapshot of its etcd to be restored. Its value is JSON with an id (the time
-// as 20261125T131500Z), policy and snapshot, and where they are needed identitySecret and otherCluster.
-// The controller removes it when the API server answers with what was restored.
+// RestoreAnnotation on a HostedControlPlane requests the restore of an etcd snapshot. Its value is JSON with an id (the
+// time as 20261125T131500Z), policy and snapshot, and if necessary identitySecret and otherCluster. The controller
+// removes it when the API server serves the restored data.
 const RestoreAnnotation = "controlplane.slipway.dev/restore"
 
-// QuiesceAnnotation on a HostedControlPlane keeps its control plane from its work, also while it is paused, as when its data moves to
-// another host. Its value is one of the modes below, a slash, and an id of at most 64 characters that tells it from other requests.
-// When it is fulfilled, status.quiesced has the same value. Without the annotation the control plane runs as usual.
+// QuiesceAnnotation on a HostedControlPlane stops its control plane partially or completely, even if the object is
+// paused, for example to move its data to another host. Its value is one of the modes below, a slash, and an id of at
+// most 64 characters that identifies the request. When the request is fulfilled, status.quiesced has the same value.
+// Without the annotation the control plane runs normally.
 const QuiesceAnnotation = "controlplane.slipway.dev/quiesce"
 
 // Modes of QuiesceAnnotation.
 const (
-	// QuiesceEtcd runs etcd alone: nothing writes to it any more, and a snapshot of it can be taken.
+	// QuiesceEtcd runs only etcd: nothing writes to it any more, and a snapshot can be taken.
 	QuiesceEtcd = "Etcd"
-	// QuiesceStopped runs nothing. The data stays.
+	// QuiesceStopped runs nothing. The data is retained.
 	QuiesceStopped = "Stopped"
-	// QuiesceLoopback runs the control plane with what RestoreAnnotation names, and lets the API server answer on this host alone. Until
-	// that annotation is there, status.quiesced is QuiesceAwaitingData, a slash and the id, where nothing else keeps it from starting.
+	// QuiesceLoopback runs the control plane with the snapshot in RestoreAnnotation, with an API server that is only
+	// reachable on this host. Until RestoreAnnotation is set, status.quiesced is QuiesceAwaitingData, a slash and the
+	// id, if nothing else prevents the start.
 	QuiesceLoopback = "Loopback"
-	// QuiesceAwaitingData tells that only data is missing.
+	// QuiesceAwaitingData means that only the data is missing.
 	QuiesceAwaitingData = "AwaitingData"
 )
 
-// RecoverAnnotation on a KubeadmControlPlane asks it to recover from the loss of the quorum of its etcd. Its value is JSON with an id
-// (the time as 20261125T131500Z) and survivor, the Machine whose member becomes the whole cluster; without a survivor, members
-// are only surveyed. The controller keeps its journal in it, and removes it when it is done.
+// RecoverAnnotation on a KubeadmControlPlane requests the recovery from the loss of the etcd quorum. Its value is JSON
+// with an id (the time as 20261125T131500Z) and survivor, the Machine whose member is used to rebuild the etcd cluster;
+// without a survivor, the members are only surveyed. The controller stores its journal in the annotation, and removes
+// it when the recovery is done.
 const RecoverAnnotation = "controlplane.slipway.dev/recover"
 
-// Annotations on an infrastructure machine of a control plane whose etcd has no quorum, so that its API does not answer. An
-// infrastructure provider that knows them does on the node what the control plane asks for.
+// Annotations on an infrastructure machine of a control plane whose etcd has no quorum, so that its API is not
+// available. An infrastructure provider that supports them executes the requests of the control plane on the node.
 const (
-	// EtcdOrderAnnotation is what the control plane asks for: JSON with the id of the request, and step, which is Survey, Rebuild,
-	// Stage (with the snapshot that is meant) or Restore.
+	// EtcdOrderAnnotation is the request of the control plane: JSON with the id of the request, and step: Survey,
+	// Rebuild, Stage (with the snapshot) or Restore.
 	EtcdOrderAnnotation = "controlplane.slipway.dev/etcd-order"
 
-	// EtcdReportAnnotation is the answer of the infrastructure provider: JSON with the same id and step, problem where it could not be
-	// done, and after a survey member with leader, revision and index.
+	// EtcdReportAnnotation is the response of the infrastructure provider: JSON with the same id and step, problem if
+	// the step failed, and after a survey member with leader, revision and index.
 	EtcdReportAnnotation = "controlplane.slipway.dev/etcd-report"
 )
 
-// RecoveredCondition of a KubeadmControlPlane tells how far the recovery from the loss of the quorum of its etcd is. There is none
-// before the first.
+// RecoveredCondition of a KubeadmControlPlane reports the progress of the recovery from the loss of the etcd quorum. It
+// does not exist before the first recovery.
 const RecoveredCondition = "Recovered"
 
-// Annotations on a HostedControlPlane that make something go wrong with a simulated control plane, on purpose.
-// Durations have a unit, for example 500ms, 30s or 5m; a value that cannot be read asks for nothing, and the condition
-// Reconciled says so.
+// Annotations on a HostedControlPlane that inject faults into a simulated control plane. Durations have a unit, for
+// example 500ms, 30s or 5m. An invalid value has no effect, and is reported in the condition Reconciled.
 const (
-	// APIDownAnnotation makes the API server unreachable for this long, counted from when the value is first seen (and
-	// again after a restart of Slipway). The value "always" has no end but the annotation's removal.
+	// APIDownAnnotation makes the API server unreachable for this duration, starting when the value is first observed
+	// (and again after a restart of Slipway). With the value "always" it is unreachable until the annotation is
+	// removed.
 	APIDownAnnotation = "simulated.controlplane.slipway.dev/api-down"
 
-	// APISlowAnnotation delays each answer of the API server by this long.
+	// APISlowAnnotation delays each response of the API server by this duration.
 	APISlowAnnotation = "simulated.controlplane.slipway.dev/api-slow"
 
-	// APIErrorsAnnotation makes the API server answer every request with this HTTP status, from 400 to 599. Watches that
-	// are open go on.
+	// APIErrorsAnnotation makes the API server return this HTTP status, from 400 to 599, for every request. Established
+	// watches continue.
 	APIErrorsAnnotation = "simulated.controlplane.slipway.dev/api-errors"
 )
 
-// Component changes how one component of the control plane is run.
+// Component customizes one component of the control plane.
 // +kubebuilder:validation:MinProperties=1
 type Component struct {
-	// extraArgs are flags given to the component in addition to those that Slipway sets, or in their place. The component
-	// is a process of the host, so that flags which name files, sockets, URLs or addresses are refused, and the values of
-	// others are bounded: docs/hosted-control-plane.md lists what is allowed.
+	// extraArgs are flags for the component, which extend or override the flags set by Slipway. Because the component
+	// is a process on the host, flags for files, sockets, URLs or addresses are rejected, and the values of others are
+	// limited: docs/hosted-control-plane.md lists the allowed flags.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -166,7 +170,7 @@ type Component struct {
 	ExtraArgs []Arg `json:"extraArgs,omitempty"`
 }
 
-// Flags are the flags as on a command line.
+// Flags returns the flags in command-line notation.
 func (c Component) Flags() []string {
 	var out []string
 	for _, a := range c.ExtraArgs {
@@ -179,7 +183,7 @@ func (c Component) Flags() []string {
 	return out
 }
 
-// Arg is one flag of a component. A flag that may be repeated appears once for each value.
+// Arg is one flag of a component. A flag that may be repeated is listed once for each value.
 type Arg struct {
 	// name is the flag's name without leading dashes, for example event-ttl.
 	// +required
@@ -194,13 +198,13 @@ type Arg struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// DefaultImageRepository is the default of spec.addons.imageRepository: images that the node image brings along.
+// DefaultImageRepository is the default of spec.addons.imageRepository. Its images are included in the node image.
 const DefaultImageRepository = "slipway.dev"
 
 // Addons are the parts of a workload cluster that run on its nodes.
 type Addons struct {
-	// imageRepository is the first part of the names of the add-ons' images. Defaults to slipway.dev, whose images
-	// the node image brings along; no registry of that name is asked.
+	// imageRepository is the prefix of the image names of the add-ons. Defaults to slipway.dev, whose images are
+	// included in the node image; they are not pulled from a registry.
 	// +optional
 	// +kubebuilder:default=slipway.dev
 	// +kubebuilder:validation:MinLength=1
@@ -216,9 +220,9 @@ type Addons struct {
 	KubeProxy Addon `json:"kubeProxy,omitempty,omitzero"`
 }
 
-// Addon is one add-on that can be left out.
+// Addon configures an optional add-on.
 type Addon struct {
-	// disabled leaves the add-on out; one that was installed before is not removed. Defaults to false.
+	// disabled disables the add-on; an add-on that is already installed is not removed. Defaults to false.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 }

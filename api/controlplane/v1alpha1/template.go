@@ -7,25 +7,26 @@ import (
 
 // HostedControlPlaneTemplateSpec is the desired state of a HostedControlPlaneTemplate.
 type HostedControlPlaneTemplateSpec struct {
-	// template is what HostedControlPlanes are made from. Cannot be changed: make a new template and refer to it.
+	// template is the template of HostedControlPlanes. Cannot be changed: create a new HostedControlPlaneTemplate and
+	// refer to it.
 	// +required
 	Template HostedControlPlaneTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// HostedControlPlaneTemplateResource is the form that HostedControlPlanes are made from.
+// HostedControlPlaneTemplateResource is the template of HostedControlPlanes.
 // +kubebuilder:validation:MinProperties=1
 type HostedControlPlaneTemplateResource struct {
-	// metadata holds labels and annotations for the HostedControlPlanes.
+	// metadata has labels and annotations for the HostedControlPlanes.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the spec of the HostedControlPlanes; version and endpoint come from the Cluster.
+	// spec is the spec of the HostedControlPlanes. The version and the endpoint are set from the Cluster.
 	// +optional
 	// +kubebuilder:default={}
 	Spec HostedControlPlaneSettings `json:"spec,omitempty,omitzero"`
 }
 
-// HostedControlPlaneTemplate is what a ClusterClass makes HostedControlPlanes from.
+// HostedControlPlaneTemplate is a template of HostedControlPlanes for a ClusterClass.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hostedcontrolplanetemplates,shortName=hcpt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion

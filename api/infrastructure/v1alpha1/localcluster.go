@@ -5,35 +5,35 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LocalClusterFinalizer holds a LocalCluster back until its network is gone.
+// LocalClusterFinalizer delays the deletion of a LocalCluster until its network is deleted.
 const LocalClusterFinalizer = "localcluster.infrastructure.slipway.dev"
 
-// Condition types of a LocalCluster, besides Ready, Deleting and Paused of Cluster API.
+// Condition types of a LocalCluster, in addition to Ready, Deleting and Paused of Cluster API.
 const (
-	// NetworkReadyCondition is true when the network of the cluster exists as asked for.
+	// NetworkReadyCondition is true when the network of the cluster exists as specified.
 	NetworkReadyCondition = "NetworkReady"
-	// LoadBalancerReadyCondition is true while the load balancer runs and the API server of a control plane Machine answers.
-	// Clusters with a hosted control plane, or an endpoint elsewhere, do not have it. It is no part of Ready: machines wait for
-	// that, and it waits for machines.
+	// LoadBalancerReadyCondition is true while the load balancer runs and the API server of a control plane Machine is
+	// reachable. Clusters with a hosted control plane or an external endpoint do not have it. It is not part of Ready,
+	// because Machines wait for Ready, and the load balancer waits for Machines.
 	LoadBalancerReadyCondition = "LoadBalancerReady"
 )
 
 // LocalClusterSpec is the desired state of a LocalCluster.
 type LocalClusterSpec struct {
-	// controlPlaneEndpoint is where the workload cluster's API server is reached. When it is left out, and
-	// neither the Cluster nor its control plane names one, it becomes the first address of the network and port 6443.
+	// controlPlaneEndpoint is the address of the workload cluster's API server. If it is not set, and neither the
+	// Cluster nor its control plane specifies one, it defaults to the first address of the network and port 6443.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
-	// backend chooses what the cluster is made of. Defaults to a container network with a range that is free on
-	// this host.
+	// backend selects the implementation of the cluster's infrastructure. Defaults to a container network with a subnet
+	// that is unused on this host.
 	// +optional
 	// +kubebuilder:default={container: {}}
 	Backend LocalClusterBackend `json:"backend,omitempty,omitzero"`
 
-	// failureDomains are reported in status.failureDomains as they stand. They are names without any
-	// physical meaning: everything runs on one host.
+	// failureDomains are copied to status.failureDomains. They are names without physical meaning, because everything
+	// runs on one host.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -45,7 +45,7 @@ type LocalClusterSpec struct {
 // LocalClusterStatus is the observed state of a LocalCluster.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterStatus struct {
-	// conditions tell about the state of the cluster's infrastructure. Known types: Ready, NetworkReady,
+	// conditions describe the state of the cluster's infrastructure. Known types: Ready, NetworkReady,
 	// LoadBalancerReady, Deleting, Paused.
 	// +optional
 	// +listType=map
@@ -53,12 +53,12 @@ type LocalClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the object that the status was made from.
+	// observedGeneration is the generation of the object that the status reflects.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// initialization tells how far the first provisioning has come.
+	// initialization is the progress of the initial provisioning.
 	// +optional
 	Initialization LocalClusterInitializationStatus `json:"initialization,omitempty,omitzero"`
 
@@ -70,20 +70,20 @@ type LocalClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	FailureDomains []clusterv1.FailureDomain `json:"failureDomains,omitempty"`
 
-	// network is the network as it is.
+	// network is the observed network.
 	// +optional
 	Network LocalClusterNetworkStatus `json:"network,omitempty,omitzero"`
 }
 
-// LocalClusterInitializationStatus tells how far the first provisioning of the cluster's infrastructure has come.
+// LocalClusterInitializationStatus is the progress of the initial provisioning of the cluster's infrastructure.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterInitializationStatus struct {
-	// provisioned becomes true when the network exists, and stays true.
+	// provisioned becomes true when the network exists, and remains true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }
 
-// LocalClusterNetworkStatus is what is known about the cluster's network.
+// LocalClusterNetworkStatus is the observed state of the cluster's network.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterNetworkStatus struct {
 	// name is the network's name in the container engine.
@@ -105,8 +105,8 @@ type LocalClusterNetworkStatus struct {
 	Gateway string `json:"gateway,omitempty"`
 }
 
-// LocalCluster is the infrastructure of one workload cluster on this host: a network of its own.
-// It follows the InfraCluster contract of Cluster API, version v1beta2.
+// LocalCluster is the infrastructure of one workload cluster on this host: a dedicated network. It implements the
+// InfraCluster contract of Cluster API, version v1beta2.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localclusters,shortName=lc,scope=Namespaced,categories=cluster-api
 // +kubebuilder:subresource:status
@@ -124,7 +124,7 @@ type LocalCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the desired state. Everything in it has a default.
+	// spec is the desired state. All fields have defaults.
 	// +optional
 	// +kubebuilder:default={backend: {container: {}}}
 	// +kubebuilder:validation:XValidation:rule="(has(self.backend) && has(self.backend.simulated)) == (has(oldSelf.backend) && has(oldSelf.backend.simulated))",message="the backend cannot be changed: create a new cluster instead"

@@ -5,41 +5,42 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LocalMachineFinalizer holds a LocalMachine back until nothing of its node is left on the host.
+// LocalMachineFinalizer delays the deletion of a LocalMachine until all resources of its node on the host are deleted.
 const LocalMachineFinalizer = "localmachine.infrastructure.slipway.dev"
 
-// Condition types of a LocalMachine, besides Ready, Deleting and Paused of Cluster API.
+// Condition types of a LocalMachine, in addition to Ready, Deleting and Paused of Cluster API.
 const (
-	// MachineProvisionedCondition is true while the machine exists and runs, whatever its backend.
+	// MachineProvisionedCondition is true while the machine exists and runs, with any backend.
 	MachineProvisionedCondition = "MachineProvisioned"
 
-	// BootstrapExecSucceededCondition is true once the bootstrap data has run inside the node and left its sentinel
-	// file. Machines in which nothing is run, as simulated ones, do not have it.
+	// BootstrapExecSucceededCondition is true once the bootstrap data has run in the node and written its sentinel
+	// file. Simulated machines, in which nothing runs, do not have it.
 	BootstrapExecSucceededCondition = "BootstrapExecSucceeded"
-	// VersionMatchesCondition is false on a LocalMachine whose node image is of another Kubernetes version than its Machine has. The
-	// node works where Kubernetes allows the two; a rollout of a version replaces it with the same image.
+	// VersionMatchesCondition is false on a LocalMachine whose node image has another Kubernetes version than its
+	// Machine. The node works if Kubernetes allows this version skew; a rollout of a new version does not change the
+	// image.
 	VersionMatchesCondition = "VersionMatches"
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.
 type LocalMachineSpec struct {
-	// providerID is the identifier that the Node carries in its spec.providerID. The controller sets it. A machine
-	// that is created with one, as after a move or a restore, is only ever what was created for a LocalMachine of this
-	// namespace and name.
+	// providerID is the provider ID in the Node's spec.providerID. The controller sets it. A machine that is created
+	// with a provider ID, as after a move or a restore, only adopts a node that was created for a LocalMachine with
+	// this namespace and name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^slipway:///slipway-[a-z0-9]([a-z0-9.-]*[a-z0-9])?-[0-9a-f]{8}$')",message="must be what the controller sets: slipway:/// and the name of the machine"
 	ProviderID string `json:"providerID,omitempty"`
 
-	// backend chooses what the machine is made of. Defaults to a container of the node image for the Machine's
-	// Kubernetes version. Cannot be changed: a machine is replaced, not altered.
+	// backend selects the implementation of the machine. Defaults to a container with the node image for the Machine's
+	// Kubernetes version. Cannot be changed: a machine is replaced instead of updated.
 	// +optional
 	// +kubebuilder:default={container: {}}
 	Backend LocalMachineBackend `json:"backend,omitempty,omitzero"`
 
-	// failureDomain is the failure domain that the machine was placed in, for readers of the older contract.
-	// The owning Machine's spec.failureDomain decides.
+	// failureDomain is the failure domain that the machine was placed in, for clients of the older contract. It is
+	// determined by spec.failureDomain of the owning Machine.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -49,24 +50,24 @@ type LocalMachineSpec struct {
 // LocalMachineStatus is the observed state of a LocalMachine.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineStatus struct {
-	// conditions tell about the state of the machine. Known types: Ready, MachineProvisioned,
-	// BootstrapExecSucceeded, Deleting, Paused.
+	// conditions describe the state of the machine. Known types: Ready, MachineProvisioned, BootstrapExecSucceeded,
+	// Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the object that the status was made from.
+	// observedGeneration is the generation of the object that the status reflects.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// initialization tells how far the first provisioning has come.
+	// initialization is the progress of the initial provisioning.
 	// +optional
 	Initialization LocalMachineInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// addresses are where the node is reached: a Hostname and an InternalIP.
+	// addresses are the addresses of the node: a Hostname and an InternalIP.
 	// +optional
 	Addresses clusterv1.MachineAddresses `json:"addresses,omitempty"`
 
@@ -76,7 +77,7 @@ type LocalMachineStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	FailureDomain string `json:"failureDomain,omitempty"`
 
-	// interruptible tells that the machine may be taken away at any time. None of the backends does so: unset.
+	// interruptible means that the machine may be terminated at any time. It is unset, because no backend does this.
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
@@ -93,15 +94,15 @@ type LocalMachineStatus struct {
 	NodeVersion string `json:"nodeVersion,omitempty"`
 }
 
-// LocalMachineInitializationStatus tells how far the first provisioning of a machine has come.
+// LocalMachineInitializationStatus is the progress of the initial provisioning of a machine.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineInitializationStatus struct {
-	// provisioned becomes true when the node runs and its bootstrap data has succeeded, and stays true.
+	// provisioned becomes true when the node runs and its bootstrap data has succeeded, and remains true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }
 
-// LocalMachine is one node on this host. It follows the InfraMachine contract of Cluster API, version v1beta2.
+// LocalMachine is one node on this host. It implements the InfraMachine contract of Cluster API, version v1beta2.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachines,shortName=lm,scope=Namespaced,categories=cluster-api
 // +kubebuilder:subresource:status
@@ -121,7 +122,7 @@ type LocalMachine struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the desired state. Everything in it has a default.
+	// spec is the desired state. All fields have defaults.
 	// +optional
 	// +kubebuilder:default={backend: {container: {}}}
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID cannot be changed or removed once it is set"

@@ -6,19 +6,19 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LocalMachinePoolFinalizer holds a LocalMachinePool back until all its LocalMachines are gone.
+// LocalMachinePoolFinalizer delays the deletion of a LocalMachinePool until all its LocalMachines are deleted.
 const LocalMachinePoolFinalizer = "localmachinepool.infrastructure.slipway.dev"
 
 // LocalMachinePoolSpec is the desired state of a LocalMachinePool.
 type LocalMachinePoolSpec struct {
-	// providerID identifies the pool as a whole, for information. The controller sets it.
+	// providerID identifies the pool as a whole, for information only. The controller sets it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ProviderID string `json:"providerID,omitempty"`
 
-	// providerIDList holds the provider IDs of the machines that exist now. The controller keeps it true
-	// within five seconds of a change.
+	// providerIDList has the provider IDs of the existing machines. The controller updates it within five seconds of a
+	// change.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
@@ -26,19 +26,19 @@ type LocalMachinePoolSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	ProviderIDList []string `json:"providerIDList,omitempty"`
 
-	// template describes the machines of the pool. A change replaces them.
+	// template is the template of the pool's machines. A change replaces the machines.
 	// +optional
 	// +kubebuilder:default={}
 	Template LocalMachinePoolMachineTemplate `json:"template,omitempty,omitzero"`
 }
 
-// LocalMachinePoolMachineTemplate describes the LocalMachines of a pool.
+// LocalMachinePoolMachineTemplate is the template of the LocalMachines of a pool.
 type LocalMachinePoolMachineTemplate struct {
-	// metadata holds labels and annotations for the LocalMachines of the pool.
+	// metadata has labels and annotations for the LocalMachines of the pool.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// backend chooses what the machines are made of. Defaults to containers of the node image for the pool's
+	// backend selects the implementation of the machines. Defaults to containers with the node image for the pool's
 	// Kubernetes version.
 	// +optional
 	// +kubebuilder:default={container: {}}
@@ -48,65 +48,65 @@ type LocalMachinePoolMachineTemplate struct {
 // LocalMachinePoolStatus is the observed state of a LocalMachinePool.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachinePoolStatus struct {
-	// conditions tell about the state of the pool. Known types: Ready, Deleting, Paused.
+	// conditions describe the state of the pool. Known types: Ready, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the object that the status was made from.
+	// observedGeneration is the generation of the object that the status reflects.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// initialization tells how far the first provisioning has come.
+	// initialization is the progress of the initial provisioning.
 	// +optional
 	Initialization LocalMachinePoolInitializationStatus `json:"initialization,omitempty,omitzero"`
 
 	// ready becomes true together with initialization.provisioned. Cluster API up to v1.14 reads this field of an
-	// InfraMachinePool although the contract names the other; both are set.
+	// InfraMachinePool although the contract specifies the other one, so both are set.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
-	// replicas is the number of machines that exist now.
+	// replicas is the number of existing machines.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// instances tells about each machine, for information.
+	// instances describes each machine, for information only.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10000
 	Instances []LocalMachinePoolInstance `json:"instances,omitempty"`
 
-	// infrastructureMachineKind is LocalMachine: the pool has one LocalMachine per replica, and a Machine is made
+	// infrastructureMachineKind is LocalMachine: the pool has one LocalMachine per replica, and a Machine is created
 	// for each.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
 
-	// capacity is what a node of this pool offers to Pods, in Kubernetes quantities. The cluster autoscaler reads it to scale
-	// the pool up from zero.
+	// capacity is the capacity for Pods of a node of this pool, as Kubernetes quantities. The cluster autoscaler uses
+	// it to scale the pool up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what a node of this pool runs on.
+	// nodeInfo describes the platform of a node of this pool.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
-// LocalMachinePoolInitializationStatus tells how far the first provisioning of a pool has come.
+// LocalMachinePoolInitializationStatus is the progress of the initial provisioning of a pool.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachinePoolInitializationStatus struct {
-	// provisioned becomes true when as many machines as asked for have been bootstrapped, and stays true.
+	// provisioned becomes true when the desired number of machines has been bootstrapped, and remains true.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }
 
-// LocalMachinePoolInstance tells about one machine of a pool.
+// LocalMachinePoolInstance describes one machine of a pool.
 type LocalMachinePoolInstance struct {
 	// name is the name of the LocalMachine.
 	// +required
@@ -120,13 +120,13 @@ type LocalMachinePoolInstance struct {
 	// +kubebuilder:validation:MaxLength=256
 	InstanceID string `json:"instanceID,omitempty"`
 
-	// providerID is the identifier that the Node carries.
+	// providerID is the provider ID of the Node.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ProviderID string `json:"providerID,omitempty"`
 
-	// addresses are where the node is reached.
+	// addresses are the addresses of the node.
 	// +optional
 	Addresses clusterv1.MachineAddresses `json:"addresses,omitempty"`
 
@@ -142,13 +142,13 @@ type LocalMachinePoolInstance struct {
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// ready is true when the node runs and has been bootstrapped.
+	// ready is true if the node runs and has been bootstrapped.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 }
 
-// LocalMachinePool is a group of equal nodes on this host. The number of replicas is that of the MachinePool that
-// owns it. It follows the InfraMachinePool contract of Cluster API, version v1beta2.
+// LocalMachinePool is a group of identical nodes on this host. The number of replicas is set in the owning MachinePool.
+// It implements the InfraMachinePool contract of Cluster API, version v1beta2.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachinepools,shortName=lmp,scope=Namespaced,categories=cluster-api
 // +kubebuilder:subresource:status
@@ -166,7 +166,7 @@ type LocalMachinePool struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the desired state. Everything in it has a default.
+	// spec is the desired state. All fields have defaults.
 	// +optional
 	// +kubebuilder:default={}
 	Spec LocalMachinePoolSpec `json:"spec,omitempty,omitzero"`

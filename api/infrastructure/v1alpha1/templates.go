@@ -8,15 +8,15 @@ import (
 
 // LocalClusterTemplateSpec is the desired state of a LocalClusterTemplate.
 type LocalClusterTemplateSpec struct {
-	// template is what LocalClusters are made from. Cannot be changed.
+	// template is the template of LocalClusters. Cannot be changed.
 	// +required
 	Template LocalClusterTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// LocalClusterTemplateResource is the form that LocalClusters are made from.
+// LocalClusterTemplateResource is the template of LocalClusters.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterTemplateResource struct {
-	// metadata holds labels and annotations for the LocalClusters.
+	// metadata has labels and annotations for the LocalClusters.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
@@ -26,7 +26,7 @@ type LocalClusterTemplateResource struct {
 	Spec LocalClusterSpec `json:"spec,omitempty,omitzero"`
 }
 
-// LocalClusterTemplate is what a ClusterClass makes LocalClusters from.
+// LocalClusterTemplate is a template of LocalClusters for a ClusterClass.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localclustertemplates,shortName=lct,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion
@@ -55,15 +55,15 @@ type LocalClusterTemplateList struct {
 
 // LocalMachineTemplateSpec is the desired state of a LocalMachineTemplate.
 type LocalMachineTemplateSpec struct {
-	// template is what LocalMachines are made from. Cannot be changed: make a new template and refer to it.
+	// template is the template of LocalMachines. Cannot be changed: create a new LocalMachineTemplate and refer to it.
 	// +required
 	Template LocalMachineTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// LocalMachineTemplateResource is the form that LocalMachines are made from.
+// LocalMachineTemplateResource is the template of LocalMachines.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineTemplateResource struct {
-	// metadata holds labels and annotations for the LocalMachines.
+	// metadata has labels and annotations for the LocalMachines.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
@@ -76,21 +76,21 @@ type LocalMachineTemplateResource struct {
 // LocalMachineTemplateStatus is the observed state of a LocalMachineTemplate.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineTemplateStatus struct {
-	// capacity is what a node made from this template offers to Pods, in Kubernetes quantities. The cluster autoscaler
-	// reads it to scale a group up from zero.
+	// capacity is the capacity for Pods of a node created from this template, as Kubernetes quantities. The cluster
+	// autoscaler uses it to scale a group up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what a node made from this template runs on.
+	// nodeInfo describes the platform of a node created from this template.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
-// Architecture is a processor architecture as Kubernetes names it.
+// Architecture is a processor architecture in Kubernetes notation.
 // +kubebuilder:validation:Enum=amd64;arm64;s390x;ppc64le
 type Architecture string
 
-// NodeInfo is what a node runs on.
+// NodeInfo describes the platform of a node.
 // +kubebuilder:validation:MinProperties=1
 type NodeInfo struct {
 	// architecture is the node's processor architecture: amd64, arm64, s390x or ppc64le.
@@ -104,7 +104,7 @@ type NodeInfo struct {
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 }
 
-// LocalMachineTemplate is what MachineSets and control planes make LocalMachines from.
+// LocalMachineTemplate is a template of LocalMachines for MachineSets and control planes.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachinetemplates,shortName=lmt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:subresource:status
@@ -139,15 +139,16 @@ type LocalMachineTemplateList struct {
 
 // LocalMachinePoolTemplateSpec is the desired state of a LocalMachinePoolTemplate.
 type LocalMachinePoolTemplateSpec struct {
-	// template is what LocalMachinePools are made from. Cannot be changed: make a new template and refer to it.
+	// template is the template of LocalMachinePools. Cannot be changed: create a new LocalMachinePoolTemplate and refer
+	// to it.
 	// +required
 	Template LocalMachinePoolTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// LocalMachinePoolTemplateResource is the form that LocalMachinePools are made from.
+// LocalMachinePoolTemplateResource is the template of LocalMachinePools.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachinePoolTemplateResource struct {
-	// metadata holds labels and annotations for the LocalMachinePools.
+	// metadata has labels and annotations for the LocalMachinePools.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
@@ -157,7 +158,7 @@ type LocalMachinePoolTemplateResource struct {
 	Spec LocalMachinePoolSpec `json:"spec,omitempty,omitzero"`
 }
 
-// LocalMachinePoolTemplate is what a ClusterClass makes LocalMachinePools from.
+// LocalMachinePoolTemplate is a template of LocalMachinePools for a ClusterClass.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localmachinepooltemplates,shortName=lmpt,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion

@@ -2,12 +2,12 @@ package flannel
 
 import _ "embed" // for the manifest
 
-// Version is flannel's, and the tag of its image.
+// Version is the version of flannel and the tag of its image.
 const Version = "v0.28.4"
 
 //go:embed manifests.yaml
 var manifest string
 
-// Manifest returns the add-on's objects as YAML documents, in the order in which to apply them. They are the same for
-// every cluster.
+// Manifest returns the objects of the add-on as YAML documents, in the order in which they have to be applied. They are
+// the same for every cluster.
 func Manifest() string { return manifest }

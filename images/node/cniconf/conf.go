@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// lease is what flanneld says about a node.
+// lease is the network configuration that flanneld writes for a node.
 type lease struct {
 	subnet netip.Prefix
 	mtu    int
 }
 
-// parse reads flanneld's file of NAME=value lines.
+// parse parses flanneld's file of NAME=value lines.
 func parse(text string) (lease, error) {
 	var l lease
 	for _, line := range strings.Split(text, "\n") {
@@ -40,9 +40,9 @@ func parse(text string) (lease, error) {
 	return l, nil
 }
 
-// configuration returns the CNI configuration for a lease. Pods are routed (ptp), not bridged: a reply that comes
-// back to a Pod on the same node passes the packet filter, and with it the rules of Services, whether or not the
-// kernel filters bridged packets.
+// configuration returns the CNI configuration for a lease. Pods are routed (ptp), not bridged, so that a reply to a Pod
+// on the same node passes the packet filter, and thereby the rules of Services, even if the kernel does not filter
+// bridged packets.
 func configuration(l lease) ([]byte, error) {
 	ptp := map[string]any{
 		"type": "ptp",
@@ -66,8 +66,8 @@ func configuration(l lease) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// update writes the CNI file if the subnet file asks for another than there is, and reports whether it did. The
-// file appears whole or not at all: containerd reads it as soon as it is there.
+// update writes the CNI file if it does not match the subnet file, and reports whether it did. The file is written
+// atomically, because containerd reads it as soon as it exists.
 func update(subnetFile, cniFile string) (bool, error) {
 	text, err := os.ReadFile(subnetFile)
 	if err != nil {

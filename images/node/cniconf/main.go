@@ -1,6 +1,6 @@
-// Command cniconf runs beside flanneld: it waits for the file in which flanneld says which range of Pod addresses the
-// node has been given, then writes the node's CNI configuration, and writes it again when the range changes. A
-// configuration written before the range is known makes Pods fail for minutes.
+// Command cniconf runs beside flanneld: it waits for the file in which flanneld writes the Pod CIDR of the node, then
+// writes the node's CNI configuration, and updates it when the Pod CIDR changes. A configuration written before the Pod
+// CIDR is known makes Pods fail for minutes.
 //
 // Usage: cniconf SUBNET_FILE CNI_FILE
 package main
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Pauses between two looks at the subnet file: before the first configuration, and after it.
+// Intervals for reading the subnet file: before the first configuration, and after it.
 const (
 	impatient = 100 * time.Millisecond
 	patient   = 5 * time.Second
@@ -29,7 +29,7 @@ func main() {
 	follow(os.Args[1], os.Args[2], end)
 }
 
-// follow keeps the CNI file as the subnet file asks until a signal arrives.
+// follow updates the CNI file to match the subnet file until a signal arrives.
 func follow(subnetFile, cniFile string, end <-chan os.Signal) {
 	wait, said := impatient, ""
 	for {

@@ -1,5 +1,5 @@
-// Command pause is the first process of every Pod: it holds the Pod's namespaces, collects the children that other
-// processes leave behind, and ends when it is told to.
+// Command pause is the first process of every Pod: it holds the Pod's namespaces, reaps orphaned child processes, and
+// exits on SIGINT or SIGTERM.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended; signals of several may have been delivered as one.
+// reap reaps every child that has exited, because the signals of several children can be delivered as one.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

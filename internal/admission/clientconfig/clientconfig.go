@@ -1,10 +1,5 @@
-// Package clientconfig decides whether the address of a Runtime Extension is admitted.
-//
-// Does: checks the URL, or the Service, of an ExtensionConfig ([Problems]).
-//
-// Never: calls the extension, or repeats a URL: it may hold a password.
-//
-// Read first: [Problems].
+// Package clientconfig validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig
+// ([Problems]). Errors never include the URL, because it may contain a password.
 package clientconfig
 
 import (
@@ -16,7 +11,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// Problems of an address; none: it may be written.
+// Problems validates an address.
 func Problems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	switch defined := c.Service.IsDefined(); {
 	case c.URL == "" && !defined:
@@ -29,7 +24,7 @@ func Problems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	return validateURL(c.URL, path.Child("url"))
 }
 
-// validateURL never repeats the URL in an error: it may hold a password.
+// validateURL validates a URL. Errors do not include it, because it may contain a password.
 func validateURL(text string, path *field.Path) field.ErrorList {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -1,9 +1,4 @@
-// Package coredns judges the versions of CoreDNS that a KubeadmControlPlane asks for.
-//
-// Does: reads a version out of the tag of an image ([ParseTag]); says whether the Corefile of a cluster can be migrated from one
-// version to another ([ValidateUpgrade]).
-//
-// Never: migrates a Corefile, or reads one.
-//
-// Read first: [ValidateUpgrade].
+// Package coredns validates the CoreDNS version of a KubeadmControlPlane. It parses the version from the tag of an
+// image ([ParseTag]), and checks whether the Corefile of a cluster can be migrated from one version to another
+// ([ValidateUpgrade]).
 package coredns

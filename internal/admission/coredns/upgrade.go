@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateUpgrade refuses a version of CoreDNS that the Corefile of the cluster cannot be migrated to. Where no version is
-// set on one side, kubeadm's own stands there, and where a tag is no version, that is refused elsewhere.
+// ValidateUpgrade rejects a CoreDNS version to which the Corefile of the cluster cannot be migrated. An empty tag means
+// kubeadm's default and is not checked; invalid tags are rejected elsewhere.
 func ValidateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	from, err := ParseTag(before)
 	if err != nil {
@@ -27,12 +27,12 @@ func ValidateUpgrade(before, now string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// ParseTag reads a version out of a tag, in which an underscore stands for the plus of a version.
+// ParseTag parses a version from a tag, in which an underscore replaces the plus sign.
 func ParseTag(tag string) (semver.Version, error) {
 	return semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 }
 
-// release is the version of CoreDNS in a tag: what a builder of images adds to it does not count.
+// release returns the CoreDNS version without additions by image builders.
 func release(v semver.Version) string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
 func isSameRelease(a, b semver.Version) bool { return release(a) == release(b) }

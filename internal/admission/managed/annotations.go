@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// annotations checks those that the objects of a topology get from its metadata. What the Cluster has already may stay, so that it can
-// be changed in other ways; objects do not get it.
+// annotations validates the annotations that a topology sets on its objects. Existing annotations are accepted, so that
+// the Cluster can still be updated, but objects do not get them.
 func (r TopologyRequest) annotations(path *field.Path) field.ErrorList {
 	var old clusterv1.Topology
 	if r.Old != nil {
@@ -42,7 +42,7 @@ func validateOfWorker(now, before map[string]string, path *field.Path) field.Err
 	return append(validateSteering(now, before, path), ValidateLimits(now, before, path)...)
 }
 
-// validateSteering refuses annotations that steer controllers.
+// validateSteering rejects annotations that control the behavior of controllers.
 func validateSteering(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -54,7 +54,7 @@ func validateSteering(now, before map[string]string, path *field.Path) field.Err
 	return errs
 }
 
-// ValidateLimits checks the limits of an autoscaler: defaults of replicas are made from them.
+// ValidateLimits validates the limits of an autoscaler, because the default for replicas is derived from them.
 func ValidateLimits(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range []string{clusterv1.AutoscalerMinSizeAnnotation, clusterv1.AutoscalerMaxSizeAnnotation} {
@@ -69,7 +69,7 @@ func ValidateLimits(now, before map[string]string, path *field.Path) field.Error
 	return errs
 }
 
-// isKept reports whether an annotation has the value that it had before.
+// isKept reports whether an annotation has its previous value.
 func isKept(name string, now, before map[string]string) bool {
 	was, had := before[name]
 	return had && was == now[name]

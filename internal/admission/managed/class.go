@@ -16,18 +16,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// ClassRequest is a class that is written.
+// ClassRequest is a write request for a class.
 type ClassRequest struct {
 	New *clusterv1.ClusterClass
-	// Old is nil where the class is created.
+	// Old is nil on create.
 	Old *clusterv1.ClusterClass
-	// Users are the Clusters of the class, in any namespace.
+	// Users holds the Clusters that use the class, in any namespace.
 	Users []clusterv1.Cluster
-	// RuntimeSDK is whether extensions are called.
+	// RuntimeSDK is true if extensions are called.
 	RuntimeSDK bool
 }
 
-// ValidateClass says why a class may not be written as it is.
+// ValidateClass validates a class.
 func ValidateClass(r ClassRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateParts(r.New, spec)
@@ -46,7 +46,7 @@ func ValidateClass(r ClassRequest) field.ErrorList {
 	return errs
 }
 
-// RefuseDeletion says why a class may not be deleted; empty: it may.
+// RefuseDeletion returns the reason why a class may not be deleted, or an empty string.
 func RefuseDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
 	if len(users) == 0 {
 		return ""
@@ -54,7 +54,7 @@ func RefuseDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) st
 	return fmt.Sprintf("ClusterClass %s is used by %s: delete them, or give them another class first", class.Name, namesOf(users))
 }
 
-// namesOf names Clusters, the first of them where they are many.
+// namesOf lists the names of the Clusters, up to a limit.
 func namesOf(clusters []clusterv1.Cluster) string {
 	const most = 5
 	var names []string
@@ -68,16 +68,16 @@ func namesOf(clusters []clusterv1.Cluster) string {
 	return fmt.Sprintf("Clusters %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// part is what the parts of a class have in common.
+// part holds the common fields of the parts of a class.
 type part struct {
 	path      *field.Path
-	templates map[string]clusterv1.ClusterClassTemplateReference // by field
+	templates map[string]clusterv1.ClusterClassTemplateReference // by field name
 	metadata  clusterv1.ObjectMeta
 	naming    string
 	values    naming.Values
 }
 
-// partsOf lists the parts of a class.
+// partsOf returns the parts of a class.
 func partsOf(class *clusterv1.ClusterClass, spec *field.Path) []part {
 	const example = "example"
 	cluster := map[string]string{"name": example}
@@ -128,7 +128,7 @@ func validateParts(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorL
 	return errs
 }
 
-// validateNames checks that each class of workers has a name of its own.
+// validateNames checks that the names of worker classes are unique.
 func validateNames(class *clusterv1.ClusterClass, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	deployments, pools := map[string]bool{}, map[string]bool{}
@@ -152,7 +152,7 @@ func validateMetadata(m clusterv1.ObjectMeta, path *field.Path) field.ErrorList 
 		apivalidation.ValidateAnnotations(m.Annotations, path.Child("annotations"))...)
 }
 
-// validateNaming checks that a name template makes names.
+// validateNaming checks that a name template generates valid names.
 func validateNaming(text string, values naming.Values, path *field.Path) field.ErrorList {
 	if text == "" {
 		return nil
@@ -171,7 +171,7 @@ func validateNaming(text string, values naming.Values, path *field.Path) field.E
 	return nil
 }
 
-// validateKubernetesVersions checks that there is a way from each version to the next: no minor version is missing.
+// validateKubernetesVersions checks that the versions ascend without skipping a minor version.
 func validateKubernetesVersions(versions []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	var before version.Version
@@ -195,7 +195,7 @@ func validateKubernetesVersions(versions []string, path *field.Path) field.Error
 	return errs
 }
 
-// parseVersion reads a Kubernetes version with a leading v.
+// parseVersion parses a Kubernetes version with a leading v.
 func parseVersion(text string) (version.Version, error) {
 	const form = "must be a semantic version with a leading v, for example v1.36.3"
 	if !strings.HasPrefix(text, "v") || !version.Valid(text) {

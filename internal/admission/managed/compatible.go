@@ -8,8 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Compatible says why the Clusters of one class cannot go on with another, or with the class as it becomes: what exists
-// of them cannot become of another kind.
+// Compatible validates a change from one class to another, or a change of the class itself: templates must have the
+// same kind, because existing objects of Clusters cannot change their kind.
 func Compatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := sameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
@@ -59,7 +59,7 @@ func poolClass(class *clusterv1.ClusterClass, name string) *clusterv1.MachinePoo
 	return &class.Spec.Workers.MachinePools[i]
 }
 
-// validateUse checks that nothing is removed from a class that a Cluster uses.
+// validateUse checks that no part of a class that a Cluster uses is removed.
 func validateUse(r ClassRequest, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	users := slices.Clone(r.Users)
@@ -76,7 +76,7 @@ func validateUse(r ClassRequest, spec *field.Path) field.ErrorList {
 	return errs
 }
 
-// maxErrors is how many problems with Clusters of a class are said at once.
+// maxErrors is the maximum number of reported problems with Clusters that use the class.
 const maxErrors = 20
 
 func compareTexts(a, b string) int {
@@ -89,7 +89,7 @@ func compareTexts(a, b string) int {
 	return 0
 }
 
-// validateUser checks a class against one Cluster that uses it.
+// validateUser validates a class against one Cluster that uses it.
 func validateUser(r ClassRequest, user *clusterv1.Cluster, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	name, topology := "Cluster "+user.Namespace+"/"+user.Name, user.Spec.Topology
@@ -126,8 +126,8 @@ func validateUser(r ClassRequest, user *clusterv1.Cluster, spec *field.Path) fie
 	return append(errs, validateSetVariables(r, user, spec.Child("variables"))...)
 }
 
-// validateSetVariables checks that no variable is removed that a Cluster sets: the class could no longer be used with it. One that an
-// extension defines too stays.
+// validateSetVariables checks that no variable is removed that a Cluster sets, because the class would be invalid for
+// that Cluster. Variables that an extension also defines may be removed.
 func validateSetVariables(r ClassRequest, user *clusterv1.Cluster, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	set := variablesOf(user)
@@ -145,7 +145,7 @@ func validateSetVariables(r ClassRequest, user *clusterv1.Cluster, path *field.P
 	return errs
 }
 
-// variablesOf are the names of the variables that a Cluster sets, for itself or for some of its Machines.
+// variablesOf returns the names of the variables that a Cluster sets, including overrides.
 func variablesOf(cluster *clusterv1.Cluster) map[string]bool {
 	topology := cluster.Spec.Topology
 	lists := [][]clusterv1.ClusterVariable{topology.Variables, topology.ControlPlane.Variables.Overrides}

@@ -1,9 +1,5 @@
-// Package managed decides which ClusterClasses, and which topologies of Clusters, are admitted.
-//
-// Does: ValidateClass for a class that is created or changed, with the Clusters that use it; RefuseDeletion; Compatible, whether a
-// Cluster may go from one class to another; ValidateTopology and DefaultTopology for the topology of a Cluster, with its class.
-//
-// Never: I/O: what is read of other objects is part of the requests.
-//
-// Read first: class.go and topology.go.
+// Package managed validates ClusterClasses and the topologies of Clusters. [ValidateClass] validates a class and, on
+// update, the Clusters that use it; [RefuseDeletion] prevents the deletion of a class in use; [Compatible] checks
+// whether a Cluster can change from one class to another; [ValidateTopology] and [DefaultTopology] handle the topology
+// of a Cluster with its class. The functions are pure; the requests include the state of other objects.
 package managed

@@ -16,10 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// patchRules check the patches of one class.
+// patchRules validates the patches of one class.
 type patchRules struct {
 	class      *clusterv1.ClusterClass
-	names      map[string]bool // of the variables that the class defines
+	names      map[string]bool // variables that the class defines
 	runtimeSDK bool
 }
 
@@ -39,8 +39,8 @@ func validatePatches(r ClassRequest, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// WarnClass says what of a class has no effect. A template may read a variable that is not defined: it has no value, which the
-// template may have provided for.
+// WarnClass returns warnings about settings without effect. A template may read an undefined variable: it has no value,
+// and the template may handle that.
 func WarnClass(r ClassRequest) []string {
 	class := r.New
 	names := map[string]bool{runtimehooksv1.BuiltinsName: true}
@@ -61,11 +61,12 @@ func WarnClass(r ClassRequest) []string {
 	return append(out, warnUsers(r)...)
 }
 
-// maxWarned is how many Clusters a warning is given for.
+// maxWarned is the maximum number of Clusters in warnings.
 const maxWarned = 5
 
-// warnUsers lists the Clusters that have a value which a changed schema does not allow any more. The class is not refused for them: they
-// may be of other namespaces, and are held where they are until their value is corrected.
+// warnUsers returns warnings about Clusters with a value that a changed schema no longer allows. The class is still
+// accepted, because these Clusters may be in other namespaces; their topology is not reconciled until the value is
+// corrected.
 func warnUsers(r ClassRequest) []string {
 	if r.Old == nil {
 		return nil
@@ -93,7 +94,7 @@ func warnUsers(r ClassRequest) []string {
 	return out
 }
 
-// readBy are the names of the variables that the templates of a patch read, each once.
+// readBy returns the names of the variables that the templates of a patch read, without duplicates.
 func readBy(p clusterv1.ClusterClassPatch) []string {
 	names := patch.Variables(p.EnabledIf)
 	for _, d := range p.Definitions {
@@ -158,7 +159,7 @@ func (r patchRules) external(p *clusterv1.ClusterClassPatch, path *field.Path) f
 	return nil
 }
 
-// selector checks that a selector selects something of the class.
+// selector checks that a selector matches a template of the class.
 func (r patchRules) selector(s clusterv1.PatchSelector, path *field.Path) field.ErrorList {
 	match, at := s.MatchResources, path.Child("matchResources")
 	deployments, pools := match.MachineDeploymentClass, match.MachinePoolClass
@@ -210,7 +211,7 @@ func (r patchRules) selector(s clusterv1.PatchSelector, path *field.Path) field.
 	return errs
 }
 
-// validateSelected checks the name of a class of workers in a selector.
+// validateSelected validates the name of a worker class in a selector.
 func validateSelected(name string, path *field.Path, missing string, selects func() bool) field.ErrorList {
 	stars := strings.Count(name, "*")
 	if stars > 1 || stars == 1 && !strings.HasPrefix(name, "*") && !strings.HasSuffix(name, "*") {
@@ -237,7 +238,7 @@ func (r patchRules) change(c clusterv1.JSONPatch, path *field.Path) field.ErrorL
 	return append(errs, validatePointer(c, path.Child("path"))...)
 }
 
-// validatePointer checks the path of a change.
+// validatePointer validates the path of a change.
 func validatePointer(c clusterv1.JSONPatch, path *field.Path) field.ErrorList {
 	if !strings.HasPrefix(c.Path, "/spec/") {
 		return field.ErrorList{field.Invalid(path, c.Path, "must begin with /spec/: patches change the spec of a template")}

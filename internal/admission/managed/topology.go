@@ -17,21 +17,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// TopologyRequest is a Cluster with a topology that is written.
+// TopologyRequest is a write request for a Cluster with a topology.
 type TopologyRequest struct {
 	New *clusterv1.Cluster
-	// Old is nil where the Cluster is created.
+	// Old is nil on create.
 	Old *clusterv1.Cluster
-	// Class of the Cluster; nil: it does not exist. Definitions are its variables.
+	// Class of the Cluster; nil if it does not exist. Definitions has its variables.
 	Class       *clusterv1.ClusterClass
 	Definitions *variables.Definitions
-	// OldClass is the class that the Cluster had, where that is another one; nil: it does not exist.
+	// OldClass is the previous class of the Cluster, if the class changes; nil if it does not exist.
 	OldClass *clusterv1.ClusterClass
-	// Upgrading says which parts of the Cluster do not run its version yet; it is read where the version changes.
+	// Upgrading lists the parts of the Cluster that do not run its version yet; it is read if the version changes.
 	Upgrading []string
 }
 
-// Verdict is the answer to a request: admitted when there are no errors.
+// Verdict is the response to a request, which is admitted if there are no errors.
 type Verdict struct {
 	Errors   field.ErrorList
 	Warnings []string
@@ -39,7 +39,7 @@ type Verdict struct {
 
 func (v *Verdict) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
 
-// ClassKey says where the class of a topology is.
+// ClassKey returns namespace and name of the class of a topology.
 func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
 	ref := cluster.Spec.Topology.ClassRef
 	if ref.Namespace != "" {
@@ -48,7 +48,7 @@ func ClassKey(cluster *clusterv1.Cluster) (namespace, name string) {
 	return cluster.Namespace, ref.Name
 }
 
-// IsReconciled reports whether the variables of a class are those of its current generation.
+// IsReconciled reports whether the variables in the status of a class are up to date with its generation.
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
 		return false
@@ -58,12 +58,12 @@ func IsReconciled(class *clusterv1.ClusterClass) bool {
 	})
 }
 
-// ChangesVersion reports whether a request changes the version of a topology that exists.
+// ChangesVersion reports whether a request changes the version of an existing topology.
 func (r TopologyRequest) ChangesVersion() bool {
 	return r.Old != nil && r.Old.Spec.Topology.IsDefined() && r.Old.Spec.Topology.Version != r.New.Spec.Topology.Version
 }
 
-// ChangesClass reports whether a request gives a topology that exists another class.
+// ChangesClass reports whether a request changes the class of an existing topology.
 func (r TopologyRequest) ChangesClass() bool {
 	if r.Old == nil || !r.Old.Spec.Topology.IsDefined() {
 		return false
@@ -82,7 +82,7 @@ func DefaultTopology(r TopologyRequest) (*clusterv1.Topology, bool) {
 	return topology, r.Definitions.Default(topology)
 }
 
-// ValidateTopology says why a topology may not be written as it is.
+// ValidateTopology validates a topology.
 func ValidateTopology(r TopologyRequest) Verdict {
 	var v Verdict
 	path := field.NewPath("spec", "topology")
@@ -125,10 +125,11 @@ func ValidateTopology(r TopologyRequest) Verdict {
 	return v
 }
 
-// IsPaused reports whether nothing is done with a Cluster: it was just moved, maybe, as its class was.
+// IsPaused reports whether reconciliation of a Cluster is paused. It may just have been moved together with its class.
 func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
 
-// classExists reports whether there is a class to check the topology with. One that is missing may follow a new Cluster.
+// classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
+// after the Cluster.
 func (r TopologyRequest) classExists(v *Verdict, path *field.Path) bool {
 	if r.Class != nil {
 		return true
@@ -142,7 +143,7 @@ func (r TopologyRequest) classExists(v *Verdict, path *field.Path) bool {
 	return false
 }
 
-// rebase checks that a Cluster can go on with another class.
+// rebase validates a change to another class.
 func (r TopologyRequest) rebase(v *Verdict, path *field.Path) {
 	if r.OldClass == nil {
 		namespace, name := ClassKey(r.Old)
@@ -167,7 +168,7 @@ func validateConcurrency(cluster *clusterv1.Cluster) field.ErrorList {
 	return nil
 }
 
-// validateTopologyParts checks what does not depend on the class.
+// validateTopologyParts validates fields that do not depend on the class.
 func validateTopologyParts(t clusterv1.Topology, path *field.Path) field.ErrorList {
 	errs := validateMetadata(t.ControlPlane.Metadata, path.Child("controlPlane", "metadata"))
 	errs = append(errs, validateReplicas(t.ControlPlane.Replicas, path.Child("controlPlane", "replicas"))...)
@@ -210,7 +211,7 @@ func replicasOfAutoscaler(at *field.Path) *field.Error {
 	return field.Forbidden(at.Child("replicas"), "cannot be set together with the annotations of the autoscaler, which sets them; remove it or the annotations")
 }
 
-// validateWithClass checks what the class has to have for a topology.
+// validateWithClass validates the topology against the class.
 func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	errs := validateControlPlaneCheck(t.ControlPlane.HealthCheck, class, path.Child("controlPlane", "healthCheck"))
 	for i, d := range t.Workers.MachineDeployments {
@@ -235,7 +236,7 @@ func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path
 	return errs
 }
 
-// unknownClass says which classes of workers there are.
+// unknownClass returns an error that lists the existing classes of workers.
 func unknownClass(path *field.Path, name, problem string, there []string) *field.Error {
 	if len(there) == 0 {
 		there = []string{"none"}
@@ -270,10 +271,10 @@ func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, 
 	return errs
 }
 
-// unchecked is the way out of an upgrade that never ends.
+// unchecked describes how to turn off the check if an upgrade never completes.
 const unchecked = "; if that never ends, the annotation " + clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation + " on the Cluster turns this check off"
 
-// version checks the version of a topology, and how it changes.
+// version validates the version of a topology, and changes of it.
 func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 	text := r.New.Spec.Topology.Version
 	if text == "" {
@@ -299,7 +300,7 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 	r.offered(v, path)
 	before, err := parseVersion(r.Old.Spec.Topology.Version)
 	if err != nil {
-		return // what is there cannot be compared with
+		return // the current version is invalid and cannot be compared
 	}
 	switch {
 	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
@@ -316,12 +317,12 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 	}
 }
 
-// hasUpgradePlans reports whether the class says how to get from one version to a later one.
+// hasUpgradePlans reports whether the class defines upgrade paths across several minor versions.
 func (r TopologyRequest) hasUpgradePlans() bool {
 	return r.Class != nil && (len(r.Class.Spec.KubernetesVersions) > 0 || r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension != "")
 }
 
-// offered checks that the class has the version, where it says which ones it has.
+// offered checks that the class lists the version, if it has a list of versions.
 func (r TopologyRequest) offered(v *Verdict, path *field.Path) {
 	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
 		return

@@ -1,10 +1,4 @@
-// Package alpha is the verb "alpha": what clusterctl has there, and answers for what it had there once.
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: Command.
+// Package alpha implements the alpha command with the subcommands of clusterctl, including removed ones.
 package alpha
 
 import (
@@ -15,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/rollout"
 )
 
-// Command builds the verb.
+// Command returns the alpha command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Verbs that clusterctl keeps here"}
 	cmd.AddCommand(rollout.Alpha(e), Topology())
@@ -23,7 +17,8 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// Topology answers for what clusterctl had once, below alpha and where it is looked for without.
+// Topology returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
+// level.
 func Topology() *cobra.Command {
 	return argument.Removed("topology", "clusterctl has no \"alpha topology plan\" any more: \"slipway plan -f FILE\" shows what a change of a Cluster or ClusterClass would do")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// One demands exactly one argument, called name.
+// One requires exactly one argument with the given name.
 func One(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -21,7 +21,8 @@ func One(name string) cobra.PositionalArgs {
 	}
 }
 
-// Group makes cmd a verb that only groups others: alone it prints its help, with anything else it lists what there is.
+// Group makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones it
+// lists the subcommands.
 func Group(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -48,16 +49,16 @@ func Group(cmd *cobra.Command) {
 // groupAnnotation marks the commands of [Group].
 const groupAnnotation = "slipway.dev/group"
 
-// IsVerb reports whether a command does something itself, also where there are verbs below it.
+// IsVerb reports whether a command is executable, even if it has subcommands.
 func IsVerb(cmd *cobra.Command) bool {
 	_, group := cmd.Annotations[groupAnnotation]
 	return cmd.Runnable() && !group
 }
 
-// AlsoVerb notes that a command of [Group] does something itself, too.
+// AlsoVerb marks a command of [Group] as executable.
 func AlsoVerb(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
-// Removed is a verb that clusterctl had once: it answers what to do instead.
+// Removed returns a command that clusterctl has removed. It returns an error with the alternative.
 func Removed(name, answer string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,

@@ -1,9 +1,4 @@
-// Package argument checks the arguments of verbs.
-//
-// Does: says in one way what is wrong with the number of arguments, or with the name of a verb below a verb, and where
-// help is. The errors are faults of kind Invalid, so that their exit code is that of a usage error.
-//
-// Never: knows what an argument means.
-//
-// Read first: [One].
+// Package argument validates command arguments. It reports a wrong number of arguments or an unknown subcommand
+// uniformly, with a reference to the help. The errors are faults of kind Invalid and therefore lead to the exit code of
+// usage errors.
 package argument

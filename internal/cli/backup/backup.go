@@ -1,10 +1,5 @@
-// Package backup is the verb "backup".
-//
-// Does: reads the flags and the recipients, takes the backup of a management cluster, and writes it to a file.
-//
-// Never: decides what belongs into a backup, or how its file looks (package clusterctl/backup does).
-//
-// Read first: Command.
+// Package backup implements the backup command: it parses the flags and the recipients, creates a backup of a
+// management cluster and writes it to a file. Package clusterctl/backup defines the content and format of a backup.
 package backup
 
 import (
@@ -27,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// options are the flags.
+// options are the flags of the command.
 type options struct {
 	from           *management.Flags
 	clusters       []string
@@ -37,7 +32,7 @@ type options struct {
 	format         *output.Format
 }
 
-// Command builds the verb.
+// Command returns the backup command.
 func Command(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -109,7 +104,7 @@ func run(ctx context.Context, e env.Env, o *options, path string) error {
 	})
 }
 
-// show lists what would be saved.
+// show lists the objects that would be saved.
 func (o *options) show(e env.Env, a backup.Archive) error {
 	listed := struct {
 		backup.Info
@@ -124,7 +119,7 @@ func (o *options) show(e env.Env, a backup.Archive) error {
 	})
 }
 
-// readRecipients are those of the flags and of the file.
+// readRecipients returns the recipients from the flags and the file.
 func (o *options) readRecipients() ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range o.recipients {
@@ -141,7 +136,7 @@ func (o *options) readRecipients() ([]age.Recipient, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Usage", "the file of --recipients-file cannot be read: %v", err).From(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	found, err := age.ParseRecipients(f)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Usage", "the file of --recipients-file has no recipients of age: %v", err).From(err)

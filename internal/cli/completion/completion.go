@@ -1,10 +1,4 @@
-// Package completion is the verb "completion".
-//
-// Does: prints the completion script for a shell.
-//
-// Never: installs the script.
-//
-// Read first: Command.
+// Package completion implements the completion command, which prints the completion script for a shell.
 package completion
 
 import (
@@ -18,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// shells are those that there is a script for.
+// shells returns the supported shells.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func oneShell(cmd *cobra.Command, args []string) error {
@@ -28,7 +22,7 @@ func oneShell(cmd *cobra.Command, args []string) error {
 	return fault.New(fault.Invalid, "Usage", "%q needs the name of one shell: %s", cmd.CommandPath(), strings.Join(shells(), ", "))
 }
 
-// Command builds the verb.
+// Command returns the completion command.
 func Command(e env.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",

@@ -1,10 +1,5 @@
-// Package config is the verb "config".
-//
-// Does: shows what the configuration file of clusterctl leads to: the repositories of all providers.
-//
-// Never: reads a repository.
-//
-// Read first: Command.
+// Package config implements the config command, which lists the repositories of all providers according to the
+// configuration file of clusterctl. It does not access the repositories.
 package config
 
 import (
@@ -22,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/source"
 )
 
-// row is a provider as clusterctl prints it.
+// row is a provider in the output format of clusterctl.
 type row struct {
 	File         string
 	Name         string
@@ -30,7 +25,7 @@ type row struct {
 	URL          string
 }
 
-// Command builds the verb.
+// Command returns the config command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of providers"}
 	cmd.AddCommand(repositories(e))
@@ -64,7 +59,7 @@ func repositories(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// split parts an address from the file at its end.
+// split splits an address before the file name.
 func split(url string) (address, file string) {
 	file = path.Base(url)
 	return strings.TrimSuffix(url, file), file

@@ -1,12 +1,6 @@
-// Package configuration is the flags --config and --print-config of the verbs that run controllers.
-//
-// Does: reads the operator's file, or takes the defaults, and prints what holds.
-//
-// Owns: the names of these flags.
-//
-// Never: knows what a setting means; internal/policy does.
-//
-// Read first: Flags.
+// Package configuration provides the flags --config and --print-config of the commands that run controllers. It reads
+// the operator's configuration file, or uses the defaults, and prints the effective configuration. Package policy
+// defines the settings.
 package configuration
 
 import (
@@ -21,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Flags are the values of the flags.
+// Flags holds the flag values.
 type Flags struct {
 	File  string
 	Print bool
@@ -33,7 +27,7 @@ func (f *Flags) Bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults, and do nothing else")
 }
 
-// Read returns what holds. An error names everything that is wrong with the file.
+// Read returns the effective configuration. An error lists all problems of the file.
 func (f *Flags) Read() (policy.Configuration, error) {
 	if f.File == "" {
 		return policy.Default(), nil
@@ -46,7 +40,7 @@ func (f *Flags) Read() (policy.Configuration, error) {
 	return policy.Parse(text)
 }
 
-// PrintTo writes what holds.
+// PrintTo prints the effective configuration.
 func (f *Flags) PrintTo(w io.Writer) error {
 	c, err := f.Read()
 	if err != nil {
@@ -60,7 +54,7 @@ func (f *Flags) PrintTo(w io.Writer) error {
 	return err
 }
 
-// Providers reads the names of providers that a flag gives.
+// Providers parses the provider names in a flag value.
 func Providers(flag string, texts []string) ([]policy.Provider, error) {
 	var out []policy.Provider
 	for _, text := range texts {

@@ -1,11 +1,6 @@
-// Package consent is how verbs that replace the data of a cluster say what they would do, ask, and do it.
-//
-// Does: the flags --dry-run, --yes, --wait-timeout and --output of such verbs, and the order of what is said: what would be done, the
-// question, what was done.
-//
-// Never: does it.
-//
-// Read first: Flags.Run.
+// Package consent provides the confirmation flow of commands that replace the data of a cluster: the flags --dry-run,
+// --yes, --wait-timeout and --output, and the sequence of printing the plan, asking for confirmation, doing the work
+// and printing the result.
 package consent
 
 import (
@@ -22,14 +17,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 )
 
-// Flags are those of such a verb.
+// Flags holds the flags of such a command.
 type Flags struct {
 	dryRun, yes bool
 	timeout     time.Duration
 	format      *output.Format
 }
 
-// Add adds the flags; dryRun says what is printed with --dry-run.
+// Add adds the flags; dryRun is the usage text of --dry-run.
 func Add(set *pflag.FlagSet, dryRun string) *Flags {
 	f := &Flags{}
 	set.BoolVar(&f.dryRun, "dry-run", false, dryRun)
@@ -39,19 +34,20 @@ func Add(set *pflag.FlagSet, dryRun string) *Flags {
 	return f
 }
 
-// Work is what such a verb does.
+// Work describes the work of such a command.
 type Work struct {
-	// Verb is what is asked, as "restore"; empty: it is under way, and only followed.
+	// Verb is the action to confirm, such as "restore". If it is empty, the work is already in progress, and the
+	// command only waits for it.
 	Verb string
-	// Plan is what would be done, as data, and Lines the same for people.
+	// Plan describes the planned work as structured output, and Lines as text.
 	Plan  any
 	Lines []string
-	// Do does it, and waits. Done says that it was done in so much time.
+	// Do does the work and waits for its completion. Done returns the final message with the duration.
 	Do   func(context.Context) error
 	Done func(took string) string
 }
 
-// Run says what would be done, and does it where that is wanted.
+// Run prints the plan, and does the work after confirmation unless this is a dry run.
 func (f *Flags) Run(ctx context.Context, e env.Env, w Work) error {
 	tell := func(out io.Writer) error {
 		_, err := fmt.Fprintln(out, strings.Join(w.Lines, "\n"))

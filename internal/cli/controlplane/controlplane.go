@@ -1,14 +1,8 @@
-// Package controlplane is the hidden verb "control-plane": the process of one
-// hosted control plane.
-//
-// Does: runs the control plane that a configuration file describes, in the
-// foreground, and turns its log over. With --user it gives that user the folder, and becomes it. In a Pod it first puts what a mounted
-// Secret has into its folder, and leaves its output to the Pod's log.
-//
-// Never: is called by users; internal/plane/process starts it, or a StatefulSet
-// of internal/providers/hosted/backend/statefulset.
-//
-// Read first: Command.
+// Package controlplane implements the hidden control-plane command: the process of one hosted control plane. It runs
+// the control plane of a configuration file in the foreground and rotates its log. With --user it transfers the folder
+// to that user and switches to it. In a Pod it first copies a mounted Secret into its folder and logs to standard
+// output. Users do not call the command: package internal/plane/process starts it, or a StatefulSet of
+// internal/providers/hosted/backend/statefulset.
 package controlplane
 
 import (
@@ -30,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Command builds the verb.
+// Command returns the control-plane command.
 func Command(e env.Env) *cobra.Command {
 	var o options
 	run := &cobra.Command{
@@ -51,7 +45,7 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// options are the values of the flags.
+// options holds the flag values.
 type options struct {
 	config, releases, delivery string
 	user                       int
@@ -75,8 +69,8 @@ func runPlane(ctx context.Context, e env.Env, o options) error {
 	if err := os.Chdir(string(place)); err != nil {
 		return err
 	}
-	folder := workload.Here                       // it may be handed over to another data directory while this process runs
-	_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
+	folder := workload.Here                       // the folder may move to another data directory while this process runs
+	_ = heap.ResetVictim(heap.VictimControlPlane) // the score of the parent process, the manager, is higher
 	cfg := plane.WorkloadConfig{Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(o.releases).Program}
 	if o.user != 0 {
 		cfg.Program = opened(cfg.Program)
@@ -95,20 +89,21 @@ func runPlane(ctx context.Context, e env.Env, o options) error {
 	return explain(folder, plane.RunWorkload(ctx, cfg))
 }
 
-// explain records why the control plane ends, and returns an error that says all: what people do about a management cluster does not help.
+// explain records why the control plane stops, and returns an error without hints, because hints about a management
+// cluster do not apply here.
 func explain(folder workload.Folder, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) && fault.As(err) == nil { // it was requested
+	if err == nil || errors.Is(err, context.Canceled) && fault.As(err) == nil { // a requested shutdown
 		return err
 	}
 	text := fault.UserMessage(err)
-	_ = folder.WriteEnd(text) // without it the supervisor has the exit status, and the log
+	_ = folder.WriteEnd(text) // otherwise the supervisor has the exit status and the log
 	if fault.As(err) != nil {
 		return err
 	}
 	return fault.New(fault.Transient, "ControlPlaneEnded", "%s", text).From(err)
 }
 
-// become makes this process the user, to whom its folder is given before.
+// become changes the owner of the folder to the user and switches this process to it.
 func become(place workload.Folder, user int) error {
 	if err := ownuser.Give(string(place), user); err != nil {
 		return err
@@ -119,8 +114,8 @@ func become(place workload.Folder, user int) error {
 	return ownuser.Become(user)
 }
 
-// opened makes programs ones that another user executes, although the folders that they are in are closed: the file stays open, and is
-// executed as that.
+// opened returns paths of programs that another user can execute although their folders are inaccessible: the open file
+// is executed.
 func opened(program func(version string) (string, error)) func(version string) (string, error) {
 	return func(version string) (string, error) {
 		path, err := program(version)

@@ -1,10 +1,5 @@
-// Package convert is the verb "convert".
-//
-// Does: converts a manifest to the newest version of Cluster API's own kinds, and writes it.
-//
-// Never: calls a management cluster, or writes over its input before all of it was converted.
-//
-// Read first: Command.
+// Package convert implements the convert command, which converts a manifest to the latest version of the Cluster API
+// kinds. It does not access a management cluster, and overwrites its input only after everything was converted.
 package convert
 
 import (
@@ -20,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// Command builds the verb.
+// Command returns the convert command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [FILE]",

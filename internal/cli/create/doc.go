@@ -1,8 +1,2 @@
-// Package create is the verb "create".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the package cluster.
+// Package create implements the create command, which groups its subcommands.
 package create

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// Command builds the verb.
+// Command returns the delete command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",

@@ -1,8 +1,3 @@
-// Package delete is the verb "delete".
-//
-// Does: groups the verbs below it; with the flags of clusterctl it deletes providers.
-//
-// Never: does anything itself.
-//
-// Read first: the packages cluster and provider.
+// Package delete implements the delete command. It groups its subcommands and deletes providers if it has the flags of
+// clusterctl.
 package delete

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// Command builds the verb.
+// Command returns the describe command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",

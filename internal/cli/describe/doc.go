@@ -1,8 +1,2 @@
-// Package describe is the verb "describe".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the package cluster.
+// Package describe implements the describe command, which groups its subcommands.
 package describe

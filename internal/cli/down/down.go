@@ -1,14 +1,6 @@
-// Package down is the verb "down".
-//
-// Does: stops the management cluster, every hosted control plane and every load balancer, also those
-// whose slipway was killed; with --delete it also removes what workload clusters
-// left on this machine, then the data directory.
-//
-// Owns: the removal of the data directory.
-//
-// Never: knows what a workload cluster is made of; Env.Delete does.
-//
-// Read first: Command.
+// Package down implements the down command. It stops the management cluster, every hosted control plane and every load
+// balancer, including those whose slipway process was killed. With --delete it also removes the containers and networks
+// of workload clusters, then the data directory. A [Delete] function removes the resources of workload clusters.
 package down
 
 import (
@@ -29,12 +21,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// patience is how long the management cluster may take to end before it is killed: on a busy host, etcd and the hosted control planes take long.
+// patience is how long the management cluster may take to stop before it is killed. On a busy host, etcd and the hosted
+// control planes stop slowly.
 const patience = 90 * time.Second
 
-// Delete removes everything outside the data directory that belongs to the
-// instance: containers, networks. Nothing left is no error. It tells how many
-// of how many are gone, from one goroutine at a time.
+// Delete removes everything outside the data directory that belongs to the instance: containers, volumes and networks.
+// It succeeds if nothing is left. It reports the progress with calls of tell, which are never concurrent.
 type Delete func(ctx context.Context, dataDir, instance string, tell func(gone, of int)) error
 
 type flags struct {
@@ -42,7 +34,7 @@ type flags struct {
 	delete  bool
 }
 
-// Command builds the verb; remove is called by --delete.
+// Command returns the down command; --delete calls remove.
 func Command(e env.Env, remove Delete) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -98,11 +90,10 @@ func (f flags) run(ctx context.Context, e env.Env, remove Delete) error {
 	return deleteAll(ctx, e, dir, remove)
 }
 
-// isManager reports whether the directory is that of a manager of another cluster: its holder is one, or was the last that held it.
+// isManager reports whether the current or last process that held the directory is a manager of another cluster.
 func isManager(state datadir.State) bool { return state.Holder.ManagerOf != "" }
 
-// stop is safe to repeat: the next slipway process can take the directory when
-// it returns.
+// stop is idempotent. When it returns, another slipway process can use the directory.
 func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) error {
 	what := "management cluster"
 	if isManager(state) {
@@ -114,7 +105,7 @@ func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) 
 	case state.Supervision != nil:
 		_, _ = fmt.Fprintf(e.Err, "Stopping the supervisor of the %s (process %d) …\n", what, state.Supervision.PID)
 	}
-	// Its supervisor stops it, and would otherwise start it again.
+	// Stop the supervisor first, because it would restart the process.
 	if _, err := process.Terminate(ctx, dir.SupervisorLock(), patience); err != nil {
 		return fmt.Errorf("stop the supervisor of the %s: %w", what, err)
 	}
@@ -129,7 +120,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	if err != nil {
 		return err
 	}
-	holder := state.Holder // whose directory it is stays known until it is gone
+	holder := state.Holder // preserves the information about the directory until it is deleted
 	holder.PID, holder.Since, holder.Working = os.Getpid(), e.Now(), false
 	holder.Host, _ = os.Hostname()
 	h, err := datadir.Open(dir, holder)
@@ -155,7 +146,7 @@ func deleteAll(ctx context.Context, e env.Env, dir datadir.Dir, remove Delete) e
 	return err
 }
 
-// progress prints how far the deletion is, every second and at its end.
+// progress prints the progress of the deletion, every second and at the end.
 func progress(e env.Env) func(gone, of int) {
 	last := e.Now()
 	return func(gone, of int) {
@@ -166,9 +157,8 @@ func progress(e env.Env) func(gone, of int) {
 	}
 }
 
-// pointless tells that an error does not matter, because the instance never
-// had a workload cluster and Docker, which does not answer, may never have been
-// there.
+// pointless reports whether an error can be ignored because the instance never had a workload cluster and Docker is
+// unreachable or was never installed.
 func pointless(dir datadir.Dir, err error) bool {
 	planes, inspect := process.Inspect(dir.Planes())
 	return fault.KindOf(err) == fault.Unreachable && inspect == nil && len(planes) == 0

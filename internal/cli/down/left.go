@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// leftPatience is how long the cluster of a manager may take to say what is there.
+	// leftPatience is the timeout for reading the remaining objects from the manager's cluster.
 	leftPatience = 5 * time.Second
-	// leftShown is how many objects are named.
+	// leftShown is the maximum number of listed objects.
 	leftShown = 6
 )
 
-// checkLeft names what a manager leaves in its cluster: objects with finalizers, which no one deletes until a manager runs again. Its
-// data, which may be that of their nodes and control planes, is not deleted while it still could delete them. What cannot be read is not
-// said.
+// checkLeft lists the objects with finalizers that a manager leaves in its cluster, which cannot be deleted until a
+// manager runs again. While the manager is running and could still delete them, it rejects the deletion of the
+// manager's data, which may include the data of their nodes and control planes. Objects that cannot be read are not
+// reported.
 func (f flags) checkLeft(ctx context.Context, e env.Env, state datadir.State) error {
 	names, err := left(ctx, e, state.Holder)
 	if err != nil && f.delete && state.Held {
@@ -48,7 +49,8 @@ func (f flags) checkLeft(ctx context.Context, e env.Env, state datadir.State) er
 	return err
 }
 
-// left names what is there; empty: nothing, as far as is known. It is an error where the kubeconfig of the manager leads to another cluster.
+// left lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig of the
+// manager now leads to another cluster.
 func left(ctx context.Context, e env.Env, of datadir.Holder) (string, error) {
 	if of.Kubeconfig == "" {
 		return "", nil
@@ -70,7 +72,8 @@ func left(ctx context.Context, e env.Env, of datadir.Holder) (string, error) {
 	return strings.Join(names, ", "), nil
 }
 
-// finalized are the objects of providers that have finalizers and belong to no other object, of those that a manager works on.
+// finalized returns the objects of providers that have finalizers and no owner, limited to the objects that a manager
+// reconciles.
 func finalized(ctx context.Context, c client.Client, its ...client.ListOption) []string {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})

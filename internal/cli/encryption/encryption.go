@@ -1,11 +1,6 @@
-// Package encryption is the verb "encryption".
-//
-// Does: puts a new key in front of those that encrypt the Secrets of the management cluster, and waits until nothing needs the
-// others.
-//
-// Never: shows a key, or rewrites what is stored: the management cluster does, whenever it runs.
-//
-// Read first: Command.
+// Package encryption implements the encryption command. It adds a new key for encrypting the Secrets of the management
+// cluster and waits until the previous keys are no longer needed. Keys are never printed. The management cluster
+// rewrites the stored Secrets whenever it runs.
 package encryption
 
 import (
@@ -23,13 +18,13 @@ import (
 )
 
 const (
-	// lookEvery is how often it is asked whether the old keys are still needed.
+	// lookEvery is the interval of checks whether the previous keys are still needed.
 	lookEvery = 500 * time.Millisecond
-	// patience is how long rewriting may take by default.
+	// patience is the default timeout for rewriting.
 	patience = 5 * time.Minute
 )
 
-// Command builds the verb.
+// Command returns the encryption command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",

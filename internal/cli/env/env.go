@@ -1,12 +1,6 @@
-// Package env is what a command sees of the world: streams, environment
-// variables, the clock and the path of its own binary.
-//
-// Does: carries these as values, so that commands have no globals and tests
-// set what they need; asks a person for a yes ([Env.Confirm]).
-//
-// Never: knows verbs or flags.
-//
-// Read first: Env.
+// Package env provides the environment of a command as values: streams, environment variables, the clock and the path
+// of the binary. Commands therefore need no globals, and tests can replace each value. [Env.Confirm] prompts the user
+// for confirmation.
 package env
 
 import (
@@ -26,10 +20,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
-// Clusterctl is the name of a symbolic link to this program that makes it clusterctl.
+// Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl.
 const Clusterctl = "clusterctl"
 
-// Env is passed to every Command builder.
+// Env is passed to every Command function.
 type Env struct {
 	In     io.Reader
 	Out    io.Writer // results
@@ -38,16 +32,16 @@ type Env struct {
 	Now    func() time.Time
 	// Program is the name by which this program was called.
 	Program string
-	// Executable is the path of this binary, for commands that start it again.
+	// Executable returns the path of this binary, for commands that start it again.
 	Executable func() (string, error)
 }
 
-// System is the environment of the running process.
+// System returns the environment of the current process.
 func System() Env {
 	return Env{In: os.Stdin, Out: guard(os.Stdout), Err: guard(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
 }
 
-// Confirm asks on standard error whether to do something, and reads one line. Everything but a yes is an error.
+// Confirm prompts for confirmation on standard error and reads one line. Every answer except yes is an error.
 func (e Env) Confirm(what string) error {
 	_, _ = fmt.Fprintf(e.Err, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
 	answer, err := bufio.NewReader(e.In).ReadString('\n')
@@ -61,7 +55,7 @@ func (e Env) Confirm(what string) error {
 	return fault.New(fault.Invalid, "Usage", "nothing was changed: answer y to %s, or use --yes in scripts", what)
 }
 
-// guarded is a terminal on which text of others is shown and not obeyed.
+// guarded is a terminal that displays escaped control characters.
 type guarded struct {
 	*visible.Writer
 	file *os.File
@@ -74,7 +68,8 @@ func guard(f *os.File) io.Writer {
 	return guarded{visible.NewWriter(f), f}
 }
 
-// Raw is the terminal behind a writer, for what draws on it and cleans the text itself (package visible); else the writer.
+// Raw returns the terminal behind a writer, for output that is already escaped (package visible), or else the writer
+// itself.
 func Raw(w io.Writer) io.Writer {
 	if g, ok := w.(guarded); ok {
 		return g.file
@@ -82,13 +77,13 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Terminal tells whether w is a terminal.
+// Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
 	f, ok := Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// DataDir is the data directory that a --data-dir flag means; empty is the default.
+// DataDir returns the data directory for the value of a --data-dir flag; an empty value selects the default.
 func (e Env) DataDir(flag string) (datadir.Dir, error) {
 	if flag == "" {
 		return datadir.Default(e.Getenv)

@@ -1,11 +1,6 @@
-// Package etcddata is the hidden verb "etcd-data": a data folder of etcd from a snapshot.
-//
-// Does: makes the folder, for the only member of a new cluster. It runs on the node whose member that is: what a snapshot has in it is the
-// tenant's, and a damaged one can end the process that opens it.
-//
-// Never: is called by users; the programs of package recovery call it.
-//
-// Read first: Command.
+// Package etcddata implements the hidden etcd-data command, which creates an etcd data folder from a snapshot for the
+// only member of a new cluster. The programs of package recovery call it on the member's node, because the snapshot is
+// tenant data, and a damaged one can crash the process that opens it. Users do not call it.
 package etcddata
 
 import (
@@ -16,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/restore"
 )
 
-// Command builds the verb.
+// Command returns the etcd-data command.
 func Command(env.Env) *cobra.Command {
 	var file, folder string
 	var member etcd.Identity

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the explain command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
@@ -66,13 +66,13 @@ for example through "kubectl port-forward".`,
 	return cmd
 }
 
-// object is what a plan is about.
+// object identifies the object of a plan.
 type object struct {
 	kind schema.GroupKind
 	key  client.ObjectKey
 }
 
-// find reads the object of an argument, so that what does not exist is told apart from what has no plan yet.
+// find reads the object of an argument, to distinguish an object that does not exist from one without a plan.
 func find(ctx context.Context, c *management.Connection, kind, name string) (object, error) {
 	kinds, err := management.NewKinds(c.Config)
 	if err != nil {
@@ -95,7 +95,7 @@ func find(ctx context.Context, c *management.Connection, kind, name string) (obj
 	return o, err
 }
 
-// String names the object for messages.
+// String formats the object for messages.
 func (o object) String() string {
 	if o.key.Namespace == "" {
 		return o.kind.Kind + " " + o.key.Name

@@ -23,19 +23,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// answerWithin is how long the manager may take to answer, and maxAnswer how many bytes it may answer with.
+// answerWithin is the timeout of requests to the manager, and maxAnswer the maximum size of a response in bytes.
 const (
 	answerWithin = 15 * time.Second
 	maxAnswer    = 1 << 20
 )
 
-// Flags say which manager.
+// Flags select the manager.
 type Flags struct {
-	// URL below which the manager serves diagnostics; empty: that of the data directory.
+	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
 	URL string
-	// CA is the path of the authority of its certificate; empty: that of the management cluster.
+	// CA is the path of the certificate authority of the URL; empty: the authority of the management cluster.
 	CA string
-	// Insecure trusts any certificate on loopback, where a tunnel ends.
+	// Insecure trusts any certificate on loopback, for tunnels.
 	Insecure bool
 
 	connection *management.Flags
@@ -56,7 +56,7 @@ type Manager struct {
 	up     string
 }
 
-// Manager returns the manager that the flags mean, with the credentials of the connection. It does not call it.
+// Manager returns the manager that the flags select, with the credentials of the connection. It sends no request.
 func (f *Flags) Manager(e env.Env, c *management.Connection) (*Manager, error) {
 	address := f.URL
 	if address == "" {
@@ -93,7 +93,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ofDataDir is the URL of the manager of `slipway up`, or of a `slipway manager`, where the management cluster is that of its data directory.
+// ofDataDir returns the URL of the `slipway up` or `slipway manager` process that holds the data directory, if it
+// manages the connected cluster.
 func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	dir, err := e.DataDir(f.connection.DataDir)
 	if err != nil {
@@ -104,7 +105,7 @@ func (f *Flags) ofDataDir(e env.Env, c *management.Connection) (string, error) {
 	case err != nil:
 		return "", err
 	case state.Held && state.Holder.ManagerOf == c.Config.Host && state.Holder.Diagnostics != "":
-		f.Insecure = f.CA == "" // its certificate is its own; who holds the directory serves there
+		f.Insecure = f.CA == "" // its certificate is self-signed, but the process that holds the directory listens there
 		return "https://" + net.JoinHostPort("127.0.0.1", state.Holder.Diagnostics), nil
 	case state.Held && state.Holder.ManagerOf == c.Config.Host:
 		return "", fault.New(fault.Invalid, "NoDiagnostics", "the manager of %s serves no diagnostics at 127.0.0.1, by which plans are read: start it without --insecure-diagnostics, and with another --diagnostics-address; it was started with: %s", dir, state.Holder.Command)
@@ -165,7 +166,7 @@ func (m *Manager) Plans(ctx context.Context, o object) (plans.Plans, error) {
 	return last, nil
 }
 
-// refusal says what to do about an answer that is no plan.
+// refusal returns the error for a response that is not a plan, with the remedy.
 func refusal(at string, o object, code int, text string) error {
 	if len(text) > 300 {
 		text = text[:300] + " …"

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/plans"
 )
 
-// shown are the plans of an object, and the flags that commands for its management cluster need.
+// shown contains the plans of an object, and the flags that select its management cluster in printed commands.
 type shown struct {
 	plans.Plans
 	again string
 }
 
-// text prints plans for people, a paragraph for each controller.
+// text prints plans as text, one paragraph for each controller.
 func text(w io.Writer, s shown, now time.Time) error {
 	var b strings.Builder
 	name := s.Name
@@ -37,7 +37,7 @@ func text(w io.Writer, s shown, now time.Time) error {
 	return err
 }
 
-// plan prints what one controller made of the object.
+// plan prints the result of one controller.
 func plan(b *strings.Builder, s shown, r plans.Record) {
 	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
 		b.WriteString("\n" + s.idle() + "\n")
@@ -55,7 +55,8 @@ func plan(b *strings.Builder, s shown, r plans.Record) {
 	}
 }
 
-// idle says what there is to know of an object with which nothing is done. A Cluster is what the objects beneath it are.
+// idle returns the text for an object without actions and waits. The state of a Cluster depends on the objects below
+// it.
 func (s shown) idle() string {
 	if s.Kind == clusterv1.ClusterKind {
 		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.again)
@@ -63,7 +64,7 @@ func (s shown) idle() string {
 	return "There was nothing to do and nothing to wait for."
 }
 
-// nextReconciliation says when the object is reconciled again. What no one waits for is not told to the second.
+// nextReconciliation formats the time of the next reconciliation. Long intervals are rounded.
 func nextReconciliation(recheck string) string {
 	after, err := time.ParseDuration(recheck)
 	switch {
@@ -91,7 +92,7 @@ func section(b *strings.Builder, title string, lines []string) {
 
 func indent(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
 
-// ending says what ends a wait.
+// ending describes what ends a wait.
 func ending(w loop.Wait) string {
 	var names []string
 	for _, on := range w.On {

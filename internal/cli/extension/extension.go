@@ -1,10 +1,5 @@
-// Package extension is the group of verbs "extension": write, run and look at Runtime Extensions.
-//
-// Does: groups its verbs.
-//
-// Never: works itself.
-//
-// Read first: Command.
+// Package extension implements the extension command, which groups subcommands to write, run and inspect Runtime
+// Extensions.
 package extension
 
 import (
@@ -26,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/extension/update"
 )
 
-// Command builds the group.
+// Command returns the extension command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extension",

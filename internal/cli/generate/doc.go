@@ -1,8 +1,2 @@
-// Package generate is the verb "generate".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the package cluster.
+// Package generate implements the generate command, which groups its subcommands.
 package generate

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/generate/yaml"
 )
 
-// Command builds the verb.
+// Command returns the generate command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",

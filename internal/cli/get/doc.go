@@ -1,8 +1,2 @@
-// Package get is the verb "get".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the packages classes, clusters and kubeconfig.
+// Package get implements the get command, which groups its subcommands.
 package get

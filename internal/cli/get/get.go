@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/get/kubeconfig"
 )
 
-// Command builds the verb.
+// Command returns the get command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",

@@ -1,10 +1,6 @@
-// Package hostnetwork reads what is known of this host's networks when a verb chooses one for a cluster.
-//
-// Does: reads the ranges that no network may take, and what the operator of the management cluster that runs here allows ([Of]).
-//
-// Never: chooses; package creation does.
-//
-// Read first: [Of].
+// Package hostnetwork reads the networks of this host for commands that choose a network for a cluster: the ranges that
+// are in use, and the ranges that the operator of the local management cluster allows. Package creation chooses the
+// network.
 package hostnetwork
 
 import (
@@ -21,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
 )
 
-// Of returns what is known of this host. What its operator allows is known of the management cluster of "slipway up" that runs here; c may be nil.
+// Of returns the networks of this host. The ranges that the operator allows are known only for a management cluster of
+// "slipway up" on this host; c may be nil.
 func Of(ctx context.Context, c *management.Connection) (creation.Host, error) {
 	if c == nil || c.DataDir == "" {
 		routes, err := taken(ctx, nil)
@@ -40,8 +37,8 @@ func Of(ctx context.Context, c *management.Connection) (creation.Host, error) {
 	return creation.Host{Routes: routes, Networks: &policy.Networks{Ranges: allowed.Ranges, WidestPrefix: allowed.WidestPrefix}}, err
 }
 
-// taken returns what no network of a cluster may take: what the host reaches, Docker's networks included, and what its operator names.
-// A host without a table of routes is not one that Docker runs on.
+// taken returns the ranges that no cluster network may use: the ranges that the host can reach, including Docker's
+// networks, and the ranges that the operator lists. A host without a routing table cannot run Docker.
 func taken(ctx context.Context, named []string) ([]netip.Prefix, error) {
 	var hosts []policy.Named
 	for _, n := range named {

@@ -1,11 +1,7 @@
-// Package hostversion says which Kubernetes versions the host of a management cluster cannot run.
-//
-// Does: compares what a Cluster of a class is to have with the versions in the data directory ([Lacks]), so that verbs can refuse before
-// anything is written.
-//
-// Never: asks the management cluster. Of one on another host nothing is known: there the control plane says it.
-//
-// Read first: [Lacks].
+// Package hostversion checks whether the host of a management cluster can run a Kubernetes version, so that commands
+// can reject a Cluster before anything is written. It compares the version with the versions in the data directory
+// ([Lacks]) and does not access the management cluster. For management clusters on other hosts, the control plane
+// reports an unsupported version.
 package hostversion
 
 import (
@@ -21,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Newer names the versions of the host that a control plane of a class could be upgraded to; empty: none is known.
+// Newer lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
+// string if the host is unknown.
 func Newer(dir datadir.Dir, of class.Class, version string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
@@ -37,8 +34,8 @@ func newer(have []string, version string) string {
 	return "; this host has " + strings.Join(newer, ", ")
 }
 
-// Lacks says what the host lacks for control planes of a class, and what adds it; empty: nothing, as far as is known. An empty folder is
-// that of another host.
+// Lacks returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
+// empty string otherwise. An empty dir stands for another host.
 func Lacks(dir datadir.Dir, of class.Class, version string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
@@ -53,7 +50,7 @@ func Lacks(dir datadir.Dir, of class.Class, version string) string {
 		if !strings.HasPrefix(version, "v") {
 			what = "begin with v"
 		}
-		// The v is left out because verbs add it to what was typed.
+		// Commands add the v to the user's input, so the message omits it.
 		return fmt.Sprintf("Kubernetes %s is not a complete version: %s, as in %s; this host has %s", strings.TrimPrefix(version, "v"), what, store.Included, strings.Join(have, ", "))
 	}
 	remedy := fmt.Sprintf("`slipway versions add %s` adds it", version)

@@ -1,8 +1,2 @@
-// Package image is the verb "image".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the packages build, list and load.
+// Package image implements the image command, which groups its subcommands.
 package image

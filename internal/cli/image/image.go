@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/image/load"
 )
 
-// Command builds the verb.
+// Command returns the image command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",

@@ -1,9 +1,3 @@
-// Package initialize is the verb "init".
-//
-// Does: reads which providers are to be installed and which are there, makes a plan (package installation), and carries it
-// out or prints it.
-//
-// Never: decides what is installed.
-//
-// Read first: Command.
+// Package initialize implements the init command. It determines the providers to install, computes a plan (package
+// installation), and executes or prints it.
 package initialize

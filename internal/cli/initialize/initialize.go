@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the init command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -41,7 +41,7 @@ built in and not installed again. Interrupted at any point, the same command com
 	cmd.Flags().StringVar(&f.certManager, "cert-manager", "", "who satisfies the objects of cert-manager: builtin (slipway's own certificate authority; default where \"slipway up\" runs), install (cert-manager), external (it is there; default elsewhere where its kinds are)")
 	cmd.AddCommand(images.Command(e, f.Config))
 	run, list := f.Run(e, f.run), cmd.Flags().Bool("list-images", false, "")
-	_ = cmd.Flags().MarkHidden("list-images") // of clusterctl before v1.0
+	_ = cmd.Flags().MarkHidden("list-images") // the flag of clusterctl before v1.0
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *list {
 			return fault.New(fault.Invalid, "Usage", "images are listed by \"slipway init list-images\", with the same flags")
@@ -106,7 +106,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if len(items) > 0 && hasNoNode(ctx, c) {
 		plan.Notes = append(plan.Notes, "This management cluster has no Node, so that Deployments do not start there: \"slipway up --node\" adds one.")
 	}
-	if len(items) == 0 { // what was just installed may still be starting
+	if len(items) == 0 { // newly installed providers may still be starting
 		if away := connection.NoManager(ctx, client.ObjectKey{Namespace: connection.Namespace}); away != "" {
 			plan.Notes = append(plan.Notes, away)
 		}
@@ -114,13 +114,13 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	return f.Format.Print(e.Out, providers.Shown{Steps: plan.Shown(), Notes: plan.Notes, Done: true}, func(w io.Writer) error { return said(w, plan, items) })
 }
 
-// hasNoNode reports whether nothing can run in the cluster, as far as this user may know.
+// hasNoNode reports whether the cluster has no nodes. It returns false if the user may not list them.
 func hasNoNode(ctx context.Context, r client.Reader) bool {
 	nodes := &corev1.NodeList{}
 	return r.List(ctx, nodes, client.Limit(1)) == nil && len(nodes.Items) == 0
 }
 
-// usualCertManager is who satisfies the objects of cert-manager where nothing is said.
+// usualCertManager returns the default for --cert-manager.
 func (f *flags) usualCertManager(c selection.Cluster) string {
 	if c.Embedded {
 		return string(certificates.Builtin)

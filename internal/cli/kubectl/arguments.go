@@ -7,20 +7,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// arguments are those of kubectl, and what this verb needs to know of them.
+// arguments are the arguments of kubectl, and the parts that this command interprets.
 type arguments struct {
-	// rest is what kubectl gets.
+	// rest contains the arguments for kubectl.
 	rest []string
-	// dataDir is the value of --data-dir, which is not in rest.
+	// dataDir is the value of --data-dir, which is removed from rest.
 	dataDir string
-	// explicit is true when the arguments say which server to talk to.
+	// explicit is true if the arguments select the API server.
 	explicit bool
-	// offline is true when the command talks to no server.
+	// offline is true if the command needs no API server.
 	offline bool
 }
 
-// parse takes --data-dir out of the arguments. Nothing behind "--" is checked: that belongs to a program in a
-// container.
+// parse removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they belong to a
+// program in a container.
 func parse(args []string) (arguments, error) {
 	var a arguments
 	command := ""

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// complete asks kubectl how an argument can go on.
+// complete returns the completions of kubectl for an argument.
 func complete(e env.Env, args []string, last string) ([]string, cobra.ShellCompDirective) {
 	a, err := parse(args)
 	if err != nil {
@@ -36,7 +36,7 @@ func complete(e env.Env, args []string, last string) ([]string, cobra.ShellCompD
 	return answer(out.String())
 }
 
-// answer reads what cobra prints for a shell: one candidate a line, then a colon and the directive.
+// answer parses cobra's completion output: one candidate per line, then a colon and the directive.
 func answer(text string) ([]string, cobra.ShellCompDirective) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	end := lines[len(lines)-1]

@@ -1,11 +1,5 @@
-// Package kubectl is the verb "kubectl": kubectl itself.
-//
-// Does: runs k8s.io/kubectl in this process with the arguments as they are, plugins included, after naming the
-// management cluster's kubeconfig in KUBECONFIG. So these are asked, in this order: the kubeconfig that --kubeconfig
-// names; that of the data directory (or of --data-dir, the one flag that is taken out of the arguments), if it exists;
-// kubectl's usual places.
-//
-// Never: changes what kubectl does or prints.
-//
-// Read first: Command.
+// Package kubectl implements the kubectl command. It runs k8s.io/kubectl in this process with unchanged arguments,
+// including plugins, after setting KUBECONFIG to the kubeconfig of the management cluster. The kubeconfig is selected
+// in this order: the --kubeconfig flag; the kubeconfig of the data directory, if it exists (--data-dir, the only flag
+// that is removed from the arguments, selects the directory); the default locations of kubectl.
 package kubectl

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Command builds the verb.
+// Command returns the kubectl command.
 func Command(e env.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENTS]",
@@ -55,8 +55,8 @@ if it has been started once; else to what KUBECONFIG or ~/.kube/config say.`,
 	}
 }
 
-// kubeconfig returns the path of the kubeconfig to use by default; empty: kubectl's usual places. The error says how
-// to start the management cluster when the command needs one.
+// kubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command needs
+// the management cluster and it is not running, the error explains how to start it.
 func kubeconfig(e env.Env, a arguments) (string, error) {
 	if a.explicit {
 		return "", nil
@@ -76,15 +76,15 @@ func kubeconfig(e env.Env, a arguments) (string, error) {
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning,
 			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.Up())
 	}
-	return found.Path, nil // when the state cannot be read, the cluster itself will tell
+	return found.Path, nil // if the state cannot be read, requests to the cluster show the problem
 }
 
-// run becomes kubectl: the process ends with kubectl's exit code where that is not 0.
+// run runs kubectl. If kubectl fails, the process exits with the exit code of kubectl.
 func run(e env.Env, args []string, path string) error {
 	if err := point(path); err != nil {
 		return err
 	}
-	// kubectl handles signals itself, or wants to be ended by them.
+	// kubectl handles signals itself, or must be terminated by them.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: e.In, Out: env.Raw(e.Out), ErrOut: env.Raw(e.Err)}
 	if err := cli.RunNoErrOutput(build(streams, args)); err != nil {
@@ -93,8 +93,8 @@ func run(e env.Env, args []string, path string) error {
 	return nil
 }
 
-// point names the kubeconfig to kubectl's own loading rules, its config command and its plugins, which all read the
-// variable. An empty path leaves it as it is.
+// point sets the variable that the loading rules of kubectl, its config command and its plugins read. It does nothing
+// if the path is empty.
 func point(path string) error {
 	if path == "" {
 		return nil
@@ -102,7 +102,7 @@ func point(path string) error {
 	return os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path)
 }
 
-// build makes kubectl's command with its arguments.
+// build returns the command of kubectl with its arguments.
 func build(streams genericiooptions.IOStreams, args []string) *cobra.Command {
 	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
 		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),

@@ -7,12 +7,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// rollouts are the verbs of "kubectl rollout" that Slipway has for its own kinds.
+// rollouts maps the subcommands of "kubectl rollout" to the slipway commands for Cluster API kinds.
 var rollouts = map[string]string{
 	"restart": "slipway rollout restart", "pause": "slipway rollout pause", "resume": "slipway rollout resume", "status": "slipway rollout status",
 }
 
-// checkRollout refuses "kubectl rollout" of Cluster API's kinds, of which kubectl knows none, and names the command that does it.
+// checkRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
+// equivalent command.
 func checkRollout(args []string) error {
 	var words []string
 	for _, arg := range args {

@@ -1,10 +1,6 @@
-// Package loadbalancer is the hidden verb "load-balancer": the process in front of the API servers of one workload cluster.
-//
-// Does: runs the load balancer that a folder describes, in the foreground.
-//
-// Never: is called by users; internal/balancer starts it.
-//
-// Read first: Command.
+// Package loadbalancer implements the hidden load-balancer command: the process in front of the API servers of one
+// workload cluster. It runs the load balancer of a folder in the foreground. Package balancer starts it; users do not
+// call it.
 package loadbalancer
 
 import (
@@ -15,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// Command builds the verb.
+// Command returns the load-balancer command.
 func Command(e env.Env) *cobra.Command {
 	var folder string
 	run := &cobra.Command{
@@ -23,7 +19,7 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Run the load balancer of one workload cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_ = heap.ResetVictim(heap.VictimControlPlane) // the manager's, which started this process, is higher
+			_ = heap.ResetVictim(heap.VictimControlPlane) // the score of the parent process, the manager, is higher
 			return balancer.Work(cmd.Context(), balancer.Folder(folder), e.Now)
 		},
 	}

@@ -23,13 +23,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Reasons of the faults of this verb.
+// Reasons of the faults of this command.
 const (
 	ReasonNoLog     = "NoLog"
 	ReasonAmbiguous = "AmbiguousName"
 )
 
-// defaultLines is how many lines are shown where --tail says nothing.
+// defaultLines is the default for --tail.
 const defaultLines = 100
 
 type flags struct {
@@ -40,7 +40,7 @@ type flags struct {
 	bootstrap          bool
 }
 
-// Command builds the verb.
+// Command returns the logs command.
 func Command(e env.Env) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -154,7 +154,7 @@ func (f flags) node(ctx context.Context, e env.Env, name string) error {
 	return err
 }
 
-// machine is the one of that name among those of this host.
+// machine returns the machine of this host with the given name.
 func (f flags) machine(all []backend.Machine, name string) (backend.Machine, error) {
 	byName := map[string]backend.Machine{}
 	var names []string
@@ -171,8 +171,8 @@ func (f flags) machine(all []backend.Machine, name string) (backend.Machine, err
 	return byName[found], err
 }
 
-// choose returns the one of names, each NAMESPACE.NAME, that a person means by name: that one itself, or else the only one that
-// begins with it and a hyphen, as the objects of a Cluster do.
+// choose returns the item of names (NAMESPACE.NAME) that a user-specified name matches: the item with exactly this
+// name, or else the only item whose name begins with it and a hyphen, like the objects of a Cluster.
 func choose(what, name, namespace string, names []string) (string, error) {
 	var exact, begins []string
 	for _, full := range names {
@@ -202,10 +202,10 @@ func choose(what, name, namespace string, names []string) (string, error) {
 	return "", fault.New(fault.Invalid, ReasonNoLog, "there is no %s %q on this host; there are: %s", what, name, listed(names))
 }
 
-// mostListed bounds what a message lists.
+// mostListed limits the number of names in a message.
 const mostListed = 10
 
-// listed shows names as NAMESPACE/NAME.
+// listed formats names as NAMESPACE/NAME.
 func listed(names []string) string {
 	var out []string
 	for _, n := range slices.Sorted(slices.Values(names)) {

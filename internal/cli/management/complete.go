@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// completeWithin is how long a shell waits for names.
+// completeWithin is the timeout of a shell completion.
 const completeWithin = 2 * time.Second
 
 // CompleteCluster completes the first argument with the names of the Clusters in the namespace.

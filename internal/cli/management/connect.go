@@ -31,29 +31,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Connection is a client of the management cluster.
+// Connection is a connection to the management cluster.
 type Connection struct {
 	// Client reads and writes without a cache.
 	Client client.WithWatch
-	// Config is what the client was made from, for what a client cannot do.
+	// Config is the configuration of the client, for calls that the client does not support.
 	Config *rest.Config
-	// Namespace is the one that the flags, or the context, mean.
+	// Namespace is the namespace from the flags or the context.
 	Namespace string
-	// DataDir is the data directory of the management cluster; empty: it is not one of `slipway up`, as far as
-	// this command knows.
+	// DataDir is the data directory of the management cluster. It is empty if the cluster is not known to be one of
+	// `slipway up`.
 	DataDir string
-	// Again are the flags that name the management cluster, for a command that is shown.
+	// Again contains the flags that select the management cluster, for printed commands.
 	Again string
 
 	host string
 	up   string
-	// overlooked: KUBECONFIG names another cluster.
+	// overlooked is true if KUBECONFIG contains another cluster.
 	overlooked bool
 }
 
-// Connect makes the client. It does not call the cluster.
+// Connect creates the client. It sends no request.
 func (f *Flags) Connect(e env.Env) (*Connection, error) {
-	log.SetLogger(logr.Discard()) // client-go's and controller-runtime's own lines are not for users of the CLI
+	log.SetLogger(logr.Discard()) // log lines of client-go and controller-runtime are not useful to CLI users
 	found, err := f.Find(e)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, Again: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
 }
 
-// SayWhere tells who is about to write that KUBECONFIG names another management cluster than the one that is used.
+// SayWhere prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
 func (c *Connection) SayWhere(e env.Env) {
 	if c.overlooked {
 		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
@@ -93,15 +93,15 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The API server limits, not the client: that would also fail a request that it cannot send before a verb's time is over, in words of
-	// its own.
+	// The API server limits requests instead of the client. The client-side limiter would also fail a request that it
+	// cannot send before the deadline of the command, with an unclear message.
 	cfg.QPS = -1
 	cfg.UserAgent = "slipway-cli"
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }
 
-// Scheme knows the kinds that verbs read as Go types.
+// Scheme returns the scheme with the kinds that commands use as Go types.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -115,11 +115,11 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// checkContext tells which contexts there are when the one that was asked for is not among them.
+// checkContext returns an error with the existing contexts if the selected one does not exist.
 func (f *Flags) checkContext(loaded clientcmd.ClientConfig) error {
 	raw, err := loaded.RawConfig()
 	if err != nil || f.Context == "" || raw.Contexts[f.Context] != nil {
-		return nil // an error is met again, and reported, when the kubeconfig is used
+		return nil // the error occurs again, and is reported, when the kubeconfig is used
 	}
 	names := slices.Sorted(maps.Keys(raw.Contexts))
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig has no context %q; it has: %s", f.Context, strings.Join(names, ", "))
@@ -135,7 +135,7 @@ func (f *Flags) unusable(found Found, err error) error {
 	return fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig %s cannot be used: %v", found.Path, err).From(err)
 }
 
-// groupsOf are the versions of the API that could not be discovered.
+// groupsOf lists the API versions that could not be discovered.
 func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
 	var out []string
 	for version := range failed {
@@ -145,7 +145,7 @@ func groupsOf(failed apiutil.ErrResourceDiscoveryFailed) string {
 	return strings.Join(out, ", ")
 }
 
-// Explain says what to do about an error of the API, where that is not clear from the error itself.
+// Explain adds the remedy to an error of the API if the error itself is not clear.
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed

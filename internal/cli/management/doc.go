@@ -1,14 +1,9 @@
-// Package management connects a verb to the management cluster.
+// Package management connects a command to the management cluster. It provides the flags --kubeconfig,
+// --kubeconfig-context, --data-dir and -n/--namespace, finds the kubeconfig that they select, creates the client, and
+// adds remedies to the errors of an unreachable cluster. It does not start a management cluster.
 //
-// Does: the flags --kubeconfig, --kubeconfig-context, --data-dir and -n/--namespace; finds the kubeconfig they mean;
-// makes the client; turns the errors of a cluster that does not answer into what to do about it.
+// The kubeconfig is, in this order: the --kubeconfig flag; the kubeconfig of the data directory, if it exists or
+// --data-dir is set; KUBECONFIG or the default kubeconfig of kubectl in the home directory.
 //
-// The kubeconfig is, in this order: the one --kubeconfig names; that of the data directory, if it exists or
-// --data-dir was given; what KUBECONFIG or the home directory of kubectl say.
-//
-// Owns: that order.
-//
-// Never: starts a management cluster.
-//
-// Read first: [Flags], then [Flags.Connect].
+// Start with [Flags], then [Flags.Connect].
 package management

@@ -18,42 +18,43 @@ import (
 
 // Reasons of the faults of this package.
 const (
-	// ReasonNotRunning says that no management cluster was found; the kind is Unreachable.
+	// ReasonNotRunning means that no management cluster was found; the kind is Unreachable.
 	ReasonNotRunning = "ManagementClusterNotRunning"
-	// ReasonNotReady says that the management cluster or its manager runs, and does not answer yet, or not in time; the kind is Unreachable.
+	// ReasonNotReady means that the management cluster or its manager is running but does not respond, or not in time;
+	// the kind is Unreachable.
 	ReasonNotReady = "ManagementClusterNotReady"
-	// ReasonKubeconfig says that a kubeconfig cannot be used; the kind is Invalid.
+	// ReasonKubeconfig means that a kubeconfig cannot be used; the kind is Invalid.
 	ReasonKubeconfig = "InvalidKubeconfig"
-	// ReasonNotInstalled says that the cluster has no Cluster API; the kind is Invalid.
+	// ReasonNotInstalled means that Cluster API is not installed in the cluster; the kind is Invalid.
 	ReasonNotInstalled = "ClusterAPINotInstalled"
 )
 
-// The flag that names a kubeconfig, and what it says of itself.
+// Name and usage text of the flag for the kubeconfig.
 const (
 	KubeconfigFlag  = "kubeconfig"
 	KubeconfigUsage = "path of the management cluster's kubeconfig (default: that of the data directory, else KUBECONFIG)"
 )
 
-// Flags say which management cluster, and which namespace in it.
+// Flags select the management cluster and a namespace.
 type Flags struct {
 	// Kubeconfig is a path; empty: see [Flags.Find].
 	Kubeconfig string
-	// Context in the kubeconfig; empty: its current one.
+	// Context is a context in the kubeconfig; empty: the current one.
 	Context string
-	// DataDir of `slipway up`; empty: the default.
+	// DataDir is the data directory of `slipway up`; empty: the default.
 	DataDir string
-	// Namespace; empty: that of the context, else "default".
+	// Namespace is the namespace; empty: the namespace of the context, or else "default".
 	Namespace string
 }
 
-// Add adds the flags to a verb that works in one namespace.
+// Add adds the flags to a command for namespaced objects.
 func Add(flags *pflag.FlagSet) *Flags {
 	f := AddClusterScoped(flags)
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the cluster (default: that of the context)")
 	return f
 }
 
-// AddClusterScoped adds the flags to a verb that works in no namespace.
+// AddClusterScoped adds the flags, except the namespace, to a command.
 func AddClusterScoped(flags *pflag.FlagSet) *Flags {
 	f := &Flags{}
 	flags.StringVar(&f.Kubeconfig, KubeconfigFlag, "", KubeconfigUsage)
@@ -62,21 +63,21 @@ func AddClusterScoped(flags *pflag.FlagSet) *Flags {
 	return f
 }
 
-// Found is a kubeconfig that was found.
+// Found is the kubeconfig that the flags select.
 type Found struct {
-	// Path of the kubeconfig; empty: the usual rules of kubectl.
+	// Path is the path of the kubeconfig; empty: the loading rules of kubectl.
 	Path string
-	// DataDir is set when the kubeconfig is that of a data directory.
+	// DataDir is set if the kubeconfig belongs to a data directory.
 	DataDir string
-	// Context of the kubeconfig, where the flags name none; empty: its current one.
+	// Context is the context to use unless the flags contain one; empty: the current one.
 	Context string
-	// Server is the API server that the kubeconfig has to name; empty: any.
+	// Server is the required API server of the kubeconfig; empty: any.
 	Server string
-	// Overlooked: KUBECONFIG names another one.
+	// Overlooked is true if KUBECONFIG contains another kubeconfig.
 	Overlooked bool
 }
 
-// Find returns the kubeconfig that the flags mean.
+// Find returns the kubeconfig that the flags select.
 func (f *Flags) Find(e env.Env) (Found, error) {
 	if f.Kubeconfig != "" {
 		return Found{Path: f.Kubeconfig}, nil
@@ -112,8 +113,8 @@ func (f *Flags) Find(e env.Env) (Found, error) {
 	return Found{}, nil
 }
 
-// managerOf is the "slipway manager" that has the directory, whether or not it runs: its management cluster may run without it. Empty: none
-// has.
+// managerOf returns the "slipway manager" that uses the directory, even if it is not running, because its management
+// cluster may be running. It is empty if there is none.
 func managerOf(dir datadir.Dir) datadir.Holder {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Holder.ManagerOf == "" {
@@ -122,10 +123,10 @@ func managerOf(dir datadir.Dir) datadir.Holder {
 	return state.Holder
 }
 
-// named is what KUBECONFIG names; empty: nothing.
+// named returns the value of KUBECONFIG.
 func named(e env.Env) string { return e.Getenv(clientcmd.RecommendedConfigPathEnvVar) }
 
-// usual reports whether the usual rules of kubectl name a kubeconfig that exists.
+// usual reports whether the loading rules of kubectl find an existing kubeconfig.
 func usual(e env.Env) bool {
 	for _, path := range rules(e, "").Precedence {
 		if _, err := os.Stat(path); err == nil {
@@ -135,7 +136,7 @@ func usual(e env.Env) bool {
 	return false
 }
 
-// rules are how kubectl finds a kubeconfig, or the path.
+// rules returns the loading rules of kubectl, or rules for the given path.
 func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	if path != "" {
 		return &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
@@ -148,7 +149,7 @@ func rules(e env.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	}
 }
 
-// load returns the client configuration of a found kubeconfig.
+// load returns the client configuration of a kubeconfig.
 func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: cmp.Or(f.Context, found.Context)}
 	if f.Namespace != "" {
@@ -157,7 +158,7 @@ func (f *Flags) load(e env.Env, found Found) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules(e, found.Path), overrides)
 }
 
-// Again repeats the flags that say which management cluster, for a command that is shown.
+// Again returns the flags that select the management cluster, for printed commands.
 func (f *Flags) Again() string {
 	out := ""
 	for _, flag := range [][2]string{{"--kubeconfig", f.Kubeconfig}, {"--kubeconfig-context", f.Context}, {"--data-dir", f.DataDir}} {
@@ -168,7 +169,7 @@ func (f *Flags) Again() string {
 	return out
 }
 
-// Up is the command that starts the management cluster that the flags mean.
+// Up returns the command that starts the management cluster that the flags select.
 func (f *Flags) Up() string {
 	if f.DataDir != "" {
 		return "slipway up -d --data-dir " + f.DataDir

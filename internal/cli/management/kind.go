@@ -12,13 +12,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kinds finds kinds by the names that people use for them.
+// Kinds finds kinds by the names that kubectl accepts.
 type Kinds struct {
 	mapper meta.RESTMapper
 	short  meta.RESTMapper
 }
 
-// NewKinds asks the management cluster which kinds it has.
+// NewKinds discovers the kinds of the management cluster.
 func NewKinds(cfg *rest.Config) (Kinds, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewKinds(cfg *rest.Config) (Kinds, error) {
 	return Kinds{mapper: mapper, short: restmapper.NewShortcutExpander(mapper, api, nil)}, nil
 }
 
-// Find finds the kind that a person means by its singular, plural or short name, with its group where that is needed.
+// Find finds a kind by its singular, plural or short name, with its group if that is needed.
 func (k Kinds) Find(kind string) (*meta.RESTMapping, error) {
 	name := schema.ParseGroupResource(strings.ToLower(kind))
 	gvk, err := k.short.KindFor(name.WithVersion(""))

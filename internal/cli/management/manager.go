@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectsOf list the objects that a manager works on which is limited to a namespace, a watch filter, or both; empty: to nothing.
+// ObjectsOf returns list options for the objects of a manager that is limited to a namespace, a watch filter, or both.
+// An empty value sets no limit.
 func ObjectsOf(namespace, watchFilter string) []client.ListOption {
 	var out []client.ListOption
 	if namespace != "" {
@@ -22,13 +23,14 @@ func ObjectsOf(namespace, watchFilter string) []client.ListOption {
 	return out
 }
 
-// NoManager says that no manager answers for the clusters of the management cluster, or not in time; empty: one does, or that cannot be told. The webhooks
-// of Clusters are in the manager: the API server is asked to create another Cluster like this one, as a dry run. They are not called
-// for a change that no rule is about. Without a name it is asked for a Cluster of the namespace.
+// NoManager returns a message if no manager responds for the management cluster, or not in time. It returns an empty
+// string if one responds or this cannot be determined. It sends a dry-run create of a Cluster like this one to the API
+// server, because the manager serves the webhooks of Clusters. Updates are unsuitable: webhooks are not called for
+// changes that match no rule. Without a name it creates a generic Cluster in the namespace.
 func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string {
 	like := &clusterv1.Cluster{}
 	switch err := c.Client.Get(ctx, key, like); {
-	case key.Name == "": // nothing is asked about one Cluster
+	case key.Name == "": // no Cluster to imitate
 		like.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.slipway.dev", Kind: "HostedControlPlane", Name: "probe"}
 	case err != nil:
 		return ""
@@ -41,7 +43,7 @@ func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string
 	return away(presenceIn(c.DataDir), err)
 }
 
-// away says why a webhook of the manager did not answer. A manager that is slow is not called absent.
+// away returns the reason why a webhook of the manager does not respond. A slow manager is not reported as absent.
 func away(p presence, err error) string {
 	switch {
 	case p.starts:

@@ -7,15 +7,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// presence is what the data directory records of the management cluster that runs there, and of its manager.
+// presence is the recorded state of the local management cluster and its manager.
 type presence struct {
-	// text says how it is, as a sentence without its end; empty: nothing runs there, or that is not known.
+	// text is the state as a sentence without a period. It is empty if nothing is running or the state is unknown.
 	text string
-	// starts: it, or its manager, is about to be ready.
+	// starts is true while the management cluster or its manager is starting.
 	starts bool
 }
 
-// presenceIn reads the records of a data directory; empty: there is none.
+// presenceIn reads the state from a data directory.
 func presenceIn(dir string) presence {
 	if dir == "" {
 		return presence{}
@@ -26,7 +26,7 @@ func presenceIn(dir string) presence {
 		return presence{}
 	case !state.Held:
 		return presence{"The management cluster in " + dir + " is being restarted", true}
-	case state.Run != nil && state.Run.Ready && state.Run.Manager == nil: // no provider runs in it
+	case state.Run != nil && state.Run.Ready && state.Run.Manager == nil: // no provider is enabled
 		return presence{text: fmt.Sprintf("The management cluster in %s (process %d) runs", dir, state.Run.PID)}
 	case state.Run == nil || state.Run.Manager == nil:
 		return presence{fmt.Sprintf("The management cluster in %s (process %d) is starting", dir, state.Holder.PID), true}
@@ -38,8 +38,8 @@ func presenceIn(dir string) presence {
 	return presence{text: fmt.Sprintf("The manager of the management cluster in %s (process %d) runs", dir, state.Run.Manager.PID)}
 }
 
-// isSlow reports whether a webhook, by the API server's words, did not answer in time, which is not to say that nothing listens there. The API
-// server has no other sign of it.
+// isSlow reports whether the error message of the API server indicates a timeout of a webhook, and not that nothing
+// listens there. The API server provides no other indication.
 func isSlow(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "deadline exceeded") || strings.Contains(text, "Timeout") || strings.Contains(text, "timed out")

@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// WithWarnings makes another client of a connection's configuration, for verbs that show what the API server warns of.
+// WithWarnings creates a client with a warning handler, for commands that show warnings of the API server.
 func WithWarnings(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
 	cfg := rest.CopyConfig(of)
 	cfg.WarningHandlerWithContext = warnings

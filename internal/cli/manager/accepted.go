@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// bindAccepted binds the flags of the reference implementation's core manager that have nothing to set here. They are
-// accepted, so that the arguments of an existing Deployment work as they are, and are not shown in the help.
+// bindAccepted binds hidden flags of the reference implementation's core manager that have no effect here, so that the
+// arguments of an existing Deployment remain valid.
 func bindAccepted(f *pflag.FlagSet) {
 	f.Duration("log-flush-frequency", 5*time.Second, "accepted without effect: the log is not buffered")
 	f.String("etcd-client-log-level", "warn", "accepted without effect: what goes wrong with etcd is in conditions and in the log")

@@ -10,15 +10,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// The object in which an API server tells extensions of it whose client certificates it accepts.
+// ConfigMap in which an API server publishes the certificate authority of client certificates.
 const (
 	authenticationMap = "extension-apiserver-authentication"
 	clientAuthorities = "client-ca-file"
 )
 
-// clientAuthority is the authority, in PEM, by whose certificates the management cluster knows people: who has one may ask for the plan of
-// what they may get, as with a token. A manager that may not read it, such as one with no more than the rights of its providers, does not
-// try, and knows tokens alone.
+// clientAuthority returns the certificate authority, in PEM, of client certificates of the management cluster's users.
+// A user with such a certificate may read the plans of objects that the user may get, as with a token. A manager
+// without permission to read the ConfigMap, such as one with only the rights of its providers, does not try, and
+// accepts only tokens.
 func clientAuthority(ctx context.Context, cfg manager.Config) []byte {
 	if cfg.Endpoints.Insecure || cfg.Endpoints.Diagnostics == "0" {
 		return nil

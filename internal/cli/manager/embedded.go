@@ -33,7 +33,7 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Prepare makes a management cluster ready for the manager of these providers, with an administrator's rights.
+// Prepare prepares a management cluster for the manager of these providers, with an administrator's rights.
 func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) error {
 	if err := manager.Install(ctx, root, rbac.Rights{Sets: sets, Separate: true}); err != nil {
 		return fmt.Errorf("preparing the management cluster: %w", err)
@@ -41,7 +41,7 @@ func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) err
 	return nil
 }
 
-// EmbeddedCommand builds the hidden verb that `slipway up` starts: the manager, in a process of its own.
+// EmbeddedCommand returns the hidden command that `slipway up` starts: the manager in a separate process.
 func EmbeddedCommand(e env.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: up.ManagerVerb, Short: "The manager of slipway up", Hidden: true, Args: cobra.NoArgs,
@@ -60,7 +60,7 @@ func EmbeddedCommand(e env.Env) *cobra.Command {
 	}
 }
 
-// embedded runs the controllers beside the management cluster of `slipway up`: the same as the verb, with webhooks and
+// embedded runs the controllers for the management cluster of `slipway up`, like the manager command, with webhooks and
 // diagnostics on loopback.
 func embedded(ctx context.Context, e env.Env, i up.Instructions, process *managerproc.Manager) error {
 	cfg, err := embeddedConfig(e, i, process)
@@ -72,7 +72,8 @@ func embedded(ctx context.Context, e env.Env, i up.Instructions, process *manage
 	return manager.Run(ctx, cfg)
 }
 
-// embeddedConfig is what the manager of `slipway up` runs with: the identities and certificates in the data directory.
+// embeddedConfig returns the configuration of the manager of `slipway up`, with identities and certificates from the
+// data directory.
 func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) (manager.Config, error) {
 	access, err := unlimited(i.Dir.ManagerKubeconfig())
 	if err != nil {
@@ -104,7 +105,7 @@ func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) 
 		Gates: gates, REST: access, Identities: identities, Policy: i.Policy, Work: work{process}, Crashes: work{process},
 		Ready: func() { process.Ready("https://" + served) },
 		Log:   logger(e, false, level),
-		// The authority of the server's certificate issues those of its clients, too.
+		// The certificate authority of the server also issues the client certificates.
 		Endpoints:  manager.Endpoints{Health: "0", Diagnostics: served, CertFile: cert, KeyFile: key, ClientCA: access.CAData, Verbosity: level},
 		Extensions: shown,
 		Webhook:    manager.Webhook{Local: true, Host: loopback, Port: webhooks, Caller: plane.WebhookUser},
@@ -112,7 +113,7 @@ func embeddedConfig(e env.Env, i up.Instructions, process *managerproc.Manager) 
 	}, nil
 }
 
-// unlimited is a client configuration without limits of its own: the server is on this machine, and limits what it takes.
+// unlimited returns a client configuration without client-side limits: the server is local and limits requests itself.
 func unlimited(kubeconfig string) (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -122,7 +123,7 @@ func unlimited(kubeconfig string) (*rest.Config, error) {
 	return c, nil
 }
 
-// work tells the process that started this one what is being reconciled.
+// work reports the current reconciliations to the parent process.
 type work struct{ process *managerproc.Manager }
 
 // Begin implements loop.Work.
@@ -147,14 +148,14 @@ func subjectOf(cluster client.ObjectKey) managerproc.Subject {
 	return managerproc.Subject{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: cluster.Namespace, Name: cluster.Name}
 }
 
-// embeddedGates are the feature gates of `slipway up`: what newcomers try first, clusters of classes and extensions, works without a
-// flag (docs/divergences.md).
+// embeddedGates returns the feature gates of `slipway up`. Cluster classes and extensions, which new users try first,
+// are enabled by default (docs/divergences.md).
 func embeddedGates(changes string) (featuregate.FeatureGate, error) {
-	gates, err := manager.NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		return nil, err
 	}
-	if err := gates.SetFromMap(map[string]bool{string(manager.GateRuntimeSDK): true, string(manager.GateClusterTopology): true}); err != nil {
+	if err := gates.SetFromMap(map[string]bool{string(providerset.GateRuntimeSDK): true, string(providerset.GateClusterTopology): true}); err != nil {
 		return nil, err
 	}
 	if err := gates.Set(changes); err != nil {
@@ -163,8 +164,8 @@ func embeddedGates(changes string) (featuregate.FeatureGate, error) {
 	return gates, nil
 }
 
-// freePorts are one for webhooks and one for diagnostics: those after the API server's where they are free, so that they are the
-// same at the next start and nothing has to be written again; else any.
+// freePorts returns ports for webhooks and diagnostics. It prefers the ports after the API server's, so that they are
+// the same at the next start and the configuration need not be rewritten.
 func freePorts(server string) (webhooks, diagnostics int, err error) {
 	_, text, err := net.SplitHostPort(strings.TrimPrefix(server, "https://"))
 	if err != nil {
@@ -186,7 +187,7 @@ func freePorts(server string) (webhooks, diagnostics int, err error) {
 	return first.Addr().(*net.TCPAddr).Port, second.Addr().(*net.TCPAddr).Port, second.Close()
 }
 
-// listen listens on a port of loopback, or on any where it is taken.
+// listen listens on a port of loopback, or on any free one if it is in use.
 func listen(port int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err == nil {

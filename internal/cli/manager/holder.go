@@ -10,9 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// holder is what the data directory says of this manager, also when it has ended: how it is started again, and what it works on.
+// holder returns the record of this manager in the data directory, which remains after it stops: its command line and
+// the objects it reconciles.
 func (o *options) holder(e env.Env, cfg manager.Config) datadir.Holder {
-	host, _ := os.Hostname() // for people alone
+	host, _ := os.Hostname() // only informative
 	out := datadir.Holder{
 		PID: os.Getpid(), Host: host, Since: o.since, Version: buildinfo.Version(), ManagerOf: cfg.REST.Host, Command: o.command(e),
 		Kubeconfig: o.kubeconfigFile(e), Context: cmp.Or(o.context, o.current), Diagnostics: o.diagnosticsPort(), Namespace: o.namespace, WatchFilter: cfg.WatchFilter,

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// lazy is a handler that writes down what its lines have in common when it writes a line. Every pass over an object has a
-// logger with attributes of its own, and one that finds nothing to do says nothing.
+// lazy is a handler that formats its attributes only when it writes a line. Each reconciliation has a logger with its
+// own attributes, and a reconciliation without changes logs nothing.
 type lazy struct {
 	slog.Handler
 	common []slog.Attr
@@ -22,10 +22,10 @@ func (l lazy) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (l lazy) WithGroup(name string) slog.Handler { return lazy{Handler: l.now().WithGroup(name)} }
 
-// detailed begin lines of libraries that are many at each start, and of little use.
+// detailed lists prefixes of frequent and rarely useful library messages at startup.
 var detailed = []string{"Starting EventSource", "Starting Controller", "Starting workers", "Adding GroupVersion ", "Skipping API "}
 
-// detail is the level that they are written at, that of -v 2.
+// detail is the level of these messages, that is -v 2.
 const detail = slog.Level(-2)
 
 // Handle implements slog.Handler.

@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// The values of --logging-format.
+// Values of --logging-format.
 const (
 	textFormat = "text"
 	jsonFormat = "json"
 )
 
-// logging are the flags about the log.
+// logging holds the logging flags.
 type logging struct {
 	format    string
 	verbosity int
@@ -28,7 +28,7 @@ func (l *logging) bind(f *pflag.FlagSet) {
 	f.StringVar(&l.format, "logging-format", textFormat, "format of the log: text or json")
 }
 
-// complete makes them part of the manager's configuration.
+// complete applies the flags to the manager's configuration.
 func (l *logging) complete(e env.Env, cfg *manager.Config) error {
 	if l.format != textFormat && l.format != jsonFormat {
 		return fault.New(fault.Invalid, "InvalidFlag", "--logging-format: there is no format %q; use %s or %s", l.format, textFormat, jsonFormat)
@@ -39,17 +39,17 @@ func (l *logging) complete(e env.Env, cfg *manager.Config) error {
 	return nil
 }
 
-// mostDetailed is the least level that is written. At V(8) and beyond client-go logs what it sends and gets, Secrets
-// included, which must not reach a log.
+// mostDetailed is the lowest level that is written. At V(8) and above client-go logs requests and responses including
+// Secrets, which must not reach a log.
 const mostDetailed = slog.Level(-7)
 
-// secretive is a level that never goes below mostDetailed.
+// secretive is a level that is never below mostDetailed.
 type secretive struct{ slog.Leveler }
 
 // Level implements slog.Leveler.
 func (s secretive) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
 
-// logger writes to standard error. Level -v shows what is logged with V(v) and below.
+// logger returns a logger to standard error. With level -v it writes messages up to V(v).
 func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	options := &slog.HandlerOptions{Level: secretive{level}}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)

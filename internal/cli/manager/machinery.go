@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
-// machinery are the flags about what all controllers share.
+// machinery holds the flags that apply to all controllers.
 type machinery struct {
 	workload      manager.Workload
 	skipMigration []string
@@ -23,7 +23,7 @@ func (m *machinery) bind(f *pflag.FlagSet) {
 	f.BoolVar(&m.tracing, "tracing", false, "send OpenTelemetry traces by OTLP (gRPC); where to is said by the variables OTEL_EXPORTER_OTLP_* of the environment")
 }
 
-// complete makes them part of the manager's configuration.
+// complete applies the flags to the manager's configuration.
 func (m *machinery) complete(cfg *manager.Config) error {
 	var err error
 	cfg.SkipMigration, err = migration.ParsePhases(m.skipMigration)

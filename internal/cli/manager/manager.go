@@ -1,13 +1,6 @@
-// Package manager is the verb "manager".
-//
-// Does: runs the controllers against a Kubernetes cluster named by a kubeconfig, or the one the process runs in, with
-// the flags of Cluster API's managers.
-//
-// Owns: the names and defaults of these flags.
-//
-// Never: holds logic of controllers; package internal/manager does.
-//
-// Read first: Command.
+// Package manager implements the manager command. It runs the controllers against the Kubernetes cluster of a
+// kubeconfig, or the one that the process runs in, with the flags of Cluster API's managers. Package internal/manager
+// runs the controllers.
 package manager
 
 import (
@@ -39,7 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// options are the values of the flags.
+// options holds the flag values.
 type options struct {
 	config              manager.Config
 	gates               featuregate.MutableFeatureGate
@@ -61,16 +54,16 @@ type options struct {
 	pods                pods
 	configuration       configuration.Flags
 	providers           providers
-	// current is the context that was current when it was started: another may be later.
+	// current is the current context at the start, which may change later.
 	current string
-	// since is when it was started.
+	// since is the start time.
 	since time.Time
-	// given are the names of the flags on the command line, and set the flags themselves.
+	// given contains the names of the flags on the command line, and set the flags themselves.
 	given []string
 	set   []*pflag.Flag
 }
 
-// Command builds the verb.
+// Command returns the manager command.
 func Command(e env.Env) *cobra.Command {
 	o := &options{concurrency: map[string]*int{}}
 	cmd := &cobra.Command{
@@ -90,7 +83,7 @@ func Command(e env.Env) *cobra.Command {
 			return o.run(cmd.Context(), e)
 		},
 	}
-	gates, err := manager.NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil { // the gates are constants of the program
 		panic(err)
 	}
@@ -100,7 +93,7 @@ func Command(e env.Env) *cobra.Command {
 }
 
 func (o *options) bind(f *pflag.FlagSet) {
-	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // kube_api_qps is kube-api-qps, as in every Kubernetes component
+	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // kube_api_qps is equivalent to kube-api-qps, as in every Kubernetes component
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: KUBECONFIG, else the cluster this process runs in")
 	f.StringVar(&o.context, "kubeconfig-context", "", "context to use of that kubeconfig")
 	f.StringVar(&o.namespace, "namespace", "", "watch this namespace only; default: all")
@@ -180,7 +173,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	cfg.Working = func() {
 		holder := o.holder(e, cfg)
 		holder.Working = true
-		_ = dir.Say(holder) // for "slipway status" alone
+		_ = dir.Say(holder) // only for "slipway status"
 	}
 	started := false
 	cfg.Starting = func() { started = true }
@@ -212,7 +205,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	}))
 }
 
-// complete makes the manager's configuration of the flags.
+// complete converts the flags to the manager's configuration.
 func (o *options) complete(e env.Env) (manager.Config, error) {
 	cfg := o.config
 	var err error
@@ -280,7 +273,7 @@ func (o *options) access(e env.Env) (*rest.Config, error) {
 	return access, nil
 }
 
-// tls is how to serve.
+// tls returns the TLS options of the servers.
 func (o *options) tls() ([]func(*tls.Config), error) {
 	version, err := cliflag.TLSVersion(o.minTLS)
 	if err != nil {
@@ -302,8 +295,8 @@ func (o *options) tls() ([]func(*tls.Config), error) {
 	}}, nil
 }
 
-// checkDirectory refuses a data directory that is held, or has what belongs to another management cluster, before anything is asked of
-// this one.
+// checkDirectory rejects a data directory that is in use, or that belongs to another management cluster, before the
+// first request to this one.
 func (o *options) checkDirectory(e env.Env, server string) error {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
@@ -326,8 +319,8 @@ func (o *options) checkDirectory(e env.Env, server string) error {
 	return nil
 }
 
-// open takes the data directory, which no other manager may use at the same time. Disown says that it was not used: the directory of a
-// manager that could not be started is not that manager's, and is not there if it was not before.
+// open locks the data directory, so that no other manager can use it. If the manager cannot be started, disown restores
+// the previous record of the directory, or removes the directory if it did not exist.
 func (o *options) open(e env.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {

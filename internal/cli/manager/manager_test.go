@@ -21,7 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 func testEnv(variables map[string]string) env.Env {
@@ -93,7 +93,7 @@ func TestArgumentsOfTheReference(t *testing.T) { // FL-02, FL-05, FL-06, FG-01
 	}
 	o := &options{concurrency: map[string]*int{}}
 	var err error
-	if o.gates, err = manager.NewGates(); err != nil {
+	if o.gates, err = providerset.NewGates(); err != nil {
 		t.Fatal(err)
 	}
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
@@ -240,7 +240,7 @@ func TestManagerNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &options{concurrency: map[string]*int{}}
 			var err error
-			if o.gates, err = manager.NewGates(); err != nil {
+			if o.gates, err = providerset.NewGates(); err != nil {
 				t.Fatal(err)
 			}
 			flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// leastConditionsGrace is the least that may be given for --remote-conditions-grace-period.
+// leastConditionsGrace is the minimum of --remote-conditions-grace-period.
 const leastConditionsGrace = 2 * time.Minute
 
-// nodes are the flags about workload clusters and their Nodes.
+// nodes holds the flags for workload clusters and their Nodes.
 type nodes struct {
 	labels, annotations              []string
 	connectionGrace, conditionsGrace time.Duration
@@ -32,7 +32,7 @@ func (n *nodes) bind(f *pflag.FlagSet) {
 		"how long conditions about Nodes keep their last value while a workload cluster is silent; at least 2m")
 }
 
-// complete makes them part of the manager's configuration.
+// complete applies the flags to the manager's configuration.
 func (n *nodes) complete(cfg *manager.Config) error {
 	if n.conditionsGrace < leastConditionsGrace || n.conditionsGrace <= n.connectionGrace {
 		return fault.New(fault.Invalid, "InvalidFlag",

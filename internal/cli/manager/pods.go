@@ -14,13 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend/statefulset"
 )
 
-// podsFlag makes hosted control planes Pods.
+// podsFlag enables hosted control planes in Pods.
 const podsFlag = "control-plane-pods"
 
-// unset is the value of a flag that is as good as none: the variables of a release have no empty default in clusterctl of Cluster API.
+// unset is a flag value equivalent to an empty one. The variables of a release need it because they cannot have an
+// empty default in Cluster API's clusterctl.
 const unset = "-"
 
-// pods are the flags about hosted control planes in Pods.
+// pods holds the flags for hosted control planes in Pods.
 type pods struct {
 	on                                    bool
 	serviceType, serviceHost, size, class string
@@ -34,7 +35,7 @@ func (p *pods) bind(f *pflag.FlagSet) {
 	f.StringVar(&p.class, statefulset.ClassFlag, "", "storage class of that volume; default, and -: the default class of the management cluster")
 }
 
-// complete checks the flags and makes the settings of them.
+// complete validates the flags and applies them to the manager's configuration.
 func (p *pods) complete(e env.Env, cfg *manager.Config) error {
 	if !p.on {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// portTaken says which flag chooses another address, where the manager could not listen on one because another process does.
+// portTaken adds the flag that changes the address to an error about a port that another process uses.
 func portTaken(err error, cfg manager.Config) error {
 	failed := listening(err)
 	if failed == nil || failed.Addr == nil || !errors.Is(failed, syscall.EADDRINUSE) {
@@ -35,13 +35,14 @@ func portTaken(err error, cfg manager.Config) error {
 	return err
 }
 
-// listening is the error of an attempt to listen that ended the manager, also where that what did not end in time is reported with it; nil: there is none.
+// listening returns the listen error that stopped the manager, even if it is combined with errors about components that
+// did not stop in time; nil: there is none.
 func listening(err error) *net.OpError {
 	var failed *net.OpError
 	if errors.As(err, &failed) {
 		return failed
 	}
-	var all utilerrors.Aggregate // which errors.As does not look into
+	var all utilerrors.Aggregate // errors.As does not unwrap aggregates
 	if !errors.As(err, &all) {
 		return nil
 	}
@@ -53,7 +54,8 @@ func listening(err error) *net.OpError {
 	return nil
 }
 
-// checkPorts fails where the manager cannot listen, before it has written anything: the port is taken, or the host is none of this machine.
+// checkPorts fails before anything is written if the manager cannot listen: a port is in use, or the address does not
+// belong to this machine.
 func checkPorts(ctx context.Context, cfg manager.Config) error {
 	var taken []string
 	for _, served := range []struct{ address, flag string }{
@@ -62,7 +64,7 @@ func checkPorts(ctx context.Context, cfg manager.Config) error {
 	} {
 		host, port, err := net.SplitHostPort(served.address)
 		if err != nil || port == "0" {
-			continue // it serves none there, or the manager says what is wrong with it
+			continue // not served, or the manager reports the invalid address
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", served.address)
 		var unknown *net.DNSError

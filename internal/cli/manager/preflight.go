@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// preflight are the flags about the checks before a MachineSet makes Machines.
+// preflight holds the flags for the preflight checks of MachineSets.
 type preflight struct{ checks []string }
 
 func (p *preflight) bind(f *pflag.FlagSet) {
@@ -20,7 +20,7 @@ func (p *preflight) bind(f *pflag.FlagSet) {
 			"KubeadmVersionSkew, KubernetesVersionSkew, or All")
 }
 
-// complete makes them part of the manager's configuration.
+// complete applies the flags to the manager's configuration.
 func (p *preflight) complete(cfg *manager.Config) error {
 	known := append(machineset.Checks(), clusterv1.MachineSetPreflightCheckAll)
 	for _, text := range p.checks {

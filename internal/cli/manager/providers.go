@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// providers are the flags that say which providers run.
+// providers holds the flags that select providers.
 type providers struct {
 	only  []string
 	print bool
@@ -27,7 +27,7 @@ func (p *providers) bind(f *pflag.FlagSet) {
 	f.BoolVar(&p.print, "print-roles", false, "print the namespace, roles and bindings that the manager of these providers needs, and do nothing else")
 }
 
-// read returns the operator's configuration, with the providers disabled that are not to run.
+// read returns the operator's configuration, in which all other providers are disabled.
 func (p *providers) read(file *configuration.Flags) (policy.Configuration, error) {
 	c, err := file.Read()
 	if err != nil || len(p.only) == 0 {
@@ -50,7 +50,7 @@ func (p *providers) read(file *configuration.Flags) (policy.Configuration, error
 	return c, nil
 }
 
-// ineffective returns the flags among those given that belong to a provider that does not run, with the provider.
+// ineffective returns the given flags that belong to a provider that is not running, with the provider.
 func ineffective(given []string, c policy.Configuration) map[string]providerset.Name {
 	out := map[string]providerset.Name{}
 	for _, set := range providerset.All() {
@@ -64,7 +64,8 @@ func ineffective(given []string, c policy.Configuration) map[string]providerset.
 	return out
 }
 
-// printRoles writes what an administrator applies before the manager starts; planes: it is to run hosted control planes as Pods.
+// printRoles prints the objects that an administrator applies before the manager starts; planes is true if hosted
+// control planes run as Pods.
 func (p *providers) printRoles(e env.Env, file *configuration.Flags, planes bool) error {
 	c, err := p.read(file)
 	if err != nil {

@@ -14,13 +14,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// firstReach is how long a start is not tried again whose API server was lost, twice as long each further time, up to longestReach.
+// firstReach is the delay before a start is retried after the connection to the API server was lost. It doubles up to
+// longestReach.
 const firstReach, longestReach = time.Second, 30 * time.Second
 
-// ended is how a manager ended that had started its controllers; its error may be nil.
+// ended is the result of a manager that had started its controllers; its error may be nil.
 type ended struct{ error }
 
-// checkReached returns why the API server does not answer at all: one that never has is likely another one than was meant.
+// checkReached fails if the API server is unreachable. At the first request this probably means that the address is
+// wrong.
 func checkReached(access *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(access)
 	if err != nil {
@@ -32,8 +34,8 @@ func checkReached(access *rest.Config) error {
 	return nil
 }
 
-// untilReached starts the manager, and starts it again while its API server, which has answered before, is lost during the start: it may be
-// restarting, or its host may be busy.
+// untilReached starts the manager. If the API server was reachable but the connection is lost during the start, it
+// retries, because the API server may be restarting or its host may be busy.
 func untilReached(ctx context.Context, log logr.Logger, start func() error) error {
 	for d := firstReach; ; d = min(2*d, longestReach) {
 		err := start()

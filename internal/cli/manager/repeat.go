@@ -15,10 +15,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// reasonNoCluster says that no management cluster was named.
+// reasonNoCluster means that no management cluster was selected.
 const reasonNoCluster = "NoManagementCluster"
 
-// command is the command line with which this manager starts again, for a shell.
+// command returns the shell command that starts this manager again.
 func (o *options) command(e env.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
@@ -34,7 +34,8 @@ func (o *options) command(e env.Env) string {
 	return strings.Join(words, " ")
 }
 
-// withLast adds to what is missing on the command line how the last manager of the same data directory was started.
+// withLast adds the command line of the last manager with the same data directory to an error about a missing
+// management cluster.
 func (o *options) withLast(e env.Env, err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != reasonNoCluster || o.dataDir == "" {
@@ -51,7 +52,7 @@ func (o *options) withLast(e env.Env, err error) error {
 	return fault.New(fault.Invalid, reasonNoCluster, "%s; the last manager of %s was started with: %s", known.Message, dir, state.Holder.Command)
 }
 
-// withoutRights says where the rights of a manager are, to who may not do what it does.
+// withoutRights adds a reference to the required rights to a Forbidden error.
 func withoutRights(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -59,7 +60,7 @@ func withoutRights(err error) error {
 	return fault.New(fault.Invalid, "Forbidden", "%v; \"slipway manager --print-roles\" prints the rights that it needs, for an administrator to apply", err).From(err)
 }
 
-// kubeconfigFile is the absolute path of the kubeconfig; empty: there is none, or there are several.
+// kubeconfigFile returns the absolute path of the kubeconfig. It is empty if there is none, or if there are several.
 func (o *options) kubeconfigFile(e env.Env) string {
 	path := cmp.Or(o.kubeconfig, e.Getenv("KUBECONFIG"))
 	if path == "" || o.kubeconfig == "" && len(filepath.SplitList(path)) > 1 {
@@ -72,8 +73,8 @@ func (o *options) kubeconfigFile(e env.Env) string {
 	return absolute
 }
 
-// diagnosticsPort is the port of 127.0.0.1 at which plans are served; empty: they are not, or at another address, where the same port of
-// 127.0.0.1 could be another program's, which would get the credentials of who asks.
+// diagnosticsPort returns the port on 127.0.0.1 that serves plans. It is empty if plans are not served, or at another
+// address: there, the same port on 127.0.0.1 may belong to another program, which would receive the user's credentials.
 func (o *options) diagnosticsPort() string {
 	host, port, err := net.SplitHostPort(o.config.Endpoints.Diagnostics)
 	if err != nil || port == "0" || o.config.Endpoints.Insecure || !slices.Contains([]string{"", "0.0.0.0", "::", "127.0.0.1"}, host) {
@@ -82,7 +83,7 @@ func (o *options) diagnosticsPort() string {
 	return port
 }
 
-// plain is what a shell takes as it is.
+// plain contains the characters that need no quoting in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%"
 
 func quoted(word string) string {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/env"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
 // What status and down show starts the manager again as it was.
@@ -29,7 +29,7 @@ func TestCommandToRepeat(t *testing.T) {
 		"normalized": {[]string{"--kubeconfig=k", "--webhook_port=9000"}, "slipway manager --kubeconfig=k --webhook-port=9000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gates, err := manager.NewGates()
+			gates, err := providerset.NewGates()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,15 +20,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// lookAgain is how often the lease is looked at in each period in which others try to take it.
+// lookAgain is the number of lease reads per retry period of leader election.
 const lookAgain = 4
 
-// checkRival fails where another manager runs the same providers: both would work on every object.
+// checkRival fails if another manager runs the same providers, because both would reconcile every object.
 //
-// One of the reference implementation is known by its webhooks. It is not asked whether it runs: while they are installed, the API server
-// calls them for each write, so that without it nothing would work either. One of Slipway is known by webhooks that answer. Managers that elect a leader, or look at a namespace or a label alone, are meant to share a cluster; where no one
-// holds the lease, one that answers does not elect. One whose webhooks are a Service cannot be asked from here. What cannot be read is no
-// reason either: the manager itself meets it again.
+// A manager of the reference implementation is detected by its webhooks, whether it is running or not: while they are
+// installed, the API server calls them for each write, so nothing would work without it either. A manager of Slipway is
+// detected by webhooks that respond. Managers with leader election, or limited to a namespace or a label, may share a
+// cluster. But if the lease is free, a manager that responds does not use leader election. Webhooks behind a Service
+// cannot be called from here. Read errors are ignored, because the manager encounters and reports them later.
 func checkRival(ctx context.Context, cfg manager.Config) error {
 	if cfg.WatchFilter != "" || len(cfg.Namespaces) > 0 {
 		return nil
@@ -54,15 +55,15 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 	return err
 }
 
-// staysFree reports whether no manager takes the lease for a while: of those that elect one, another does when its leader is lost. One that
-// is renewed meanwhile is held, whatever the clocks say.
+// staysFree reports whether the lease remains free for a while. With leader election, another manager acquires it after
+// a leader is lost. A lease that is renewed meanwhile is held, regardless of clock differences.
 func staysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
-	var before *coordinationv1.LeaseSpec // as it was read first
+	var before *coordinationv1.LeaseSpec // the first successful read
 	for range lookAgain*3 + 1 {
 		now, err := readLease(ctx, cfg)
 		switch {
-		case err != nil: // what cannot be read was taken by no one
+		case err != nil: // an unreadable lease counts as free
 		case isHeld(now, time.Now()) || before != nil && isRenewed(*before, now):
 			return false
 		case before == nil:
@@ -75,7 +76,8 @@ func staysFree(ctx context.Context, cfg manager.Config) bool {
 	return true
 }
 
-// reference fails where the reference implementation of a provider is installed. Its lease is another one: to elect a leader does not help.
+// reference fails if the reference implementation of a provider is installed. Leader election does not help, because it
+// uses another lease.
 func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, set := range cfg.Policy.Sets() {
 		if set.Reference == "" {
@@ -96,8 +98,8 @@ func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 }
 
 func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
-	silent := map[string]bool{}                                    // one address has the webhooks of several providers
-	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // at its own address, too: nothing of this one serves yet
+	silent := map[string]bool{}                                    // several providers share one address
+	for _, p := range webhook.Find(ctx, c, cfg.WebhookAddress()) { // including this manager's address, where it does not serve yet
 		if silent[p.Host] {
 			continue
 		}
@@ -109,13 +111,13 @@ func rival(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	return nil
 }
 
-// leaseIsFree reports whether no manager leads: there is no lease, or no one holds it. Where it cannot be read, someone may.
+// leaseIsFree reports whether there is no lease or it has expired. If the lease cannot be read, it returns false.
 func leaseIsFree(ctx context.Context, cfg manager.Config) bool {
 	lease, err := readLease(ctx, cfg)
 	return err == nil && !isHeld(lease, time.Now())
 }
 
-// readLease returns what the lease says; nothing where there is none.
+// readLease returns the lease, or an empty one if it does not exist.
 func readLease(ctx context.Context, cfg manager.Config) (coordinationv1.LeaseSpec, error) {
 	api, err := kubernetes.NewForConfig(cfg.REST)
 	if err != nil {
@@ -132,12 +134,12 @@ func readLease(ctx context.Context, cfg manager.Config) (coordinationv1.LeaseSpe
 	return lease.Spec, nil
 }
 
-// isRenewed reports whether a manager that holds the lease wrote it between two looks.
+// isRenewed reports whether the holder renewed the lease between two reads.
 func isRenewed(before, after coordinationv1.LeaseSpec) bool {
 	return ptr.Deref(after.HolderIdentity, "") != "" && after.RenewTime != nil && !after.RenewTime.Equal(before.RenewTime)
 }
 
-// isHeld reports whether a manager leads by a lease that it renews in time.
+// isHeld reports whether the lease has a holder and has not expired.
 func isHeld(l coordinationv1.LeaseSpec, now time.Time) bool {
 	if ptr.Deref(l.HolderIdentity, "") == "" || l.RenewTime == nil {
 		return false

@@ -1,10 +1,5 @@
-// Package move is the verb "move".
-//
-// Does: reads the flags, connects to both management clusters, shows the plan of a move or carries it out.
-//
-// Never: decides what moves, or writes objects itself (package clusterctl/move does).
-//
-// Read first: Command.
+// Package move implements the move command. It parses the flags, connects to both management clusters, and prints or
+// executes the plan of a move (package clusterctl/move).
 package move
 
 import (
@@ -30,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// options are the flags.
+// options holds the flag values.
 type options struct {
 	from         *management.Flags
 	to           management.Flags
@@ -45,7 +40,7 @@ type options struct {
 	format       *output.Format
 }
 
-// Command builds the verb.
+// Command returns the move command.
 func Command(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -119,7 +114,7 @@ func (o *options) check() error {
 }
 
 func run(ctx context.Context, e env.Env, o *options) error {
-	heap.Spare() // it holds the objects of both sides
+	heap.Spare() // the process holds the objects of both management clusters
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -148,7 +143,7 @@ func run(ctx context.Context, e env.Env, o *options) error {
 		return err
 	}
 	if err := to.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); fault.KindOf(err) == fault.Unreachable {
-		return target.Explain(err) // which of the two it is
+		return target.Explain(err) // the error identifies the unreachable cluster
 	}
 	if !o.withData {
 		options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
@@ -159,7 +154,8 @@ func run(ctx context.Context, e env.Env, o *options) error {
 	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
 }
 
-// target is the other management cluster. Without a kubeconfig of its own, it is another context of the source's.
+// target connects to the target management cluster. Without a separate kubeconfig, it is another context of the
+// source's kubeconfig.
 func (o *options) target(e env.Env) (*management.Connection, error) {
 	if o.to.Kubeconfig == "" {
 		o.to.Kubeconfig = o.from.Kubeconfig
@@ -204,7 +200,7 @@ func (o *options) show(e env.Env, plan move.Plan) error {
 	})
 }
 
-// files moves to or from a directory.
+// files moves objects to or from a directory.
 func (o *options) files(ctx context.Context, e env.Env, c client.Client, options move.Options) error {
 	var err error
 	var done move.Stored
@@ -232,7 +228,7 @@ func (o *options) files(ctx context.Context, e env.Env, c client.Client, options
 	})
 }
 
-// warnings prints those that are not hidden.
+// warnings returns a handler that prints warnings unless they are hidden.
 func (o *options) warnings(w io.Writer) rest.WarningHandlerWithContext {
 	if o.hideWarnings == "all" {
 		return rest.NoWarnings{}

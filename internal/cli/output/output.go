@@ -1,11 +1,4 @@
-// Package output prints values for people and for programs.
-//
-// Does: the -o flag with the formats json and yaml; everything else is a text
-// that the command renders.
-//
-// Never: decides what a command shows.
-//
-// Read first: Format.
+// Package output prints results as text, JSON or YAML. It provides the -o flag; each command renders its text.
 package output
 
 import (
@@ -25,7 +18,7 @@ type Format struct {
 	more  []string
 }
 
-// Flag adds -o/--output to flags; more names formats beside json and yaml.
+// Flag adds -o/--output to flags; more lists formats other than json and yaml.
 func Flag(flags *pflag.FlagSet, more ...string) *Format {
 	f := &Format{more: more}
 	flags.VarP(f, "output", "o", "output format: "+strings.Join(f.names(), ", "))

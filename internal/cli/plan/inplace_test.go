@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
 // An extension with the hooks of in-place updates is asked about MachineSets: the gate is one of the manager, and not known here.
 func TestInPlaceUpdates(t *testing.T) {
 	cfg, err := config()
-	if err != nil || !cfg.Gates.Enabled(manager.GateInPlaceUpdates) {
+	if err != nil || !cfg.Gates.Enabled(providerset.GateInPlaceUpdates) {
 		t.Fatalf("no Machine is updated in place in a plan: %v", err)
 	}
 	p := &page{}

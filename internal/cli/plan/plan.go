@@ -1,11 +1,7 @@
-// Package plan is the verb "plan".
-//
-// Does: shows what a change would do before it is made: reads the proposed objects and those that there are, runs the
-// controllers on a copy in memory (package whatif), and prints what they did.
-//
-// Never: writes to a management cluster, calls a lifecycle hook, or calls another Runtime Extension without --call-extensions.
-//
-// Read first: Command.
+// Package plan implements the plan command, which shows the effects of a change before it is made. It reads the
+// proposed and the existing objects, runs the controllers on a copy in memory (package whatif), and prints their
+// actions. It does not write to a management cluster, never calls lifecycle hooks, and calls other Runtime Extensions
+// only with --call-extensions.
 package plan
 
 import (
@@ -29,28 +25,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/remote"
 	"github.com/slipwayhq/slipway/internal/whatif"
 	"github.com/slipwayhq/slipway/internal/whatif/input"
 	"github.com/slipwayhq/slipway/internal/whatif/memory"
 )
 
-// Exit codes besides 0, which says that nothing changes.
+// Exit codes other than 0, which means that nothing changes.
 const (
-	exitRefused = 1 // the API would refuse the change, or a part of it
+	exitRefused = 1 // the API would reject at least a part of the change
 	exitChanges = 2 // something changes, or may change
 )
 
-// exit is the code of an outcome that was printed.
+// exit is an error with the exit code of a printed result.
 type exit int
 
 // Error implements error.
 func (e exit) Error() string { return "the plan has changes" }
 
-// ExitCode is the exit code.
+// ExitCode returns the exit code.
 func (e exit) ExitCode() int { return int(e) }
 
-// flags are those of the verb.
+// flags holds the flag values.
 type flags struct {
 	files, deletes []string
 	offline        string
@@ -58,7 +55,7 @@ type flags struct {
 	extensions     manager.Extensions
 }
 
-// Command builds the verb.
+// Command returns the plan command.
 func Command(e env.Env) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
@@ -115,7 +112,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.all, "all", false, "show every cluster and every name; by default long lists are shortened")
 }
 
-// plan reads, and runs the change.
+// plan reads the input and runs the simulation.
 func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flags) (*whatif.Plan, error) {
 	if len(f.files)+len(f.deletes) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
@@ -149,7 +146,7 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 	return plan, err
 }
 
-// options run the controllers and the admission of this build.
+// options returns options with the controllers and the admission of this build.
 func options(now time.Time) (whatif.Options, error) {
 	scheme, err := manager.NewScheme()
 	if err != nil {
@@ -174,16 +171,17 @@ func options(now time.Time) (whatif.Options, error) {
 	}, nil
 }
 
-// config is that of a manager with everything on that a plan runs: what is off there has no objects here.
+// config returns the configuration of a manager with all features that a plan supports. A disabled feature has no
+// objects, so enabling it has no effect.
 func config() (manager.Config, error) {
-	gates, err := manager.NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		return manager.Config{}, err
 	}
-	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(manager.GateClusterTopology): true, string(manager.GateRuntimeSDK): true, string(manager.GateInPlaceUpdates): true})
+	return manager.Config{Gates: gates}, gates.SetFromMap(map[string]bool{string(providerset.GateClusterTopology): true, string(providerset.GateRuntimeSDK): true, string(providerset.GateInPlaceUpdates): true})
 }
 
-// snapshot is what there is, and the namespace of what is proposed without one.
+// snapshot returns the existing objects, and the namespace for proposed objects without one.
 func (f *flags) snapshot(ctx context.Context, e env.Env, connection *management.Flags, change whatif.Change) (whatif.Snapshot, string, error) {
 	if f.offline != "" {
 		own, err := crds.All()
@@ -205,7 +203,7 @@ func (f *flags) snapshot(ctx context.Context, e env.Env, connection *management.
 	return s, c.Namespace, c.Explain(err)
 }
 
-// namespaces of what is proposed, for who may not read all.
+// namespaces returns the namespaces of the proposed objects, for users who may not read all namespaces.
 func namespaces(otherwise string, change whatif.Change) []string {
 	out := []string{otherwise}
 	for _, list := range [][]*unstructured.Unstructured{change.Apply, change.Delete} {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
-// How much is shown of a long list, where not all is asked for.
+// Limits for lists without --all.
 const (
 	maxNames  = 4
 	maxSteps  = 8
@@ -32,7 +32,7 @@ func (p *page) line(indent int, format string, args ...any) {
 	p.WriteByte('\n')
 }
 
-// render writes a plan for people: a block for each cluster, then what is refused, what waits in the end, and the summary.
+// render writes a plan as text: a block for each cluster, followed by rejected parts, waiting objects, and the summary.
 func render(w io.Writer, plan *whatif.Plan, all bool) error {
 	p := &page{all: all}
 	for _, b := range alike(blocks(plan, all), all) {
@@ -46,7 +46,7 @@ func render(w io.Writer, plan *whatif.Plan, all bool) error {
 	return err
 }
 
-// block is what is shown of one cluster.
+// block is the text about one cluster.
 type block struct {
 	cluster, text, signature string
 	others                   []string
@@ -63,7 +63,7 @@ func (b block) title() string {
 	return fmt.Sprintf("Cluster %s, and %d more in the same way: %s", b.cluster, len(b.others), names(b.others, b.all))
 }
 
-// blocks are those of all clusters in their order, objects of none first.
+// blocks returns the blocks of all clusters in order, starting with objects without a cluster.
 func blocks(plan *whatif.Plan, all bool) []block {
 	objects, rollouts := map[string][]whatif.ObjectChange{}, map[string][]whatif.Rollout{}
 	var order []string
@@ -99,7 +99,7 @@ func blocks(plan *whatif.Plan, all bool) []block {
 	return out
 }
 
-// signature is the text without the names that differ between clusters that change in the same way.
+// signature returns the text without the names that differ between clusters with the same changes.
 func signature(cluster, text string, objects []whatif.ObjectChange) string {
 	if cluster == "" {
 		return text
@@ -113,7 +113,7 @@ func signature(cluster, text string, objects []whatif.ObjectChange) string {
 	return strings.NewReplacer(append(replace, name, "<cluster>")...).Replace(text)
 }
 
-// alike puts the clusters together that change in the same way.
+// alike merges the blocks of clusters with the same changes.
 func alike(in []block, all bool) []block {
 	if all {
 		return in
@@ -132,14 +132,14 @@ func alike(in []block, all bool) []block {
 	return out
 }
 
-// ofMachine reports whether an object is a Machine or one that is created and deleted with it: its bootstrap config and
+// ofMachine reports whether an object is a Machine or is created and deleted with one: its bootstrap config and
 // infrastructure, and the Secret with the bootstrap data.
 func ofMachine(o whatif.ObjectChange) bool {
 	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
-// changes writes the objects. Those that change in the same fields share an entry; what is created and deleted with a Machine is
-// counted with the Machines.
+// changes writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
+// with a Machine are counted with the Machines.
 func changes(p *page, objects []whatif.ObjectChange) {
 	type entry struct {
 		whatif.ObjectChange
@@ -151,7 +151,7 @@ func changes(p *page, objects []whatif.ObjectChange) {
 		if ofMachine(o) && o.Verb != whatif.Update {
 			continue
 		}
-		text, _ := json.Marshal(o.Fields) // they were decoded from JSON
+		text, _ := json.Marshal(o.Fields) // the fields were decoded from JSON
 		key := fmt.Sprint(o.Kind, o.Verb, string(text))
 		if n, found := at[key]; found && o.Verb == whatif.Update {
 			entries[n].names = append(entries[n].names, o.Name)
@@ -191,7 +191,7 @@ func fields(p *page, list []whatif.Field) {
 	}
 }
 
-// value is a value on one line.
+// value formats a value on one line.
 func value(v any, all bool) string {
 	text, ok := v.(string)
 	if !ok || strings.ContainsAny(text, "\n\t") || text == "" {
@@ -214,7 +214,7 @@ func names(list []string, all bool) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames-1], ", "), len(list)-maxNames+1)
 }
 
-// rollout writes what becomes of the Machines of an owner.
+// rollout writes the changes of the Machines of an owner.
 func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
 	replaced := min(r.Created, len(r.Deleted))
 	var what []string
@@ -245,7 +245,7 @@ func rollout(p *page, r whatif.Rollout, objects []whatif.ObjectChange) {
 	}
 }
 
-// with names the kinds that come and go with Machines.
+// with lists the kinds of objects that are created and deleted with Machines.
 func with(objects []whatif.ObjectChange) string {
 	var kinds []string
 	for _, o := range objects {
@@ -289,7 +289,7 @@ func waits(p *page, plan *whatif.Plan) {
 	}
 }
 
-// unanswered names the extensions whose answers are not known, and what that means.
+// unanswered lists the extensions whose responses are unknown, and the consequences.
 func unanswered(p *page, plan *whatif.Plan) {
 	for n, u := range plan.Unanswered {
 		if n == maxWaits && !p.all {
@@ -314,7 +314,7 @@ func unanswered(p *page, plan *whatif.Plan) {
 	}
 }
 
-// summary is the last line.
+// summary writes the last line.
 func summary(p *page, plan *whatif.Plan) {
 	if plan.UnderWay > 0 {
 		p.line(0, "%s still to be created, changed or deleted without this change; the plan begins when that is done.", plural(plan.UnderWay, "object is", "objects are"))

@@ -1,11 +1,5 @@
-// Package plane is the hidden verb "plane", which tests use.
-//
-// Does: runs the management cluster alone, without controllers, in the
-// foreground, and prints one line of JSON when it is ready.
-//
-// Never: is part of what a user is told.
-//
-// Read first: Command.
+// Package plane implements the hidden plane command for tests. It runs the management cluster without controllers in
+// the foreground, and prints one line of JSON when it is ready.
 package plane
 
 import (
@@ -39,7 +33,7 @@ type flags struct {
 	progress time.Duration
 }
 
-// Command builds the verb.
+// Command returns the plane command.
 func Command(e env.Env) *cobra.Command {
 	var f flags
 	run := &cobra.Command{

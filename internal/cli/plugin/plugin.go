@@ -1,11 +1,6 @@
-// Package plugin runs programs in PATH as verbs.
-//
-// Does: for a verb that does not exist, runs the program in PATH whose name begins with that of this one: "slipway foo bar" is
-// slipway-foo-bar, else slipway-foo with the argument bar. Plugins of clusterctl (clusterctl-foo) are found as well.
-//
-// Never: takes the place of a verb that exists.
-//
-// Read first: [Run].
+// Package plugin runs programs in PATH as commands. For a command that does not exist, it runs the program in PATH
+// whose name starts with the name of this program: "slipway foo bar" runs slipway-foo-bar, or else slipway-foo with the
+// argument bar. It also finds plugins of clusterctl (clusterctl-foo). Existing commands take precedence.
 package plugin
 
 import (
@@ -15,7 +10,8 @@ import (
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 )
 
-// Run becomes the program of a plugin, if root has no verb for the arguments and there is one. It returns when there is none.
+// Run replaces this process with a plugin if root has no command for the arguments and there is such a plugin.
+// Otherwise it returns.
 func Run(root *cobra.Command, args []string, prefixes []string) error {
 	if !isUnknown(root, args) {
 		return nil
@@ -23,7 +19,7 @@ func Run(root *cobra.Command, args []string, prefixes []string) error {
 	return kubectlcmd.HandlePluginCommand(kubectlcmd.NewDefaultPluginHandler(prefixes), args, 1)
 }
 
-// isUnknown reports whether the arguments begin with a word that is no verb. Flags before the verb of a plugin belong to nothing.
+// isUnknown reports whether the first argument is not a command. Plugins cannot have flags before their name.
 func isUnknown(root *cobra.Command, args []string) bool {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return false

@@ -1,8 +1,2 @@
-// Package provider is the verb "provider".
-//
-// Does: groups the verbs for those who write providers.
-//
-// Never: does anything itself.
-//
-// Read first: the package lint.
+// Package provider implements the provider command, which groups subcommands for authors of providers.
 package provider

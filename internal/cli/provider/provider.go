@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/provider/lint"
 )
 
-// Command builds the verb.
+// Command returns the provider command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",

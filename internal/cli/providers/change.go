@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Change are the flags of a verb that installs versions of providers.
+// Change holds the flags of a command that installs provider versions.
 type Change struct {
 	Named      *Flags
 	Config     *source.Flags
@@ -29,7 +29,7 @@ type Change struct {
 	timeout    int
 }
 
-// AddChange adds the flags; use says what is done with the providers, and --config is added to config.
+// AddChange adds the flags. The argument use describes the action in usage texts; --config is added to config.
 func AddChange(flags, config *pflag.FlagSet, use string) *Change {
 	f := &Change{connection: management.AddClusterScoped(flags), Named: Add(flags, use), Config: source.Add(config)}
 	flags.BoolVar(&f.Wait, "wait-providers", false, "wait until the providers are available")
@@ -39,7 +39,7 @@ func AddChange(flags, config *pflag.FlagSet, use string) *Change {
 	return f
 }
 
-// Run is the verb: run is called with the management cluster.
+// Run returns the RunE function of the command, which calls run with a connection to the management cluster.
 func (f *Change) Run(e env.Env, run func(ctx context.Context, e env.Env, c *management.Connection) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		if f.timeout < 0 {
@@ -56,7 +56,7 @@ func (f *Change) Run(e env.Env, run func(ctx context.Context, e env.Env, c *mana
 	}
 }
 
-// Runner carries out the plan.
+// Runner returns the runner for the plan.
 func (f *Change) Runner(e env.Env, c client.Client) installation.Runner {
 	return installation.Runner{
 		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: screen.Reporter(e),

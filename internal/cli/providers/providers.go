@@ -1,11 +1,6 @@
-// Package providers is what the verbs about providers have in common on the command line.
-//
-// Does: the flags that name providers of each type, and those of a verb that installs them; says which client installs quickly;
-// prints plans.
-//
-// Never: knows what a verb does with the providers.
-//
-// Read first: [Flags], then [Change].
+// Package providers provides what the commands for providers share: the flags that select providers of each type, the
+// flags of commands that install providers, a client without rate limits, and the output of plans. Start with [Flags],
+// then [Change].
 package providers
 
 import (
@@ -27,10 +22,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// Flags name providers.
+// Flags select providers.
 type Flags struct{ named map[provider.Type]*[]string }
 
-// Add adds a flag for each type; use says what is done with the providers.
+// Add adds a flag for each type. The argument use describes the action in usage texts.
 func Add(flags *pflag.FlagSet, use string) *Flags {
 	f := &Flags{named: map[provider.Type]*[]string{}}
 	short := map[provider.Type]string{provider.Bootstrap: "b", provider.ControlPlane: "c", provider.Infrastructure: "i"}
@@ -57,7 +52,7 @@ func (s *single) Set(value string) error {
 	return nil
 }
 
-// Named are the values of the flags by type.
+// Named returns the flag values by type.
 func (f *Flags) Named() map[provider.Type][]string {
 	out := map[provider.Type][]string{}
 	for t, names := range f.named {
@@ -68,8 +63,8 @@ func (f *Flags) Named() map[provider.Type][]string {
 	return out
 }
 
-// Client of a management cluster that does not wait between its requests: the API server limits them itself, and hundreds of
-// objects are to be installed.
+// Client returns a client without client-side limits: the API server limits requests itself, and an installation
+// creates hundreds of objects.
 func Client(c *management.Connection) (client.WithWatch, error) {
 	scheme, err := management.Scheme()
 	if err != nil {
@@ -89,7 +84,7 @@ func Client(c *management.Connection) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// Kinds are those of a management cluster.
+// Kinds returns the kinds of a management cluster.
 func Kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
@@ -98,15 +93,15 @@ func Kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	return installation.Kinds(d)
 }
 
-// Shown is a plan as it is printed with -o.
+// Shown is the structured output of a plan.
 type Shown struct {
 	Steps []installation.Shown `json:"steps"`
 	Notes []string             `json:"notes,omitempty"`
-	// Done: the plan was carried out.
+	// Done is true if the plan was executed.
 	Done bool `json:"done"`
 }
 
-// PrintPlan prints a plan for people.
+// PrintPlan prints a plan as text.
 func PrintPlan(w io.Writer, p installation.Plan) error {
 	for _, note := range p.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {

@@ -1,10 +1,6 @@
-// Package recovery is the verb "recover".
-//
-// Does: shows what a recovery of a control plane without a quorum would keep and lose, asks, and prints how far it is.
-//
-// Never: decides who survives (package clusterctl/rebuild does), or rebuilds etcd (the controllers do).
-//
-// Read first: Command.
+// Package recovery implements the recover command. For a control plane without quorum, it shows what a recovery would
+// preserve and lose, asks for confirmation, and prints the progress. Package clusterctl/rebuild selects the surviving
+// member, and the controllers rebuild etcd.
 package recovery
 
 import (
@@ -22,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/rebuild"
 )
 
-// Command builds the verb.
+// Command returns the recover command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane whose etcd has lost its quorum"}
 	cmd.AddCommand(controlPlane(e))
@@ -30,14 +26,14 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// options are the flags.
+// options holds the flag values.
 type options struct {
 	connection *management.Flags
 	want       rebuild.Choice
 	consent    *consent.Flags
 }
 
-// controlPlane builds the verb "recover controlplane".
+// controlPlane returns the "recover controlplane" command.
 func controlPlane(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{

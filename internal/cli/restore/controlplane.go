@@ -15,14 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 )
 
-// planeOptions are the flags of "restore controlplane".
+// planeOptions holds the flags of "restore controlplane".
 type planeOptions struct {
 	connection *management.Flags
 	want       snapshot.Choice
 	consent    *consent.Flags
 }
 
-// controlPlane builds the verb "restore controlplane".
+// controlPlane returns the "restore controlplane" command.
 func controlPlane(e env.Env) *cobra.Command {
 	o := &planeOptions{}
 	cmd := &cobra.Command{

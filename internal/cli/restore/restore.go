@@ -1,12 +1,7 @@
-// Package restore is the verb "restore".
-//
-// Does: reads the flags and the identities, reads a backup, and creates its objects in a management cluster, or lists them. Asks
-// before the control plane of a cluster goes back to a snapshot of its etcd.
-//
-// Never: knows how a backup's file looks, or creates objects itself (package clusterctl/backup does); restores etcd itself (the
-// controllers do, for package clusterctl/snapshot).
-//
-// Read first: Command.
+// Package restore implements the restore command. It reads a backup and creates its objects in a management cluster, or
+// lists them. Package clusterctl/backup defines the format and creates the objects. The subcommand "restore
+// controlplane" restores a snapshot of a cluster's etcd after confirmation, through the controllers and package
+// clusterctl/snapshot.
 package restore
 
 import (
@@ -31,10 +26,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// every is after how many objects progress is printed.
+// every is the number of objects between two progress messages.
 const every = 500
 
-// options are the flags.
+// options holds the flag values.
 type options struct {
 	to       *management.Flags
 	identity string
@@ -42,7 +37,7 @@ type options struct {
 	format   *output.Format
 }
 
-// Command builds the verb.
+// Command returns the restore command.
 func Command(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -68,15 +63,15 @@ machines.`,
 	return cmd
 }
 
-// result is what is printed with -o.
+// result is the structured output.
 type result struct {
 	move.Stored
-	// Create and Keep are the objects, with --dry-run.
+	// Create and Keep list the objects of a dry run.
 	Create []string `json:"create,omitempty"`
 	Keep   []string `json:"keep,omitempty"`
-	// TakenAt is when the backup was taken.
+	// TakenAt is the time of the backup.
 	TakenAt time.Time `json:"takenAt"`
-	// OnHost are the objects that stand for something on a host, which is not in the backup.
+	// OnHost lists the objects that represent resources on a host, which are not part of the backup.
 	OnHost []string `json:"onHost,omitempty"`
 }
 
@@ -143,7 +138,7 @@ func (o *options) readIdentities() ([]age.Identity, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Usage", "the file of --identity cannot be read: %v", err).From(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	out, err := age.ParseIdentities(f)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "Usage", "the file of --identity has no identity of age, which begins with AGE-SECRET-KEY-1").From(err)

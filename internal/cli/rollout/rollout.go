@@ -1,10 +1,5 @@
-// Package rollout is the verb "rollout", and the same below "alpha", where clusterctl has it.
-//
-// Does: restarts, pauses and resumes rollouts, and follows one until it is over.
-//
-// Never: decides what a rollout is; package clusterctl/rollout does.
-//
-// Read first: Command.
+// Package rollout implements the rollout command, and its variant below "alpha" for clusterctl. It restarts, pauses and
+// resumes rollouts, and follows a rollout until it is complete (package clusterctl/rollout).
 package rollout
 
 import (
@@ -20,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/rollout"
 )
 
-// Command builds the verb.
+// Command returns the rollout command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
@@ -32,12 +27,12 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// undo answers for what clusterctl had once.
+// undo returns the command for "undo", which clusterctl has removed.
 func undo() *cobra.Command {
 	return argument.Removed("undo", "clusterctl has no \"alpha rollout undo\" any more: apply the former machine template again, or name it in spec.template of the MachineDeployment; \"slipway rollout status\" follows it")
 }
 
-// Alpha builds the verb as clusterctl has it.
+// Alpha returns the command in the form of clusterctl.
 func Alpha(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
@@ -48,13 +43,13 @@ func Alpha(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// change is one of the verbs that write.
+// change is a command that modifies a rollout.
 type change struct {
 	name, done, short, long string
 	act                     func(context.Context, env.Env, client.Client, string, rollout.Resource) error
 }
 
-// changes are the verbs that write, below a verb with this path.
+// changes returns the commands that modify a rollout, for a parent command with this path.
 func changes(e env.Env, path string) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range []change{

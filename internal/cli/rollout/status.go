@@ -24,7 +24,8 @@ import (
 // interval is the time between two reads of one object.
 const interval = time.Second
 
-// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+// patience is how many consecutive reads may fail because the management cluster is unreachable, which may be
+// restarting.
 const patience = 15
 
 type following struct {
@@ -108,7 +109,7 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 	}
 }
 
-// read reads how far a rollout is, and what holds it up, as far as the user may read that.
+// read reads the state of a rollout, and the reason for a delay if the user may read it.
 func read(ctx context.Context, m *management.Connection, r rollout.Resource, now time.Time) (rollout.State, error) {
 	s, err := rollout.Read(ctx, m.Client, m.Namespace, r, now)
 	if err != nil || s.Done() || s.Paused != "" || s.Cluster == "" {
@@ -127,7 +128,7 @@ func read(ctx context.Context, m *management.Connection, r rollout.Resource, now
 	return s, nil
 }
 
-// over is the error of a wait that was ended from outside.
+// over returns the error of a wait that was cancelled or timed out.
 func over(ctx context.Context, said string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()

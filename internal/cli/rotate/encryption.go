@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// encryption builds the verb "rotate encryption".
+// encryption returns the "rotate encryption" command.
 func encryption(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption CLUSTER",

@@ -1,11 +1,6 @@
-// Package rotate is the verb "rotate".
-//
-// Does: shows what a rotation of a cluster's certificate authority, or of its keys of encryption, would do, or how far one is, asks, and
-// prints how far it gets.
-//
-// Never: decides what comes next (packages clusterctl/rotation and clusterctl/encryptionkeys do), or prints a key.
-//
-// Read first: Command.
+// Package rotate implements the rotate command. It shows the steps of a rotation of a cluster's certificate authority
+// or encryption keys, or the state of a rotation in progress, asks for confirmation, and prints the progress. Packages
+// clusterctl/rotation and clusterctl/encryptionkeys determine the steps. Keys are never printed.
 package rotate
 
 import (
@@ -26,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the rotate command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Short: "Replace the certificate authority of a cluster, or its keys of encryption, while it runs"}
 	cmd.AddCommand(authority(e), encryption(e))
@@ -34,14 +29,14 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// options are the flags.
+// options holds the flag values.
 type options struct {
 	connection       *management.Flags
 	certificate, key string
 	consent          *consent.Flags
 }
 
-// authority builds the verb "rotate authority".
+// authority returns the "rotate authority" command.
 func authority(e env.Env) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -80,7 +75,7 @@ it continues. Nothing is begun while something is rolled out, or where a node co
 	return cmd
 }
 
-// order is the rotation as the flags want it.
+// order returns the rotation that the flags request.
 func (o *options) order(e env.Env) (rotation.Order, error) {
 	order := rotation.Order{Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 	if o.certificate == "" && o.key == "" {
@@ -125,7 +120,7 @@ func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key 
 	return o.consent.Run(ctx, e, work)
 }
 
-// resumable does what can be interrupted, and says then that the command continues it.
+// resumable wraps work that can be interrupted, and then prints that the same command continues it.
 func resumable(say func(string), do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := do(ctx)

@@ -5,7 +5,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 )
 
-// Reporter shows progress on standard error: live lines on a terminal, one line per change elsewhere.
+// Reporter returns a progress reporter for standard error: live lines on a terminal, one line per change elsewhere.
 func Reporter(e env.Env) progress.Reporter {
 	s := Of(e, e.Err)
 	if s.Live {

@@ -9,19 +9,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/env"
 )
 
-// Screen is what a writer can show.
+// Screen describes the capabilities of a writer.
 type Screen struct {
-	// Live is true for a terminal on which lines can be drawn over.
+	// Live is true for a terminal whose lines can be overwritten.
 	Live bool
 	// Unicode is true for a terminal whose locale does not exclude box characters.
 	Unicode bool
-	// Color is true for a terminal unless NO_COLOR is set, and elsewhere when CLICOLOR_FORCE is.
+	// Color is true for a terminal unless NO_COLOR is set, and for other writers if CLICOLOR_FORCE is set.
 	Color bool
-	// Width of the terminal in columns; 0: not known, or not a terminal.
+	// Width is the width of the terminal in columns; 0: unknown, or not a terminal.
 	Width int
 }
 
-// Of returns what w can show.
+// Of returns the capabilities of w.
 func Of(e env.Env, w io.Writer) Screen {
 	s := decide(e.Getenv, env.Terminal(w))
 	if f, ok := env.Raw(w).(*os.File); ok && s.Live {
@@ -44,8 +44,8 @@ func decide(getenv func(string) string, terminal bool) Screen {
 	return s
 }
 
-// asciiOnly reports whether the locale is one without box characters. No locale at all says nothing: containers
-// rarely set one.
+// asciiOnly reports whether the locale excludes box characters. A missing locale does not, because containers rarely
+// set one.
 func asciiOnly(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {

@@ -1,8 +1,3 @@
-// Package snapshots is the verb "snapshots".
-//
-// Does: lists the snapshots of etcd that policies have stored, and takes one of a cluster.
-//
-// Never: finds or asks for snapshots itself; package clusterctl/snapshot does. Restores one; the verb "restore controlplane" does.
-//
-// Read first: Command.
+// Package snapshots implements the snapshots command. It lists the etcd snapshots that policies have stored, and takes
+// a snapshot of a cluster (package clusterctl/snapshot). The command "restore controlplane" restores snapshots.
 package snapshots

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/snapshot"
 )
 
-// Command builds the verb.
+// Command returns the snapshots command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "snapshots", Short: "List and take snapshots of the etcd of workload clusters"}
 	cmd.AddCommand(list(e), take(e))

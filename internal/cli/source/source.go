@@ -1,10 +1,5 @@
-// Package source is the flag --config of the verbs of clusterctl, and what it leads to.
-//
-// Does: reads the configuration file; writes results, and lists of variables.
-//
-// Never: writes to a cluster.
-//
-// Read first: [Flags].
+// Package source provides the flag --config of the clusterctl commands. It reads the configuration file, and prints
+// results and lists of variables.
 package source
 
 import (
@@ -24,9 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Flags say where the configuration file is.
+// Flags holds the location of the configuration file.
 type Flags struct {
-	// Config is a path or an address that begins with https; empty: the usual places.
+	// Config is a path or an https URL; empty: the default locations.
 	Config string
 }
 
@@ -37,11 +32,12 @@ func Add(flags *pflag.FlagSet) *Flags {
 	return f
 }
 
-// Load reads the configuration file, with the environment in front of it, and returns what reads the providers that it names.
+// Load reads the configuration file and returns a loader for its providers. Environment variables take precedence over
+// the file.
 func (f *Flags) Load(ctx context.Context, e env.Env) (selection.Loader, error) {
 	file, err := configfile.Load(ctx, configfile.Environment{Lookup: func(name string) (string, bool) {
 		value := e.Getenv(name)
-		return value, value != "" // a variable without content counts as none, as for clusterctl
+		return value, value != "" // an empty variable counts as unset, as in clusterctl
 	}}, f.Config)
 	if err != nil {
 		return selection.Loader{}, err
@@ -49,7 +45,7 @@ func (f *Flags) Load(ctx context.Context, e env.Env) (selection.Loader, error) {
 	return selection.New(file), nil
 }
 
-// Write writes a result to the file that a flag names; without one, to the standard output.
+// Write writes a result to a file, or to standard output if the path is empty.
 func Write(e env.Env, path string, data []byte) error {
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(data, '\n')
@@ -64,7 +60,7 @@ func Write(e env.Env, path string, data []byte) error {
 	return nil
 }
 
-// List prints which variables a template has, those that need a value first.
+// List prints the variables of a template, starting with those that need a value.
 func List(w io.Writer, variables []substitution.Variable) error {
 	var required, optional strings.Builder
 	for _, v := range variables {

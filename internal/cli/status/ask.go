@@ -17,10 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 )
 
-// patience is how long the API may take: all else is known without it.
+// patience is the timeout of requests to the API; the rest of the status does not need it.
 const patience = 10 * time.Second
 
-// ask adds what the API says of what runs, or why it does not answer.
+// ask adds the parts of the status that the API provides, or the reason why it does not respond.
 func (s *Status) ask(ctx context.Context, e env.Env) {
 	asked := make(chan struct{})
 	defer func() { <-asked }()
@@ -36,7 +36,7 @@ func (s *Status) ask(ctx context.Context, e env.Env) {
 	defer cancel()
 	c, err := (&management.Flags{DataDir: s.DataDir}).Connect(e)
 	if err != nil {
-		return // a manager that was started in another place knows the way
+		return // a manager started elsewhere may use a kubeconfig that is not available here
 	}
 	api, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Status) ask(ctx context.Context, e env.Env) {
 		return
 	}
 	if m.ManagerOf == "" {
-		m.MissingRights, _ = missingRights(ctx, c.Client) // what cannot be read is not known to be missing
+		m.MissingRights, _ = missingRights(ctx, c.Client) // rights that cannot be read are not reported as missing
 	}
 	if namespace, name, elects := strings.Cut(m.Lease, "/"); elects {
 		if lease, err := api.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
@@ -77,7 +77,7 @@ func countSimulated(clusters []infrav1.LocalCluster) *int {
 	return &n
 }
 
-// workRows say what a manager of another cluster works on, and whether it is the one of several that does.
+// workRows prints which objects a manager of another cluster reconciles, and whether it is the leader.
 func (m *Management) workRows(row func(key string, value any), s State) {
 	var limits []string
 	if m.Namespace != "" {
@@ -108,7 +108,7 @@ func (m *Management) rightsRow(row func(key string, value any)) {
 	}
 }
 
-// problemRow says that the API does not answer, where it does not.
+// problemRow prints the reason if the API does not respond.
 func (m *Management) problemRow(row func(key string, value any)) {
 	if m.Problem != "" {
 		row("  Does not answer", m.Problem)

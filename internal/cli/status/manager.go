@@ -13,10 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// managerPatience is how long a manager may take to answer: on a host with a load far above its processors, the answer takes seconds.
+// managerPatience is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
 const managerPatience = 10 * time.Second
 
-// askManager checks whether the manager that runs answers. It is asked without credentials: the refusal is an answer.
+// askManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
+// well.
 func (s *Status) askManager(ctx context.Context) {
 	if s.Management == nil || s.Management.Manager == nil {
 		return
@@ -36,12 +37,12 @@ func (s *Status) askManager(ctx context.Context) {
 	}
 }
 
-// answers reports whether the server at a URL, whose certificate the management cluster has signed, answers a request in any way.
+// answers reports whether the server at a URL, whose certificate the management cluster has signed, sends any response.
 func answers(ctx context.Context, url string, dir datadir.Dir) bool {
 	ca, err := os.ReadFile(dir.Path("pki", "ca.crt"))
 	roots := x509.NewCertPool()
 	if err != nil || !roots.AppendCertsFromPEM(ca) {
-		return true // not known
+		return true // unknown
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
 	if err != nil {
@@ -50,7 +51,7 @@ func answers(ctx context.Context, url string, dir datadir.Dir) bool {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return ctx.Err() == nil && !os.IsTimeout(err) // it was there, and is being replaced
+		return ctx.Err() == nil && !os.IsTimeout(err) // the server was there, and is being replaced
 	}
 	_ = resp.Body.Close()
 	return true

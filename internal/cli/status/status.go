@@ -1,11 +1,6 @@
-// Package status is the verb "status".
-//
-// Does: says what runs: the management cluster and each hosted control plane,
-// since when, versions, ports, memory; and, of what the API says where it answers, how many clusters are simulated, and which manager leads.
-//
-// Never: starts or changes anything, nor needs the API to answer.
-//
-// Read first: Collect, then ask.
+// Package status implements the status command. It shows the management cluster and each hosted control plane with
+// their age, versions, ports and memory. If the API responds, it also shows the number of simulated clusters and the
+// leader of the managers. It changes nothing. Start with [Collect], then ask.go.
 package status
 
 import (
@@ -29,65 +24,64 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// Status is what the verb prints as JSON or YAML.
+// Status is the structured output of the command.
 type Status struct {
 	DataDir    string      `json:"dataDir"`
 	State      State       `json:"state"`
-	Management *Management `json:"management,omitempty"` // nil where it does not run
-	// Killed is the last process, where it ended without being stopped.
+	Management *Management `json:"management,omitempty"` // nil if it is not running
+	// Killed is the last process, if it ended without being stopped.
 	Killed *Killed          `json:"killed,omitempty"`
 	Planes []process.Status `json:"hostedControlPlanes"`
-	// Simulated is how many simulated clusters there are; nil: the API does not say.
+	// Simulated is the number of simulated clusters; nil: the API does not provide it.
 	Simulated *int `json:"simulatedClusters,omitempty"`
-	// Encryption is how Secrets of the management cluster are stored.
+	// Encryption is the encryption of Secrets in the management cluster.
 	Encryption Encryption `json:"encryption"`
-	// Database is that of the management cluster; nil: there is none.
+	// Database is the database of the management cluster, if it exists.
 	Database *Database `json:"database,omitempty"`
-	// Disk is the space of the disk that the data directory is on.
+	// Disk is the space of the disk with the data directory.
 	Disk datadir.Space `json:"disk,omitzero"`
-	// Supervision is what the supervisor of a management cluster in the background does; nil: there is none.
+	// Supervision is the state of the supervisor of a management cluster in the background; nil: there is none.
 	Supervision *datadir.Supervision `json:"supervision,omitempty"`
 }
 
-// Database is how full the database of the management cluster is.
+// Database is the size of the management cluster's database.
 type Database struct {
 	Bytes int64 `json:"bytes"`
-	// Limit is the size from which on nothing can be written.
+	// Limit is the size at which writes are rejected.
 	Limit int64 `json:"limitBytes"`
 }
 
-// nearlyFull is the percentage of the limit from which on the status warns.
+// nearlyFull is the percentage of the limit at which the status contains a warning.
 const nearlyFull = 75
 
 // Killed is a process of the management cluster that ended without being stopped.
 type Killed struct {
 	PID   int       `json:"pid"`
-	Since time.Time `json:"since"` // when it began
+	Since time.Time `json:"since"` // start time
 	Log   string    `json:"log,omitempty"`
 }
 
-// Encryption is how Secrets of the management cluster are stored.
+// Encryption is the encryption of Secrets in the management cluster.
 type Encryption struct {
-	// Key is the name of the key that encrypts them; empty: they are plain text.
+	// Key is the name of the current encryption key; empty: Secrets are stored in plain text.
 	Key string `json:"key,omitempty"`
-	// OlderKeys is how many more keys some may still be encrypted with.
+	// OlderKeys is the number of other keys that may still be needed.
 	OlderKeys int `json:"olderKeys,omitempty"`
 }
 
-// State sums the management cluster up.
+// State summarizes the state of the management cluster.
 type State string
 
-// The states.
 const (
 	Absent     State = "Absent"     // the data directory was never used
-	Stopped    State = "Stopped"    // there is data, and no process
+	Stopped    State = "Stopped"    // there is data but no process
 	Starting   State = "Starting"   // a process holds the directory and is not ready yet
-	Restarting State = "Restarting" // it ended, and its supervisor starts it again
-	Standby    State = "Standby"    // a manager that elects a leader, and is not it
+	Restarting State = "Restarting" // the process ended, and its supervisor is restarting it
+	Standby    State = "Standby"    // a manager with leader election that is not the leader
 	Running    State = "Running"
 )
 
-// Management is about the process of the management cluster.
+// Management is the process of the management cluster.
 type Management struct {
 	PID        int       `json:"pid"`
 	Since      time.Time `json:"since"`
@@ -98,32 +92,32 @@ type Management struct {
 	Log        string    `json:"log,omitempty"`
 	Memory     int64     `json:"memory"` // resident, in bytes
 	Manager    *Manager  `json:"manager,omitempty"`
-	// ManagerOf is the API server that the process works for, where it is a manager and not a management cluster.
+	// ManagerOf is the API server of a manager that works for another cluster.
 	ManagerOf string `json:"managerOf,omitempty"`
-	// Namespace and WatchFilter limit the objects that this manager works on; empty: to nothing.
+	// Namespace and WatchFilter limit the objects that this manager reconciles; empty: no limit.
 	Namespace   string `json:"namespace,omitempty"`
 	WatchFilter string `json:"watchFilter,omitempty"`
-	// Lease, namespace/name, is the one by which this manager and others elect the one that works; empty: it does not elect.
+	// Lease is the leader election lease of this manager as namespace/name; empty: no leader election.
 	Lease string `json:"lease,omitempty"`
-	// Leader is who holds that lease; empty: no one, or that is not known.
+	// Leader is the holder of that lease; empty: none or unknown.
 	Leader string `json:"leader,omitempty"`
-	// Problem is why the API server does not answer.
+	// Problem is the reason why the API server does not respond.
 	Problem string `json:"problem,omitempty"`
-	// MissingRights are roles and bindings of the manager that were deleted.
+	// MissingRights are deleted roles and bindings of the manager.
 	MissingRights []string `json:"missingRights,omitempty"`
-	// Node is that of the management cluster; nil: it has none.
+	// Node is the node of the management cluster; nil: it has none.
 	Node *datadir.Node `json:"node,omitempty"`
 }
 
-// Manager is about the process that runs the controllers.
+// Manager is the process that runs the controllers.
 type Manager struct {
 	datadir.Manager `json:",inline"`
 	Memory          int64 `json:"memory"` // resident, in bytes
-	// Problem is why a manager that runs does not answer.
+	// Problem is the reason why a running manager does not respond.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Command builds the verb.
+// Command returns the status command.
 func Command(e env.Env) *cobra.Command {
 	var dataDir string
 	cmd := &cobra.Command{
@@ -197,7 +191,7 @@ func Collect(dir datadir.Dir) (Status, error) {
 	}
 	s.Supervision = state.Supervision
 	if s.Disk, err = datadir.SpaceOf(dir); err != nil {
-		s.Disk = datadir.Space{} // a file system that does not know
+		s.Disk = datadir.Space{} // a file system without this information
 	}
 	keys, err := atrest.Files{Dir: dir}.Status()
 	if err != nil {
@@ -211,14 +205,15 @@ func Collect(dir datadir.Dir) (Status, error) {
 	return s, err
 }
 
-// buildRow is written when this command is of another build than the process, whose behaviour and messages may differ then.
+// buildRow prints a row if this command and the process are from different builds, because behavior and messages may
+// differ.
 func buildRow(row func(string, any), running, own string) {
 	if running != "" && running != own {
 		row("  This command", fmt.Sprintf("slipway %s, another build: restart the process with it, or use the program of the process", own))
 	}
 }
 
-// killed is what is known of a process that ended without being stopped; nil: the last one was stopped.
+// killed returns a process that ended without being stopped; nil: the last one was stopped.
 func killed(dir datadir.Dir, last *datadir.Run) *Killed {
 	if last == nil {
 		return nil
@@ -226,7 +221,7 @@ func killed(dir datadir.Dir, last *datadir.Run) *Killed {
 	return &Killed{PID: last.PID, Since: last.Since, Log: logOf(dir)}
 }
 
-// logOf is the file of the log; empty: there is none.
+// logOf returns the path of the log file, or an empty string if it does not exist.
 func logOf(dir datadir.Dir) string {
 	if !exists(dir.Log()) {
 		return ""
@@ -234,7 +229,7 @@ func logOf(dir datadir.Dir) string {
 	return dir.Log()
 }
 
-// text writes the status for people; start is the command that starts the management cluster.
+// text writes the status as text; start is the command that starts the management cluster.
 func text(w io.Writer, s Status, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }
@@ -292,7 +287,7 @@ func text(w io.Writer, s Status, start string, now time.Time) error {
 	return nil
 }
 
-// rows warns of a database that is nearly full.
+// rows prints a warning if the database is nearly full.
 func (d *Database) rows(row func(key string, value any)) {
 	if d == nil || d.Bytes*100 < d.Limit*nearlyFull {
 		return
@@ -302,7 +297,7 @@ func (d *Database) rows(row func(key string, value any)) {
 	row("", "\"slipway kubectl get --raw /metrics | grep apiserver_resource_objects\" counts the objects of each kind; a ResourceQuota for each namespace limits them")
 }
 
-// howKilled is why a process ended without being stopped, as far as that is known.
+// howKilled returns the presumed reason why a process ended without being stopped.
 func (s Status) howKilled() string {
 	if s.Disk.IsFull() {
 		return "ended, because its disk is full"
@@ -310,7 +305,7 @@ func (s Status) howKilled() string {
 	return "was killed, or its machine went down"
 }
 
-// diskRow warns of a disk that has little space, or none.
+// diskRow prints a warning if the disk is full or nearly full.
 func (s Status) diskRow(row func(key string, value any), start string) {
 	switch {
 	case s.Disk.IsFull() && s.Management == nil:
@@ -322,7 +317,7 @@ func (s Status) diskRow(row func(key string, value any), start string) {
 	}
 }
 
-// supervisionRows say how often the management cluster was started again, and when it will be.
+// supervisionRows prints the number of restarts of the management cluster, and the time of the next start.
 func (s Status) supervisionRows(row func(key string, value any), now time.Time) {
 	v := s.Supervision
 	if v == nil || v.Restarts == 0 {
@@ -351,7 +346,7 @@ func (e Encryption) text() string {
 	return "encrypted with " + e.Key
 }
 
-// rows says what there is to say of the manager; nothing where it was not started yet.
+// rows prints the state of the manager, or nothing if it was not started yet.
 func (m *Manager) rows(row func(key string, value any), now time.Time) {
 	if m == nil {
 		return
@@ -375,7 +370,7 @@ func (m *Manager) rows(row func(key string, value any), now time.Time) {
 	}
 }
 
-// state sums the manager up that has a process.
+// state returns the state of a manager with a process.
 func (m *Manager) state() string {
 	switch {
 	case m.Problem != "":
@@ -386,7 +381,7 @@ func (m *Manager) state() string {
 	return "Running"
 }
 
-// nodeRows says how the node of the management cluster fares, where it has one.
+// nodeRows prints the state of the management cluster's node, if it has one.
 func nodeRows(row func(key string, value any), n *datadir.Node) {
 	switch {
 	case n == nil:

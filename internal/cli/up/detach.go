@@ -22,20 +22,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/logfile"
 )
 
-// message is one line that the background process reports.
+// message is one line of the background process's report.
 type message struct {
 	Step  string `json:"step,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
-	// Ended is how the process ended, where it gave no reason.
+	// Ended describes how the process ended, if it reported no error.
 	Ended string `json:"ended,omitempty"`
-	// Of an error; Message empty: there is none.
+	// Fields of an error. Message is empty if there is none.
 	Kind    fault.Kind `json:"kind,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 	Message string     `json:"message,omitempty"`
 }
 
-// detached starts this program in a session of its own and follows its report
-// until it is ready or has failed.
+// detached starts this program in the background in a new session, and reads its report until it is ready or has
+// failed.
 func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet) error {
 	began := e.Now()
 	executable, err := e.Executable()
@@ -47,9 +47,9 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 		return err
 	}
 	defer func() { _ = reader.Close() }()
-	// The descriptor of the first extra file is 3.
+	// The first extra file has descriptor 3.
 	args := append([]string{"up", superviseFlag, "--data-dir", string(dir), "--report-fd", strconv.Itoa(3)}, f.node.args()...)
-	for _, name := range remembered { // empty ones, too: the process would take those of the last start
+	for _, name := range remembered { // including empty flags, otherwise the process would use the flags of the last start
 		text, err := textOf(set.Lookup(name))
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 	return died(dir, state)
 }
 
-// endedWithout is how a process ended that gave no reason.
+// endedWithout describes how a process ended that reported no error.
 type endedWithout string
 
 // Error implements error.
@@ -111,7 +111,7 @@ func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 	return false, lines.Err()
 }
 
-// died is the error of a background process that ended without a word.
+// died returns the error for a background process that ended without a report.
 func died(dir datadir.Dir, state error) error {
 	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
 		return datadir.Full(dir, space, startOf(dir))
@@ -121,7 +121,7 @@ func died(dir datadir.Dir, state error) error {
 		state, dir.Log(), strings.Join(tail, "\n"))
 }
 
-// startOf is the command that starts the management cluster of a directory.
+// startOf returns the command that starts the management cluster of a directory.
 func startOf(dir datadir.Dir) string {
 	if d, err := datadir.Default(os.Getenv); err == nil && d == dir {
 		return "slipway up -d"
@@ -129,7 +129,7 @@ func startOf(dir datadir.Dir) string {
 	return "slipway up -d --data-dir " + string(dir)
 }
 
-// checkSpace refuses to start on a full disk, where etcd would end at once, and warns of one that is nearly full.
+// checkSpace fails if the disk is full, because etcd would stop immediately, and warns if it is nearly full.
 func checkSpace(w io.Writer, dir datadir.Dir, space datadir.Space) error {
 	switch {
 	case space.IsFull():
@@ -141,10 +141,10 @@ func checkSpace(w io.Writer, dir datadir.Dir, space datadir.Space) error {
 	return nil
 }
 
-// report is the other end: what the background process says.
+// report is the writing end of the background process's report.
 type report struct {
 	mu   sync.Mutex
-	file *os.File // nil: the parent has what it waits for
+	file *os.File // nil: the parent process does not need it any more
 }
 
 func openReport(fd int) *report {
@@ -154,10 +154,10 @@ func openReport(fd int) *report {
 
 func (r *report) tell(step string) { r.send(message{Step: step}) }
 
-// ready lets the command go that waits. The supervisor goes on reading.
+// ready ends the wait of the command. The supervisor continues to read the report.
 func (r *report) ready() { r.send(message{Ready: true}) }
 
-// finish reports err, which it returns.
+// finish reports err and returns it.
 func (r *report) finish(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m := message{Kind: fault.KindOf(err), Message: fault.UserMessage(err)}
@@ -170,7 +170,7 @@ func (r *report) finish(err error) error {
 	return err
 }
 
-// send does not fail: a parent that is gone wants to hear nothing.
+// send ignores errors, because the parent process may be gone.
 func (r *report) send(m message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,16 +19,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 )
 
-// Reasons of the events of an object that the manager crashed over.
+// Reasons of the Events of an object whose reconciliation crashed the manager.
 const (
 	reasonCrashed  = "ManagerCrashed"
 	reasonSetAside = "SetAside"
 )
 
-// mostEvents is how many objects of one crash get an event: of many, most have nothing to do with it.
+// mostEvents limits the objects that receive an Event for one crash: if there are many, most are unrelated.
 const mostEvents = 10
 
-// recordFailure writes a Warning for each object that may be the cause of a crash, and for each that is set aside.
+// recordFailure creates a Warning Event for each object that may have caused a crash, and for each quarantined object.
 func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure) error {
 	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -56,7 +56,7 @@ func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure
 	return errors.Join(errs...)
 }
 
-// longestNote is what the API server accepts.
+// longestNote is the maximum length that the API server accepts.
 const longestNote = 1024
 
 func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.Event {
@@ -74,5 +74,5 @@ func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.
 	}
 }
 
-// capital begins a sentence.
+// capital capitalizes the first letter.
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

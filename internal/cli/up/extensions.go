@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/compatibility"
 )
 
-// warnOfExtensions names the handlers of extensions that this version of slipway cannot call, before its manager meets them. The start goes on:
-// without a manager every cluster would be without one, and only Clusters that call these hooks are held back.
+// warnOfExtensions prints warnings about extension handlers that this version of slipway cannot call, before the
+// manager starts. The start continues: otherwise no cluster would have a manager, and only Clusters that call these
+// hooks are blocked.
 func warnOfExtensions(ctx context.Context, root *rest.Config, v voice) {
 	report, err := readExtensions(ctx, root)
 	if err != nil {
@@ -39,7 +40,7 @@ func readExtensions(ctx context.Context, root *rest.Config) (compatibility.Repor
 	return compatibility.Read(ctx, c)
 }
 
-// extensionWarnings are the lines about extensions.
+// extensionWarnings returns the warnings about extensions.
 func extensionWarnings(r compatibility.Report) []string {
 	var out []string
 	for _, handler := range r.Broken {

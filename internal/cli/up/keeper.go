@@ -21,11 +21,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/managerproc"
 )
 
-// eventsWithin is how long the API server may take to store what is said of an object.
+// eventsWithin is the timeout for storing the Events of a crash.
 const eventsWithin = 10 * time.Second
 
-// keeper keeps the manager running beside the management cluster, and says how it fares: to the person who started it, in
-// run.json for other processes, and in events of objects that it crashed over.
+// keeper runs the manager next to the management cluster and reports its status: to the user, to other processes in
+// run.json, and in Events of objects that crashed it.
 type keeper struct {
 	service
 	handle *datadir.Handle
@@ -37,8 +37,8 @@ type keeper struct {
 	run datadir.Run
 }
 
-// keep returns when ctx ends, with nil, or the management cluster or the manager's first start fails. ready is called when
-// everything has started.
+// keep runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
+// fails. It calls ready when everything has started.
 func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -63,7 +63,7 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 			return
 		}
 		ready()
-		go func() { // the manager is watched meanwhile
+		go func() { // the manager is supervised meanwhile
 			if k.awaitNode(ctx, joined); ctx.Err() == nil {
 				k.voice.ready()
 			}
@@ -75,7 +75,7 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 	return err
 }
 
-// keepManager runs the manager until ctx ends. Where no provider runs there is none.
+// keepManager runs the manager until ctx is done. Without enabled providers there is no manager.
 func (k *keeper) keepManager(ctx context.Context, e env.Env, ready func()) error {
 	if len(k.policy.Sets()) == 0 {
 		ready()
@@ -104,8 +104,8 @@ func (k *keeper) keepManager(ctx context.Context, e env.Env, ready func()) error
 	})
 }
 
-// keepCertificates satisfies Certificates until ctx ends, unless cert-manager does. The channel is closed when their kinds are served,
-// or cannot be: the management cluster works without them.
+// keepCertificates issues Certificates until ctx is done, unless cert-manager does. The channel is closed when the
+// kinds of cert-manager are served, or cannot be provided, because the management cluster works without them.
 func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewKeeper(k.root, e.Now, func(err error) {
 		if err != nil {
@@ -131,16 +131,16 @@ func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan 
 	return provided, nil
 }
 
-// record says in the inventory which providers are built in.
+// record records the built-in providers in the inventory.
 func (k *keeper) record(ctx context.Context) error {
 	version := buildinfo.Get().ClusterAPI
 	if version == "" {
-		return nil // a build that does not know what it serves records nothing
+		return nil // a build without version information records nothing
 	}
 	return builtin.Record(ctx, k.root, builtin.Running{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
 }
 
-// ready waits until the management cluster is ready, too, and serves the kinds that clients look for.
+// ready waits until the management cluster is ready as well, and serves the kinds that clients need.
 func (k *keeper) ready(ctx context.Context, m *plane.Management, kinds <-chan struct{}) error {
 	if err := m.Ready(ctx); err != nil {
 		return err
@@ -150,13 +150,13 @@ func (k *keeper) ready(ctx context.Context, m *plane.Management, kinds <-chan st
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := k.handle.WriteFlags(k.flags); err != nil { // those of a start that fails are not kept
+	if err := k.handle.WriteFlags(k.flags); err != nil { // the flags of a failed start are not stored
 		return err
 	}
 	return k.write(func(r *datadir.Run) { r.Ready = true })
 }
 
-// changed tells other processes. That it cannot is no reason to stop.
+// changed records the status of the manager for other processes. Errors are only logged.
 func (k *keeper) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Manager = &datadir.Manager{
@@ -182,7 +182,7 @@ func (k *keeper) write(change func(*datadir.Run)) error {
 	return k.handle.WriteRun(k.run)
 }
 
-// failed reports it everywhere: the API server keeps running, and so do its clients.
+// failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.
 func (k *keeper) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
 	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))

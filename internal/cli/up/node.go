@@ -25,10 +25,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// nodeWithin is how long the start waits for the node; after that it is reported, and retried.
+// nodeWithin is how long the start waits for the node. After that, the start continues and the node is retried in the
+// background.
 const nodeWithin = 5 * time.Minute
 
-// nodeFlag is --node: what was said last is kept in the data directory.
+// nodeFlag is the --node flag. Its last value is stored in the data directory.
 type nodeFlag struct {
 	given, wanted bool
 }
@@ -51,7 +52,7 @@ func (n *nodeFlag) Type() string { return "bool" }
 // String implements pflag.Value.
 func (n *nodeFlag) String() string { return strconv.FormatBool(n.wanted) }
 
-// args hands the flag to the background process.
+// args returns the flag for the background process.
 func (n nodeFlag) args() []string {
 	if !n.given {
 		return nil
@@ -59,13 +60,14 @@ func (n nodeFlag) args() []string {
 	return []string{"--node=" + n.String()}
 }
 
-// node is what a run knows of the management cluster's node.
+// node is the node of the management cluster in one run.
 type node struct {
 	engine *container.Engine
 	place  managementnode.Place
 }
 
-// reserve settles whether there is a node, and where; nil: there is none. One that is not wanted any more is removed.
+// reserve determines whether there is a node, and its addresses; nil: there is none. It removes a node that is no
+// longer wanted.
 func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*node, error) {
 	kept, err := h.HasNode()
 	if err != nil {
@@ -92,7 +94,7 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	return &node{engine: engine, place: place}, h.KeepNode(true)
 }
 
-// nodes is what the API server has to know.
+// nodes returns the settings of the API server for the node.
 func (n *node) nodes() *plane.Nodes {
 	if n == nil {
 		return nil
@@ -100,7 +102,7 @@ func (n *node) nodes() *plane.Nodes {
 	return &plane.Nodes{Endpoint: n.place.Endpoint, PodCIDR: n.place.PodCIDR}
 }
 
-// keep keeps the node until ctx ends; the channel is closed when it is Ready.
+// keep maintains the node until ctx is done; the channel is closed when the node is Ready.
 func (n *node) keep(ctx context.Context, e env.Env, k *keeper) (<-chan struct{}, error) {
 	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
 	if err != nil {
@@ -119,7 +121,7 @@ func (n *node) keep(ctx context.Context, e env.Env, k *keeper) (<-chan struct{},
 	return keep.Ready(), nil
 }
 
-// keepNode keeps the node of the management cluster, if there is one, and deletes the Node of one that was removed.
+// keepNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
 func (k *keeper) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, error) {
 	switch {
 	case k.own != nil:
@@ -130,7 +132,7 @@ func (k *keeper) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, erro
 	return nil, nil
 }
 
-// nodeChanged tells other processes.
+// nodeChanged records the status of the node for other processes.
 func (k *keeper) nodeChanged(s managementnode.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Node = &datadir.Node{Name: managementnode.Name, Container: s.Container, Ready: s.Ready, Message: s.Message}
@@ -140,7 +142,7 @@ func (k *keeper) nodeChanged(s managementnode.Status) {
 	}
 }
 
-// awaitNode waits for the node. That it is not ready in time is said, and no reason to stop.
+// awaitNode waits for the node. If it is not ready in time, it prints a message and the start continues.
 func (k *keeper) awaitNode(ctx context.Context, ready <-chan struct{}) {
 	if ready == nil {
 		return
@@ -162,7 +164,7 @@ func (k *keeper) awaitNode(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-// forgetNode deletes the Node of a container that was removed with --node=false.
+// forgetNode deletes the Node object of a container that was removed with --node=false.
 func forgetNode(ctx context.Context, root *rest.Config) error {
 	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// remembered are the flags that a start leaves for the next one. --node has a mark of its own in the data directory, because a
-// node that is not wanted any more has to be removed.
+// remembered lists the flags that are stored for the next start. --node is stored separately, because a node that is no
+// longer wanted must be removed.
 var remembered = []string{"config", "feature-gates", "listen", "without"}
 
-// recall sets the flags that are not given to what the last start left, and returns what the next one is to get.
+// recall sets unset flags to the values of the last start, and returns the values to store for the next one.
 func recall(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
 	last, err := datadir.ReadFlags(dir)
 	if err != nil {
@@ -54,7 +54,7 @@ func recall(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string
 	return kept, err
 }
 
-// textOf is what sets a flag to its value, wherever the next process is started.
+// textOf returns the text that sets a flag to its value, independent of the working directory.
 func textOf(f *pflag.Flag) (string, error) {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return strings.Join(list.GetSlice(), ","), nil
@@ -73,8 +73,8 @@ func defaultOf(f *pflag.Flag) string {
 	return f.DefValue
 }
 
-// refuseManagers refuses the directory of a "slipway manager", which would get a management cluster of its own beside what the other one
-// has on this host.
+// refuseManagers rejects the directory of a "slipway manager", because its resources on this host would get a second
+// management cluster.
 func refuseManagers(dir datadir.Dir) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Holder.ManagerOf == "" {
@@ -87,11 +87,11 @@ func refuseManagers(dir datadir.Dir) error {
 		dir, state.Holder.ManagerOf, cmp.Or(state.Holder.Command, "slipway manager"), dir)
 }
 
-// startPoll is how often a start is looked at that another command began.
+// startPoll is the interval of checks for a start by another command.
 const startPoll = 200 * time.Millisecond
 
-// awaitOther waits for the start of a management cluster that another command began at the same moment. Where the holder of the directory
-// does not become one, the error is that of the command that met it. A start takes as long as the host is slow.
+// awaitOther waits for a management cluster that another command is starting. If the holder of the directory does not
+// start one, it returns the error held. There is no timeout, because a slow host may need any amount of time.
 func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
 	told := false
 	for {
@@ -116,7 +116,7 @@ func awaitOther(ctx context.Context, e env.Env, dir datadir.Dir, set *pflag.Flag
 	}
 }
 
-// holderOf is the process that starts a management cluster, or the supervisor that will.
+// holderOf returns the process that is starting a management cluster, or its supervisor.
 func holderOf(state datadir.State) int {
 	if !state.Held && state.Supervision != nil {
 		return state.Supervision.PID
@@ -124,8 +124,8 @@ func holderOf(state datadir.State) int {
 	return state.Holder.PID
 }
 
-// runsAlready tells of a management cluster that runs in dir. Flags that it does not run with are an error: who gives them expects
-// them to hold.
+// runsAlready reports whether a management cluster is running in dir. Flags with other values than in the running
+// process are an error, because they would have no effect.
 func runsAlready(e env.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Run == nil || !state.Run.Ready {

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// stopWithin is how long the hosted control planes may take to stop.
+// stopWithin is the timeout for stopping the hosted control planes.
 const stopWithin = time.Minute
 
 // service is one run of the management cluster with its controllers.
@@ -34,10 +34,10 @@ type service struct {
 	prepare Prepare
 	node    nodeFlag
 	flags   map[string]string            // for the next start
-	voice   func(stderr io.Writer) voice // stderr is what it was before the log took its place
+	voice   func(stderr io.Writer) voice // stderr is the original standard error, before it was redirected to the log
 }
 
-// serve runs until ctx ends, which is no error, or a part fails.
+// serve runs until ctx is done, which is not an error, or until a part fails.
 func (s service) serve(ctx context.Context, e env.Env) error {
 	hostname, _ := os.Hostname()
 	h, err := datadir.Open(s.dir, datadir.Holder{PID: os.Getpid(), Host: hostname, Since: e.Now().UTC(), Version: buildinfo.Version()})
@@ -54,13 +54,14 @@ func (s service) serve(ctx context.Context, e env.Env) error {
 		return err
 	}
 	err = s.run(ctx, e, h, s.voice(stderr))
-	if err != nil && ctx.Err() == nil { // the log has the reason, whoever else is told
+	if err != nil && ctx.Err() == nil { // log the reason independent of other reports
 		klog.ErrorS(err, "the management cluster ends")
 	}
 	return err
 }
 
-// limitMemory makes the garbage collector of this process, which is etcd and the API server, work harder before it has more memory than its share.
+// limitMemory makes the garbage collector of this process, which runs etcd and the API server, more aggressive before
+// the process exceeds its share of the memory.
 func (s service) limitMemory() error {
 	limit := s.policy.Management.MemoryMiB << 20
 	if limit == 0 {
@@ -96,13 +97,13 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	defer func() { _ = h.ClearRun() }()
 	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
 	if err := s.prepare(ctx, m.Root, s.policy.Sets()); err != nil {
-		if ctx.Err() != nil { // it was asked to stop
+		if ctx.Err() != nil { // the process is shutting down
 			err = nil
 		}
 		return errors.Join(err, s.stop(m))
 	}
 	warnOfExtensions(ctx, m.Root, v)
-	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // it is of use to "slipway move" only
+	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
 		klog.ErrorS(err, "say in the management cluster where it runs")
 	}
 	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
@@ -114,7 +115,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	return errors.Join(err, s.stop(m))
 }
 
-// networks is what other commands have to know of where networks of clusters may be.
+// networks returns the allowed networks of clusters, for other commands.
 func (s service) networks() *datadir.Networks {
 	out := &datadir.Networks{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix}
 	for _, n := range s.policy.Named() {
@@ -123,14 +124,13 @@ func (s service) networks() *datadir.Networks {
 	return out
 }
 
-// nodes is what other commands have to know of what nodes of clusters may be.
+// nodes returns the allowed nodes of clusters, for other commands.
 func (s service) nodes() *datadir.Nodes {
 	n := s.policy.Nodes
 	return &datadir.Nodes{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
 }
 
-// startPlane lets ctx end the start only: once the cluster runs, it is to
-// outlive the controllers.
+// startPlane cancels only the start with ctx: a running management cluster must outlive the controllers.
 func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, v voice) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
@@ -159,7 +159,7 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, 
 	return m, nil
 }
 
-// stop ends the hosted control planes and the load balancers, then the management cluster.
+// stop stops the hosted control planes and the load balancers, then the management cluster.
 func (s service) stop(m *plane.Management) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()

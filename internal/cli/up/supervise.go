@@ -22,17 +22,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// superviseFlag makes the background process a supervisor, which runs the management cluster as its child.
+// superviseFlag makes the background process a supervisor that runs the management cluster as its child process.
 const superviseFlag = "--supervise"
 
 const (
-	// firstRestart is how long the management cluster is not started again when it ended, twice as long after each further end, up to
-	// longestRestart. One that ran for steadyAfter starts over.
+	// firstRestart is the delay before the management cluster is restarted. It doubles after each further exit, up to
+	// longestRestart, and is reset after a run of steadyAfter.
 	firstRestart, longestRestart = time.Second, time.Minute
 	steadyAfter                  = 5 * time.Minute
-	// spaceEvery is how often the supervisor checks whether a full disk has space again.
+	// spaceEvery is the interval at which the supervisor checks a full disk for free space.
 	spaceEvery = 5 * time.Second
-	// endWithin is how long the management cluster may take to stop before it is killed: as long as its hosted control planes, and etcd.
+	// endWithin is the timeout for stopping the management cluster before it is killed: the timeout of its hosted
+	// control planes, plus time for etcd.
 	endWithin = stopWithin + 15*time.Second
 )
 
@@ -43,28 +44,28 @@ type supervisor struct {
 	report *report
 	launch func(ctx context.Context, heard func(message)) (outcome, error)
 	space  func(datadir.Dir) (datadir.Space, error)
-	// sleep reports whether the context still lives after the pause.
+	// sleep pauses and reports whether the context is still active.
 	sleep func(context.Context, time.Duration) bool
 	// log writes a line to the log of the management cluster.
 	log func(format string, args ...any)
 
 	lock  *datadir.Lock // nil: it was not ready yet
 	state datadir.Supervision
-	soon  int // ends in a row that came before steadyAfter
+	soon  int // consecutive exits before steadyAfter
 }
 
-// outcome is how a run of the management cluster ended.
+// outcome is the result of a run of the management cluster.
 type outcome struct {
-	how         string // in words
-	stopped     bool   // it was requested
-	outOfMemory bool   // the kernel killed something meanwhile
+	how         string // description
+	stopped     bool   // the stop was requested
+	outOfMemory bool   // the kernel killed a process during the run
 	last        message
 }
 
-// supervise runs the management cluster until it is stopped. What goes wrong before it is ready for the first time is the error of the command
-// that waits for it; afterwards it is started again.
+// supervise runs the management cluster until it is stopped. Before it is ready for the first time, an error is
+// returned to the waiting command. Afterwards it is restarted.
 func supervise(ctx context.Context, e env.Env, dir datadir.Dir, r *report) error {
-	heap.Starting(heap.StartWorkloadMemory)() // gives back what the start of this program took
+	heap.Starting(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &supervisor{
 		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor,
@@ -85,7 +86,7 @@ func (s *supervisor) run(ctx context.Context) error {
 		case s.lock == nil && err != nil:
 			return err
 		case s.lock == nil:
-			s.report.send(message{Ended: end.how}) // for where it gave no reason
+			s.report.send(message{Ended: end.how}) // in case the process reported no error
 			return errors.New(end.how)
 		case end.last.Reason == datadir.ReasonHeld:
 			s.log("another process holds the data directory: the supervisor ends")
@@ -114,8 +115,8 @@ func (s *supervisor) once(ctx context.Context) (outcome, error) {
 	})
 }
 
-// becomeOne takes the supervisor's lock of the directory. An earlier supervisor, whose turn to start has not come, is ended: this one's management
-// cluster holds the directory.
+// becomeOne acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
+// start, because the management cluster of this one holds the directory.
 func (s *supervisor) becomeOne(ctx context.Context) {
 	if s.lock != nil {
 		return
@@ -133,7 +134,7 @@ func (s *supervisor) becomeOne(ctx context.Context) {
 	s.lock, s.state.PID = lock, os.Getpid()
 }
 
-// ended records an end and returns for how long to wait.
+// ended records an exit and returns the delay before the next start.
 func (s *supervisor) ended(end outcome, began time.Time) time.Duration {
 	now := s.env.Now()
 	if s.soon++; now.Sub(began) >= steadyAfter {
@@ -156,7 +157,7 @@ func (s *supervisor) ended(end outcome, began time.Time) time.Duration {
 	return pause
 }
 
-// pause waits until the next start is due and the disk has space. It reports whether ctx still lives.
+// pause waits until the next start is due and the disk has space. It reports whether ctx is still active.
 func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
 	if !s.sleep(ctx, d) {
 		return false
@@ -176,7 +177,7 @@ func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write records the state. That it cannot, as on a full disk, is no reason to stop.
+// write records the state. Errors, such as a full disk, are only logged.
 func (s *supervisor) write() {
 	if s.lock == nil {
 		return
@@ -193,15 +194,15 @@ func (s *supervisor) release() error {
 	return s.lock.Release()
 }
 
-// runChild runs this program once more, without the flag of the supervisor, and returns how it ended. The kernel kills it when this process ends
-// without stopping it: nothing would restart it.
+// runChild runs this program again without the supervisor flag, and returns how it ended. The kernel kills the child if
+// this process dies, because nothing would restart it.
 func runChild(ctx context.Context, args []string, heard func(message)) (outcome, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return outcome{}, err
 	}
 	defer func() { _ = reader.Close() }()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...) // also where another version has taken the place of the file
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...) // works even if the file was replaced by another version
 	cmd.Args[0] = os.Args[0]
 	cmd.ExtraFiles = []*os.File{writer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -210,14 +211,14 @@ func runChild(ctx context.Context, args []string, heard func(message)) (outcome,
 	before := managerproc.KilledByKernel()
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel's signal at the end of this process is one at the end of the thread that started the other.
+		// Pdeathsig is sent when the thread that started the child exits, not the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(ended)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the state says how it ended
+			_ = cmd.Wait() // ProcessState contains the result
 		}
 	}()
 	err = <-started
@@ -252,7 +253,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// appendLog writes a line of the supervisor, which has no log of its own.
+// appendLog writes a line of the supervisor to the log of the management cluster.
 func appendLog(dir datadir.Dir, now time.Time, format string, args ...any) {
 	f, err := logfile.Open(dir.Log())
 	if err != nil {

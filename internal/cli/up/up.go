@@ -20,21 +20,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// ManagerVerb is the hidden verb that runs the manager. It gets [Instructions].
+// ManagerVerb is the hidden command that runs the manager. It receives [Instructions].
 const ManagerVerb = "up-manager"
 
-// Instructions tell the manager's process about the machine and the management cluster.
+// Instructions describe the host and the management cluster to the manager's process.
 type Instructions struct {
 	Dir        datadir.Dir `json:"dir"`
 	Instance   string      `json:"instance"`
 	Executable string      `json:"executable"`
-	// FeatureGates are those to turn on and off, as "Name=true,Other=false"; empty: the defaults.
+	// FeatureGates lists feature gates to set, as "Name=true,Other=false"; empty: the defaults.
 	FeatureGates string `json:"featureGates"`
-	// Policy is what the operator allows.
+	// Policy is the configuration of the operator.
 	Policy policy.Configuration `json:"policy"`
 }
 
-// Prepare makes a management cluster ready for the manager of these providers; root may do everything.
+// Prepare prepares a management cluster for the manager of these providers; root has full access.
 type Prepare func(ctx context.Context, root *rest.Config, sets []providerset.Set) error
 
 type flags struct {
@@ -49,7 +49,7 @@ type flags struct {
 	configuration configuration.Flags
 }
 
-// Command builds the verb; prepare is called before the manager starts.
+// Command returns the up command, which calls prepare before the manager starts.
 func Command(e env.Env, prepare Prepare) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -107,7 +107,7 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	if err := plane.CheckListen(f.listen); err != nil {
 		return err
 	}
-	if space, err := datadir.SpaceOf(dir); err == nil { // a file system that does not know has no limit
+	if space, err := datadir.SpaceOf(dir); err == nil { // a file system without this information has no limit
 		if err := checkSpace(e.Err, dir, space); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	return s.serve(ctx, e)
 }
 
-// policy is the operator's configuration without the providers that the flag switches off.
+// policy returns the operator's configuration without the providers that the flag disables.
 func (f *flags) policy() (policy.Configuration, error) {
 	allowed, err := f.configuration.Read()
 	if err != nil {
@@ -144,13 +144,13 @@ func (f *flags) policy() (policy.Configuration, error) {
 	return allowed, nil
 }
 
-// voice tells a person how far things are.
+// voice reports progress to the user.
 type voice interface {
 	tell(step string)
 	ready()
 }
 
-// terminal is the voice of a process in the foreground.
+// terminal is the voice of a foreground process.
 type terminal struct {
 	w     io.Writer
 	dir   datadir.Dir
@@ -162,7 +162,7 @@ func (t terminal) tell(step string) { _, _ = fmt.Fprintln(t.w, step) }
 
 func (t terminal) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
 
-// welcome says what to do next.
+// welcome prints the next steps.
 func welcome(w io.Writer, dir datadir.Dir, took time.Duration) {
 	suffix := ""
 	if d, err := datadir.Default(noVariables); err != nil || d != dir {

@@ -1,8 +1,2 @@
-// Package upgrade is the verb "upgrade".
-//
-// Does: groups the verbs below it.
-//
-// Never: does anything itself.
-//
-// Read first: the package cluster.
+// Package upgrade implements the upgrade command, which groups its subcommands.
 package upgrade

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/upgrade/plan"
 )
 
-// Command builds the verb.
+// Command returns the upgrade command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade",

@@ -1,10 +1,5 @@
-// Package version is the verb "version".
-//
-// Does: prints which build this is, and, for people, that there is a newer release.
-//
-// Never: asks a management cluster.
-//
-// Read first: Command.
+// Package version implements the version command. It prints the version of this build, and in text output whether there
+// is a newer release. It does not access a management cluster.
 package version
 
 import (
@@ -23,7 +18,7 @@ import (
 // module is the Go module of this program.
 const module = "github.com/slipwayhq/slipway"
 
-// Command builds the verb.
+// Command returns the version command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -46,7 +41,7 @@ newer one; CLUSTERCTL_DISABLE_VERSIONCHECK=1 or GOPROXY=off turns that off.`,
 	return cmd
 }
 
-// Hint says that there is a release newer than a version; empty: there is none, or that is not known.
+// Hint returns a message about a newer release, or an empty string if none is known.
 func Hint(ctx context.Context, e env.Env, version string) string {
 	found := newer.Check{Module: module, Current: version, Getenv: e.Getenv, Now: e.Now}.Release(ctx)
 	if found == "" {

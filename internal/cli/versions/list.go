@@ -19,12 +19,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Row is a Kubernetes version as data.
+// Row is a Kubernetes version in structured output.
 type Row struct {
 	releases.Release `json:",inline"`
-	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker does not answer.
+	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker is unreachable.
 	NodeImage int64 `json:"nodeImageSizeBytes,omitempty"`
-	// Users are the hosted control planes that run it, NAMESPACE/NAME.
+	// Users are the hosted control planes that run it, as NAMESPACE/NAME.
 	Users []string `json:"usedBy,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func listCommand(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// nodeImages returns the sizes of the node images by their version; none where Docker does not answer.
+// nodeImages returns the sizes of the node images by version, or nothing if Docker is unreachable.
 func nodeImages(ctx context.Context) map[string]int64 {
 	out := map[string]int64{}
 	c, err := docker()
@@ -126,7 +126,7 @@ func text(w io.Writer, rows []Row, now time.Time) error {
 	return nil
 }
 
-// users names a few control planes, and how many more there are.
+// users formats a list of control planes and shortens it if necessary.
 func users(all []string) string {
 	const most = 3
 	switch {

@@ -73,7 +73,7 @@ func exportCommand(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// exportTo writes the archive whole or not at all.
+// exportTo writes the archive atomically.
 func exportTo(file string, s releases.Store, version string) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".export-*")
 	if err != nil {

@@ -1,13 +1,6 @@
-// Package versions is the verb "versions".
-//
-// Does: lists the Kubernetes versions that hosted control planes of this host can run, adds further ones, compiled here or
-// from an archive, exports and removes them (package releases).
-//
-// Owns: which folders and which programs that is about.
-//
-// Never: upgrades a cluster. Who may write the data directory may add a version; the API offers no way to.
-//
-// Read first: Command.
+// Package versions implements the versions command. It lists the Kubernetes versions that hosted control planes on this
+// host can run, adds further ones, compiled locally or from an archive, and exports and removes them (package
+// releases). Adding a version requires write access to the data directory; the API cannot do it.
 package versions
 
 import (
@@ -23,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Command builds the verb.
+// Command returns the versions command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
@@ -36,7 +29,7 @@ added by the operator of the host: "slipway versions add v1.35.4". Simulated clu
 	return cmd
 }
 
-// host is what the verbs work on.
+// host is the environment of the subcommands.
 type host struct {
 	env     env.Env
 	dataDir string
@@ -56,7 +49,7 @@ func (h *host) store() (releases.Store, datadir.Dir, error) {
 	return s, dir, err
 }
 
-// docker returns a client of the engine that has the node images.
+// docker returns a Docker client for the node images.
 func docker() (*client.Client, error) {
 	c, err := client.New(client.FromEnv)
 	if err != nil {

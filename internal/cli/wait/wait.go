@@ -1,11 +1,5 @@
-// Package wait is the verb "wait".
-//
-// Does: waits until a cluster that was applied by any means is available with all its nodes, and shows what waits for
-// what, as "create cluster" does for its own.
-//
-// Never: changes anything.
-//
-// Read first: Command.
+// Package wait implements the wait command. It waits until a cluster is available with all its nodes, regardless of how
+// it was created, and shows the progress like "create cluster".
 package wait
 
 import (
@@ -24,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 )
 
-// Command builds the verb.
+// Command returns the wait command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "wait", Short: "Wait for something of a workload cluster"}
 	cmd.AddCommand(cluster(e))

@@ -21,22 +21,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package; all are Invalid.
+// Reasons of faults; all are Invalid.
 const (
-	// ReasonDamaged says that an archive is not as it was written.
+	// ReasonDamaged is the reason when the content of an archive is invalid.
 	ReasonDamaged = "DamagedBackup"
-	// ReasonEncrypted says that the Secrets of an archive cannot be decrypted.
+	// ReasonEncrypted is the reason when the Secrets of an archive cannot be decrypted.
 	ReasonEncrypted = "EncryptedBackup"
-	// ReasonFile says that the file of an archive cannot be written or read.
+	// ReasonFile is the reason when an archive file cannot be written or read.
 	ReasonFile = "BackupFile"
-	// ReasonCannotRestore says that a management cluster cannot have the objects of a backup.
+	// ReasonCannotRestore is the reason when a management cluster does not support the objects of a backup.
 	ReasonCannotRestore = "CannotRestore"
 )
 
-// format is the version of the archive's layout.
+// format is the version of the archive format.
 const format = 1
 
-// largest is how many bytes the files of an archive may have in all.
+// largest is the maximum total size of the files in an archive in bytes.
 const largest = 4 << 30
 
 // Names in an archive.
@@ -48,25 +48,25 @@ const (
 	secretsFile = "secrets.tar.age"
 )
 
-// Info says what a backup is of.
+// Info describes a backup.
 type Info struct {
-	// Format of the archive.
+	// Format is the version of the archive format.
 	Format int `json:"format"`
-	// CreatedAt is when the objects were read.
+	// CreatedAt is the time at which the objects were read.
 	CreatedAt time.Time `json:"createdAt"`
-	// Version of slipway.
+	// Version is the version of slipway.
 	Version string `json:"slipwayVersion"`
 	// Source is the UID of the management cluster's Namespace kube-system.
 	Source string `json:"source"`
-	// Namespace of the objects; empty: all.
+	// Namespace is the namespace of the objects; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// Clusters is how many Clusters are in it, Objects how many objects with them, Secrets how many of the objects are Secrets.
+	// Clusters, Objects and Secrets count the Clusters, all objects, and the Secrets among them.
 	Clusters int `json:"clusters"`
 	Objects  int `json:"objects"`
 	Secrets  int `json:"secrets"`
-	// Encrypted: the Secrets are.
+	// Encrypted reports whether the Secrets are encrypted.
 	Encrypted bool `json:"encrypted"`
-	// Providers are those that were installed, besides the ones that are built in.
+	// Providers are the installed providers, without built-in ones.
 	Providers []inventory.Provider `json:"providers,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func (a Archive) Write(w io.Writer, to []age.Recipient) error {
 	return zip.Close()
 }
 
-// content are the files of the archive, without their checksums.
+// content returns the files of the archive without their checksums.
 func (a Archive) content(to []age.Recipient) (map[string][]byte, error) {
 	var plain, secrets []*unstructured.Unstructured
 	for _, o := range a.Objects {
@@ -146,7 +146,7 @@ func (a Archive) encrypt(content map[string][]byte, to []age.Recipient) ([]byte,
 	return out.Bytes(), nil
 }
 
-// writeTar writes files in the order of their names; capitals come first.
+// writeTar writes the files sorted by name, with upper case first.
 func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 	t := tar.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -161,7 +161,7 @@ func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 	return t.Close()
 }
 
-// Read reads an archive. Identities are for its Secrets, where they are encrypted.
+// Read reads an archive. The identities decrypt its Secrets if they are encrypted.
 func Read(r io.Reader, identities []age.Identity) (Archive, error) {
 	info, content, err := verified(r)
 	if err != nil {
@@ -196,7 +196,7 @@ func Read(r io.Reader, identities []age.Identity) (Archive, error) {
 	return a, nil
 }
 
-// verified reads the files of an archive and compares them with their checksums.
+// verified reads the files of an archive and verifies their checksums.
 func verified(r io.Reader) (Info, map[string][]byte, error) {
 	var info Info
 	zip, err := gzip.NewReader(r)
@@ -222,7 +222,7 @@ func verified(r io.Reader) (Info, map[string][]byte, error) {
 	return info, content, nil
 }
 
-// readTar reads all files of a tar archive, to its end.
+// readTar reads all files of a tar archive, up to its end.
 func readTar(r io.Reader) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	left := int64(largest)
@@ -244,7 +244,7 @@ func readTar(r io.Reader) (map[string][]byte, error) {
 			return nil, damaged("%s: %v", h.Name, err)
 		}
 	}
-	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1<<20)); err != nil || n == 1<<20 { // the end has the checksum of the whole
+	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1<<20)); err != nil || n == 1<<20 { // the checksum of the compressed data is at the end
 		return nil, damaged("its end is missing: %v", err)
 	}
 	return out, nil

@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Take reads what belongs to Cluster API in a management cluster. Nothing is paused or written.
+// Take reads the Cluster API objects of a management cluster. It pauses and writes nothing.
 func Take(ctx context.Context, c client.Client, what graph.What, now time.Time) (Archive, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -57,17 +57,17 @@ func Take(ctx context.Context, c client.Client, what graph.What, now time.Time) 
 	return a, nil
 }
 
-// Saved is an archive that was written.
+// Saved describes a written archive.
 type Saved struct {
 	File string `json:"file"`
-	// SHA256 of the file.
+	// SHA256 is the checksum of the file.
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
 	Info
 }
 
-// Save writes the archive to a file that does not exist yet, and that only its owner reads. The file gets its name when it is
-// whole, and was read back.
+// Save writes the archive to a new file that only its owner can read. The file is renamed to its final name after it
+// has been read back and verified.
 func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 	if err := CheckNew(path); err != nil {
 		return Saved{}, err
@@ -78,14 +78,14 @@ func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		_ = os.Remove(partial) // what could not be written is not left behind
+		_ = os.Remove(partial) // remove an incomplete file
 		return Saved{}, ofFile("the backup cannot be written", err)
 	}
 	saved.File = path
 	return saved, nil
 }
 
-// CheckNew refuses a file that exists.
+// CheckNew returns an error if the file exists.
 func CheckNew(path string) error {
 	_, err := os.Lstat(path)
 	if err == nil {
@@ -135,7 +135,7 @@ func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) 
 	return saved, nil
 }
 
-// Open reads the archive of a file.
+// Open reads the archive in a file.
 func Open(path string, identities []age.Identity) (a Archive, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -145,8 +145,9 @@ func Open(path string, identities []age.Identity) (a Archive, err error) {
 	return Read(f, identities)
 }
 
-// Restore creates the objects in a management cluster, paused, and resumes them when all are there; those that were paused when
-// the backup was taken stay paused. What exists is kept as it is. When it is interrupted, the same call again completes it.
+// Restore creates the objects in a management cluster, paused, and resumes them when all exist; objects that were
+// paused at the time of the backup remain paused. Existing objects are left unchanged. After an interruption, the same
+// call completes the restore.
 func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.Stored, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {
@@ -167,7 +168,7 @@ func providers(records []inventory.Provider) []check.Provider {
 	return out
 }
 
-// OnHost are the objects that stand for something on the host of their management cluster, which no archive has.
+// OnHost returns the objects with resources on the host of their management cluster, which an archive does not contain.
 func (a Archive) OnHost() []string {
 	var out []string
 	for _, o := range a.Objects {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sums are the checksums of files, as sha256sum writes them.
+// sums returns the checksums of the files in the format of sha256sum.
 func sums(content map[string][]byte) []byte {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -18,7 +18,7 @@ func sums(content map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// compare compares the files of an archive with their checksums: each has one, and each that has one is there.
+// compare verifies the checksums of the files. Every file must have a checksum, and every checksum a file.
 func compare(content map[string][]byte) error {
 	text, there := content[sumsFile]
 	if !there {

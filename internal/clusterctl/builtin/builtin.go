@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// known are the providers of this build that clusterctl knows by name.
+// known maps the built-in providers to the well-known providers of clusterctl.
 func known() map[providerset.Name]provider.Provider {
 	return map[providerset.Name]provider.Provider{
 		providerset.Core:                {Type: provider.Core, Name: provider.CoreName},
@@ -25,16 +25,16 @@ func known() map[providerset.Name]provider.Provider {
 	}
 }
 
-// Running are the providers that run.
+// Running describes the built-in providers that run.
 type Running struct {
 	Sets []providerset.Set
-	// Version of the Cluster API that they serve.
+	// Version is the Cluster API version that they implement.
 	Version string
-	// Namespace of the manager.
+	// Namespace is the namespace of the manager.
 	Namespace string
 }
 
-// records are those of what runs.
+// records returns the inventory objects for the running providers.
 func (r Running) records() []inventory.Provider {
 	var out []inventory.Provider
 	for _, set := range r.Sets {
@@ -45,7 +45,7 @@ func (r Running) records() []inventory.Provider {
 	return out
 }
 
-// Steps are what the inventory lacks; recorded is all of it ([inventory.ReadAll]).
+// Steps returns the steps that update the inventory; recorded is its current content ([inventory.ReadAll]).
 func Steps(running Running, recorded []inventory.Provider) []installation.Step {
 	wanted := slices.DeleteFunc(running.records(), func(w inventory.Provider) bool {
 		return slices.ContainsFunc(recorded, func(p inventory.Provider) bool { return !p.BuiltIn && p.Label() == w.Label() })
@@ -65,8 +65,8 @@ func Steps(running Running, recorded []inventory.Provider) []installation.Step {
 	return out
 }
 
-// Record brings the inventory up to date, with an administrator's access. Where none of these providers runs and none is recorded,
-// nothing is written.
+// Record updates the inventory with administrator access. It writes nothing if none of the well-known providers runs or
+// is recorded.
 func Record(ctx context.Context, admin *rest.Config, running Running) error {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

@@ -1,18 +1,12 @@
-// Package builtin records in the inventory which providers a management cluster of `slipway up` has built in, so that other
-// programs that read the inventory, clusterctl first of all, do not install a second core beside them.
+// Package builtin records the built-in providers of a `slipway up` management cluster in the provider inventory, so
+// that other programs which read it, such as clusterctl, do not install a second core provider. It records the
+// providers that clusterctl knows by name: cluster-api, and kubeadm for bootstrap and control plane. Others are not
+// recorded, because clusterctl could not plan upgrades without a default repository for them. Their version is the
+// Cluster API version that they implement, which exists in the repository that clusterctl uses. The records have the
+// mark of [inventory.BuiltIn], and Slipway's own commands ignore them.
 //
-// Does: records those that clusterctl knows by name: cluster-api, and kubeadm for bootstrap and control plane. Their version is that
-// of the Cluster API that they serve: it is in the repository where clusterctl looks these names up. Those that do not run are
-// removed from the record. The records are marked, and the verbs of this program leave them out.
-//
-//	runs, not recorded                  record it
-//	runs, recorded by this package      record it where the version has changed
-//	runs, recorded by another program   nothing: it was installed there before
-//	does not run, recorded here         remove the record
-//
-// Owns: records with the mark of [inventory.BuiltIn].
-//
-// Never: records what has no repository of that name by default: clusterctl would fail to plan upgrades of all others.
-//
-// Read first: [Steps].
+//	running, not recorded                  create the record
+//	running, recorded by this package      update the record if the version has changed
+//	running, recorded by another program   nothing: it was installed there before
+//	not running, recorded by this package  delete the record
 package builtin

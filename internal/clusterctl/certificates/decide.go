@@ -16,11 +16,12 @@ import (
 const (
 	usualDuration = 90 * 24 * time.Hour
 	leastDuration = time.Hour
-	// leastAge is how old a certificate is before it is renewed, whatever is asked for: each renewal writes a Secret.
+	// leastAge is the minimum age at which a certificate is renewed, even if renewBefore requires less, because each
+	// renewal writes a Secret.
 	leastAge = leastDuration / 3
 )
 
-// lifetime of a certificate, and how long before its end it is renewed.
+// lifetime returns the lifetime of a certificate, and how long before its end it is renewed.
 func (r Request) lifetime() (duration, before time.Duration) {
 	duration = usualDuration
 	if r.Duration != nil && r.Duration.Duration >= leastDuration {
@@ -33,7 +34,7 @@ func (r Request) lifetime() (duration, before time.Duration) {
 	return duration, before
 }
 
-// hash of what a certificate is issued for: another one is issued when it changes.
+// hash returns a hash of the request. A new certificate is issued when it changes.
 func (r Request) hash() string {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -42,12 +43,13 @@ func (r Request) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
 }
 
-// due says why a certificate has to be issued; empty: the Secret has it. The authority is nil for one that signs itself.
+// due returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a self-signed
+// certificate. A certificate is issued when:
 //
-//	no Secret, or nothing readable in it
-//	issued for other names, another issuer, another lifetime
-//	about to end, unless it ends with its authority: so would the next one
-//	signed by an authority that was renewed
+//   - there is no Secret, or its content cannot be read
+//   - the names, the issuer or the lifetime have changed
+//   - it is about to expire, unless it expires together with its CA: so would a new one
+//   - its CA was renewed
 func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
 	if secret == nil {
 		return "there is no Secret"
@@ -79,14 +81,15 @@ func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now t
 	return ""
 }
 
-// authorityOf is the certificate of the authority of a Secret.
+// authorityOf returns the CA certificate in a Secret.
 func authorityOf(s *corev1.Secret) []byte { return s.Data["ca.crt"] }
 
 func encoded(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// belongs reports whether a Secret may be written for the Certificate: there is none, or it was issued for it.
+// belongs reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued for this
+// Certificate.
 func belongs(s *corev1.Secret, c Certificate) bool {
 	return s == nil || s.Annotations[certificateName] == c.Name
 }

@@ -1,20 +1,14 @@
-// Package certificates satisfies the objects of cert-manager that providers bring, with or without cert-manager.
+// Package certificates satisfies the cert-manager objects of providers, with or without cert-manager. [Steps] returns
+// the steps that a management cluster needs first, by mode:
 //
-// Does: says which steps a management cluster needs first:
-//
-//	builtin    small CRDs of our own for Issuer, ClusterIssuer and Certificate; [Reconcile] issues what they ask for
-//	install    cert-manager itself, as the configuration file says
+//	builtin    Slipway's minimal CRDs for Issuer, ClusterIssuer and Certificate; [Reconcile] issues the certificates
+//	install    cert-manager itself, as configured in the configuration file
 //	external   none
-//	automatic  builtin where our kinds are, external where cert-manager works, else install
+//	automatic  builtin if the CRDs are Slipway's, external if cert-manager works, else install
 //
-// Reconcile issues and renews the Secrets of Certificates, from issuers of the kinds selfSigned and ca, and writes authorities
-// into the webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Keeper]
-// does so for as long as a management cluster runs, and brings the kinds at its start.
-//
-// Owns: with the field manager slipway-certificates, the Secrets of Certificates, the status of Certificates and Issuers, and
-// caBundle of what is annotated.
-//
-// Never: touches objects of a cert-manager that is installed; overwrites a Secret that was not issued for the Certificate.
-//
-// Read first: [Reconcile], then decide.go.
+// [Reconcile] issues and renews the Secrets of Certificates from selfSigned and ca issuers, and injects the CA into
+// webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Keeper]
+// installs the CRDs and reconciles while a management cluster runs. The field manager is slipway-certificates. Objects
+// of an installed cert-manager are never modified, and a Secret that was not issued for the Certificate is never
+// overwritten.
 package certificates

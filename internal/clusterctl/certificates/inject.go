@@ -17,7 +17,7 @@ import (
 
 func encode(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
-// target is a kind of objects that authorities are written into.
+// target is a kind whose objects can have an injected CA.
 type target struct {
 	kind   schema.GroupVersionKind
 	object func() client.Object
@@ -69,7 +69,7 @@ func setConversion(o client.Object, authority []byte) {
 	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority
 }
 
-// inject writes authorities into what is annotated with a Certificate.
+// inject writes the CA of Certificates into the annotated objects.
 func (r reconciler) inject(ctx context.Context) error {
 	var problems []error
 	for _, t := range targets() {
@@ -82,7 +82,7 @@ func (r reconciler) inject(ctx context.Context) error {
 			namespace, name, ok := strings.Cut(list.Items[i].Annotations[injectFrom], "/")
 			authority := r.authorities[client.ObjectKey{Namespace: namespace, Name: name}]
 			if !ok || len(authority) == 0 {
-				continue // nothing is asked for, or the Certificate says what it lacks
+				continue // no CA is requested, or the status of the Certificate reports the problem
 			}
 			o := t.object()
 			if err := r.client.Get(ctx, client.ObjectKey{Name: list.Items[i].Name}, o); err != nil {

@@ -19,16 +19,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// skew is how much earlier than now certificates begin: clocks differ.
+// skew is subtracted from the start of the validity period to allow for clock differences.
 const skew = 5 * time.Minute
 
-// mostRSA is the size of the largest RSA key in bits: a larger one takes many seconds, in which no other is issued.
+// mostRSA is the maximum size of an RSA key in bits. Generating a larger one takes many seconds and delays all other
+// Certificates.
 const mostRSA = 4096
 
-// Issued is a certificate with its key and its authority, as PEM.
+// Issued is a certificate with its private key and its CA, PEM-encoded.
 type Issued struct{ Certificate, Key, Authority []byte }
 
-// issue makes a certificate; authority is nil for one that signs itself.
+// issue issues a certificate; authority is nil for a self-signed one.
 func issue(r Request, authority *tls.Certificate, now time.Time) (Issued, error) {
 	template, err := r.template(now)
 	if err != nil {
@@ -124,7 +125,7 @@ func extended(usages []string) []x509.ExtKeyUsage {
 	return out
 }
 
-// key makes a private key.
+// key generates a private key.
 func (r Request) key() (crypto.Signer, error) {
 	algorithm, size := "RSA", 2048
 	if r.PrivateKey != nil {

@@ -19,23 +19,24 @@ import (
 )
 
 const (
-	// renewEvery is the time after which certificates are checked where nothing changes: a small part of the shortest lifetime.
+	// renewEvery is the interval at which certificates are checked when nothing changes: a fraction of the shortest
+	// lifetime.
 	renewEvery = leastDuration / 12
-	// retryAfter is the time after which what failed is retried.
+	// retryAfter is the delay before a failed reconciliation is retried.
 	retryAfter = 30 * time.Second
-	// settle is how long it waits for further changes: components come with dozens of objects.
+	// settle is the time to wait for further changes, because components are installed as dozens of objects.
 	settle = 500 * time.Millisecond
 )
 
-// Keeper keeps the Certificates of a management cluster satisfied.
+// Keeper reconciles the Certificates of a management cluster.
 type Keeper struct {
 	client client.WithWatch
 	now    func() time.Time
-	// report is called with what a reconciliation ended in, when that is another error than before; nil: nothing is wrong any more.
+	// report is called when the result of a reconciliation differs from the previous one; nil means that it succeeded.
 	report func(error)
 }
 
-// NewKeeper returns a keeper that connects with the configuration.
+// NewKeeper returns a Keeper that connects with the given configuration.
 func NewKeeper(config *rest.Config, now func() time.Time, report func(error)) (*Keeper, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -50,8 +51,9 @@ func NewKeeper(config *rest.Config, now func() time.Time, report func(error)) (*
 	return &Keeper{client: c, now: now, report: report}, nil
 }
 
-// Run reconciles until ctx ends: at once, when a Certificate, an issuer, or what authorities are written into changes, and in
-// time for what is to be renewed. Where the kinds are not ours, it waits until they are.
+// Run reconciles until ctx ends: at once, when a Certificate, an issuer or an object with an injected CA changes, and
+// before a certificate must be renewed. If the cert-manager CRDs in the cluster are not Slipway's, Run waits until they
+// are.
 func (k *Keeper) Run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
@@ -70,8 +72,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Provide brings our kinds where no one has brought them, and returns when they are served: tools that check for cert-manager before
-// they install providers find it working.
+// Provide installs Slipway's CRDs if the cluster has none, and returns when they are served, so that tools which check
+// for cert-manager before they install providers find its API.
 func (k *Keeper) Provide(ctx context.Context) error {
 	who, err := Who(ctx, k.client)
 	if err != nil || who == CertManager || who == Other {
@@ -80,8 +82,8 @@ func (k *Keeper) Provide(ctx context.Context) error {
 	return installation.Runner{Client: k.client}.Run(ctx, installation.Plan{Steps: builtinSteps()})
 }
 
-// round reconciles once, and returns when it is time for the next one. The watches begin before it reads, so that no change is
-// missed.
+// round reconciles once, and returns when the next reconciliation is due. It starts the watches before it reads, so
+// that it misses no change.
 func (k *Keeper) round(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +117,7 @@ func (k *Keeper) round(ctx context.Context) error {
 	return err
 }
 
-// watch sends to changed when something changes that counts.
+// watch sends to changed when a relevant object changes.
 func (k *Keeper) watch(ctx context.Context, who Provisioner, changed chan<- struct{}) error {
 	crds := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	kinds := []schema.GroupVersionKind{crds}
@@ -133,7 +135,7 @@ func (k *Keeper) watch(ctx context.Context, who Provisioner, changed chan<- stru
 	return nil
 }
 
-// watchKind watches the objects of a kind from now on. A watch that ends counts as a change.
+// watchKind watches the objects of a kind from now on. The end of a watch counts as a change.
 func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, changed chan<- struct{}) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -168,11 +170,11 @@ func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, ch
 	return nil
 }
 
-// counts reports whether a change of an object may make something to do.
+// counts reports whether a change of the object can require a reconciliation.
 func counts(kind schema.GroupVersionKind, o runtime.Object) bool {
 	m, err := meta.Accessor(o)
 	if err != nil {
-		return true // the watch reports an error
+		return true // the watch reported an error
 	}
 	switch {
 	case kind.Group == group, m.GetName() == certificatesCRD:

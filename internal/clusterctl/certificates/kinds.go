@@ -9,21 +9,22 @@ import (
 
 const (
 	group = "cert-manager.io"
-	// ownLabel marks our CRDs, so that those of cert-manager are never taken for them.
+	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's.
 	ownLabel = "clusterctl.slipway.dev/cert-manager"
-	// ownValue is its value.
+	// ownValue is the value of ownLabel.
 	ownValue = "builtin"
-	// certificatesCRD is the CRD by which it is known who satisfies Certificates.
+	// certificatesCRD is the CRD that determines the [Provisioner].
 	certificatesCRD = "certificates.cert-manager.io"
-	// injectFrom names the Certificate whose authority is written into an object.
+	// injectFrom is the annotation of an object with the namespace/name of the Certificate whose CA is injected into
+	// it.
 	injectFrom = "cert-manager.io/inject-ca-from"
-	// certificateName is the annotation of a Secret with the Certificate that it was issued for.
+	// certificateName is the annotation of a Secret with the name of the Certificate it was issued for.
 	certificateName = "cert-manager.io/certificate-name"
-	// requestHash is the annotation of a Secret with a hash of what it was issued for.
+	// requestHash is the annotation of a Secret with the hash of the request it was issued for.
 	requestHash = "clusterctl.slipway.dev/request-hash"
 	// coreCertManager is the value of [inventory.CoreLabel] on the objects of cert-manager.
 	coreCertManager = "cert-manager"
-	// clusterNamespace has the Secrets of ClusterIssuers.
+	// clusterNamespace is the namespace of the Secrets of ClusterIssuers.
 	clusterNamespace = "cert-manager"
 )
 
@@ -31,13 +32,13 @@ func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
-// Certificate is what is read of one.
+// Certificate is the part of a Certificate that Slipway reads.
 type Certificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              Request `json:"spec"`
 }
 
-// Request is what a Certificate asks for.
+// Request is the specification of a Certificate.
 type Request struct {
 	SecretName  string           `json:"secretName"`
 	CommonName  string           `json:"commonName,omitempty"`
@@ -61,25 +62,25 @@ type IssuerRef struct {
 	Group string `json:"group,omitempty"`
 }
 
-// Subject of a certificate.
+// Subject is the subject of a certificate.
 type Subject struct {
 	Organizations []string `json:"organizations,omitempty"`
 }
 
-// PrivateKey says which key is made.
+// PrivateKey specifies the private key to generate.
 type PrivateKey struct {
 	Algorithm string `json:"algorithm,omitempty"`
 	Size      int    `json:"size,omitempty"`
 	Encoding  string `json:"encoding,omitempty"`
 }
 
-// SecretTemplate has what a Secret gets besides.
+// SecretTemplate has additional metadata for the Secret.
 type SecretTemplate struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Issuer is what is read of an Issuer or a ClusterIssuer.
+// Issuer is the part of an Issuer or ClusterIssuer that Slipway reads.
 type Issuer struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -90,19 +91,20 @@ type Issuer struct {
 	} `json:"spec"`
 }
 
-// decode reads an object as a Go type.
+// decode converts an object to a Go type.
 func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// CRDs are ours, for the kinds of cert-manager that providers use. What they do not know of a specification they keep.
+// CRDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
 func CRDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),
 	}
 }
 
-// ownDescription is what our schema says, and by which it is known where another manifest was applied over our CRD: labels stay then.
+// ownDescription is the description in the schema of Slipway's CRDs. It shows whether another manifest was applied over
+// a CRD, because the labels remain in this case.
 const ownDescription = "Satisfied by Slipway in the place of cert-manager."
 
 func crd(kind, plural, scope string) *unstructured.Unstructured {
@@ -131,7 +133,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 	o.SetAPIVersion("apiextensions.k8s.io/v1")
 	o.SetKind("CustomResourceDefinition")
 	o.SetName(plural + "." + group)
-	// Not [inventory.CoreLabel]: clusterctl would take it for its own cert-manager, and upgrade it.
+	// Not [inventory.CoreLabel]: clusterctl would treat the CRD as part of its own cert-manager, and upgrade it.
 	o.SetLabels(map[string]string{ownLabel: ownValue})
 	return o
 }

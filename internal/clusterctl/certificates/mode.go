@@ -25,10 +25,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/input"
 )
 
-// Mode says who satisfies the objects of cert-manager.
+// Mode selects the implementation of the cert-manager API.
 type Mode string
 
-// The modes.
+// The modes of --cert-manager.
 const (
 	Builtin   Mode = "builtin"
 	Install   Mode = "install"
@@ -36,10 +36,10 @@ const (
 	Automatic Mode = "automatic"
 )
 
-// VersionAnnotation has the version of cert-manager on all its objects.
+// VersionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
 const VersionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
 
-// ParseMode reads the value of --cert-manager; the error is Invalid.
+// ParseMode parses the value of --cert-manager. The error is Invalid.
 func ParseMode(s string) (Mode, error) {
 	all := []Mode{Builtin, Install, External, Automatic}
 	if m := Mode(s); slices.Contains(all, m) {
@@ -48,22 +48,22 @@ func ParseMode(s string) (Mode, error) {
 	return "", fault.New(fault.Invalid, "Usage", "--cert-manager %s is not known; use builtin, install, external or automatic", s)
 }
 
-// Provisioner is who satisfies Certificates in a management cluster.
+// Provisioner is the implementation that satisfies Certificates in a management cluster.
 type Provisioner string
 
-// The provisioners.
+// The possible provisioners.
 const (
-	// Unsatisfied: the kinds of cert-manager are not there.
+	// Unsatisfied means that the cert-manager CRDs are not installed.
 	Unsatisfied Provisioner = ""
-	// Slipway: the kinds are ours.
+	// Slipway means that the CRDs are Slipway's.
 	Slipway Provisioner = "slipway"
-	// CertManager was installed by init, of this program or of clusterctl.
+	// CertManager was installed by init of slipway or clusterctl.
 	CertManager Provisioner = "cert-manager"
-	// Other: cert-manager that was not installed by init, and is left alone.
+	// Other is a cert-manager that was not installed by init. Slipway does not modify it.
 	Other Provisioner = "other"
 )
 
-// Who says who satisfies Certificates.
+// Who returns the provisioner that satisfies Certificates in the cluster.
 func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -81,7 +81,7 @@ func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 	return Other, nil
 }
 
-// describes reports whether the schema of a CRD is ours.
+// describes reports whether the schema of the CRD is Slipway's.
 func describes(crd *unstructured.Unstructured) bool {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	return slices.ContainsFunc(versions, func(v any) bool {
@@ -91,8 +91,8 @@ func describes(crd *unstructured.Unstructured) bool {
 	})
 }
 
-// Steps are what a management cluster needs before components with objects of cert-manager are installed. builtin reports
-// whether [Reconcile] satisfies them.
+// Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
+// builtin reports whether [Reconcile] must satisfy them.
 func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.File) (steps []installation.Step, builtin bool, err error) {
 	who, err := Who(ctx, c)
 	if err != nil {
@@ -122,7 +122,7 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.F
 	return nil, false, nil
 }
 
-// unused refuses to put cert-manager in the place of Slipway where Slipway has issued something.
+// unused returns an error if Slipway's cert-manager API is in use, because then cert-manager cannot replace it.
 func unused(ctx context.Context, c client.Reader) error {
 	for _, kind := range []string{"Certificate", "Issuer", "ClusterIssuer"} {
 		list := &metav1.PartialObjectMetadataList{}
@@ -148,8 +148,8 @@ func builtinSteps() []installation.Step {
 	return append(apply, serve...)
 }
 
-// automatic is the mode where none is named. A cert-manager that init has installed and that does not answer is installed
-// again: an earlier command may have been interrupted.
+// automatic returns the mode to use if none is configured. If a cert-manager installed by init does not respond, it is
+// installed again, because an earlier command may have been interrupted.
 func automatic(ctx context.Context, c client.Client, who Provisioner, external bool) (Mode, error) {
 	switch {
 	case who == Slipway:
@@ -165,7 +165,7 @@ func automatic(ctx context.Context, c client.Client, who Provisioner, external b
 	return External, nil
 }
 
-// probe is an object that cert-manager accepts once it works.
+// probe returns an object that cert-manager accepts when it is ready.
 func probe() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"selfSigned": map[string]any{}}}}
 	o.SetGroupVersionKind(kindOf("Issuer"))
@@ -174,7 +174,7 @@ func probe() *unstructured.Unstructured {
 	return o
 }
 
-// Installed are the steps that install cert-manager.
+// Installed returns the steps that install cert-manager.
 func Installed(objects []*unstructured.Unstructured, timeout time.Duration) []installation.Step {
 	var steps, serves, waits []installation.Step
 	for _, o := range component.InstallOrder(objects) {
@@ -190,8 +190,8 @@ func Installed(objects []*unstructured.Unstructured, timeout time.Duration) []in
 	return append(steps, installation.Step{Verb: installation.Accept, Object: probe(), Timeout: timeout, Why: "cert-manager works"})
 }
 
-// Manifest is that of the cert-manager that the configuration file names, with its overrides of images and the labels by which
-// it is found again.
+// Manifest returns the manifest of the configured cert-manager, with image overrides applied and with the labels that
+// identify its objects.
 func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
 	source, err := repository.Open(p, selection.New(config).Options)
@@ -225,10 +225,10 @@ func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Uns
 	return objects, nil
 }
 
-// Images of the containers of a manifest.
+// Images returns the container images of a manifest.
 func Images(objects []*unstructured.Unstructured) []string {
 	out, err := component.Images(objects, func(image string) (string, error) { return image, nil })
-	if err != nil { // the manifest was read with the same function
+	if err != nil { // the manifest was already read with this function
 		return nil
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return strings.TrimSpace(s) == "" })

@@ -17,19 +17,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonRequest says that a Certificate asks for something that cannot be issued; Invalid.
+	// ReasonRequest is the reason when a Certificate requests something that cannot be issued; Invalid.
 	ReasonRequest = "InvalidCertificate"
-	// ReasonIssuer says that an issuer cannot issue; Invalid.
+	// ReasonIssuer is the reason when an issuer cannot issue; Invalid.
 	ReasonIssuer = "IssuerNotReady"
 )
 
-// writer names the field manager.
+// writer is the suffix of the field manager's name.
 const writer = "certificates"
 
-// Reconcile issues every Certificate that is due, and writes authorities where they are asked for. Where the kinds are not ours
-// it does nothing. What is wrong with one Certificate is in its status and in the error, and keeps no other from its turn.
+// Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. It does nothing if
+// the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
+// not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 	who, err := Who(ctx, c)
 	if err != nil || who != Slipway {
@@ -42,7 +43,7 @@ func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 		return fmt.Errorf("listing Certificates: %w", err)
 	}
 	var problems []error
-	for range 2 { // the second time, those whose authority was issued the first time
+	for range 2 { // the second iteration issues Certificates whose CA was issued in the first
 		problems = nil
 		for i := range list.Items {
 			problems = append(problems, r.certificate(ctx, &list.Items[i]))
@@ -54,16 +55,16 @@ func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 	return errors.Join(errors.Join(problems...), r.inject(ctx))
 }
 
-// reconciler is one reconciliation of all Certificates.
+// reconciler reconciles all Certificates once.
 type reconciler struct {
 	client client.Client
 	writer *kube.Writer
 	now    time.Time
-	// authorities by Certificate.
+	// authorities are the PEM-encoded CA certificates by Certificate.
 	authorities map[client.ObjectKey][]byte
 }
 
-// certificate issues one Certificate if it is due, and reports.
+// certificate issues a Certificate if it is due, and updates its status.
 func (r reconciler) certificate(ctx context.Context, o *unstructured.Unstructured) error {
 	err := r.issued(ctx, o)
 	message, status := "Certificate is up to date and has not expired", metav1.ConditionTrue
@@ -72,7 +73,7 @@ func (r reconciler) certificate(ctx context.Context, o *unstructured.Unstructure
 		err = fmt.Errorf("certificate %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	if fault.KindOf(err) != fault.Invalid && err != nil {
-		return err // it is retried; the status stays
+		return err // it is retried; the status is left unchanged
 	}
 	return errors.Join(err, r.report(ctx, o, status, message))
 }
@@ -102,7 +103,7 @@ func (r reconciler) report(ctx context.Context, o *unstructured.Unstructured, st
 	return r.writer.ApplyStatus(ctx, live, map[string]any{"conditions": []metav1.Condition{condition}})
 }
 
-// issued issues a Certificate if it is due, and remembers its authority.
+// issued issues a Certificate if it is due, and records its CA in r.authorities.
 func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) error {
 	var c Certificate
 	if err := decode(o, &c); err != nil {
@@ -141,7 +142,7 @@ func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) er
 	return nil
 }
 
-// secret reads a Secret; nil: there is none.
+// secret reads a Secret; it returns nil if the Secret does not exist.
 func (r reconciler) secret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := r.client.Get(ctx, key, s)
@@ -174,7 +175,7 @@ func (r reconciler) store(ctx context.Context, c Certificate, live *corev1.Secre
 	return r.writer.Apply(ctx, live, want)
 }
 
-// authority is what signs a Certificate; nil: it signs itself.
+// authority returns the CA that signs a Certificate; nil for a self-signed one.
 func (r reconciler) authority(ctx context.Context, c Certificate) (*tls.Certificate, error) {
 	kind, namespace := "Issuer", c.Namespace
 	if c.Spec.IssuerRef.Kind == "ClusterIssuer" {

@@ -19,20 +19,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
-// Upgrade is what an upgrade does about cert-manager.
+// Upgrade describes how cert-manager is upgraded.
 type Upgrade struct {
-	// Provisioner says who satisfies Certificates. Only a cert-manager that init has installed is upgraded.
+	// Provisioner satisfies the Certificates of the cluster. Only a cert-manager that init has installed is upgraded.
 	Provisioner Provisioner `json:"provisioner"`
-	// From is the version that is installed.
+	// From is the installed version.
 	From string `json:"from,omitempty"`
-	// To is the version of the configuration file.
+	// To is the version in the configuration file.
 	To string `json:"to,omitempty"`
-	// Why it is installed again; empty: it is up to date.
+	// Why is the reason for the upgrade; empty if cert-manager is up to date.
 	Why   string              `json:"why,omitempty"`
 	Steps []installation.Step `json:"-"`
 }
 
-// String is a sentence about it.
+// String describes the upgrade in one sentence.
 func (u Upgrade) String() string {
 	switch {
 	case u.Provisioner == Slipway:
@@ -47,7 +47,8 @@ func (u Upgrade) String() string {
 	return fmt.Sprintf("Cert-manager will be upgraded from %s to %s: %s.", u.From, u.To, u.Why)
 }
 
-// PlanUpgrade reads what is installed of cert-manager, and plans what to do about it. kinds are those of the management cluster.
+// PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
+// management cluster.
 func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *configfile.File) (Upgrade, error) {
 	who, err := Who(ctx, c)
 	out := Upgrade{Provisioner: who}
@@ -89,7 +90,8 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
-// surplus deletes what the manifest does not have. CRDs, namespaces and webhook configurations stay.
+// surplus returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
+// configurations are retained.
 func surplus(live, want []*unstructured.Unstructured) []installation.Step {
 	var out []installation.Step
 	ordered := component.InstallOrder(live)
@@ -107,7 +109,8 @@ func name(o *unstructured.Unstructured) [4]string {
 	return [4]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// differs says why cert-manager is to be installed again; empty: it is not. A newer one than the configured one is left.
+// differs returns the reason to install cert-manager again, or "" if there is none. A version newer than the configured
+// one is left unchanged.
 func differs(live, want []*unstructured.Unstructured, u Upgrade) string {
 	from, fromErr := repository.ParseVersion(u.From)
 	to, toErr := repository.ParseVersion(u.To)
@@ -130,7 +133,8 @@ func differs(live, want []*unstructured.Unstructured, u Upgrade) string {
 	return ""
 }
 
-// versionOf is the version that the objects have; where they differ, an upgrade was interrupted, and it is the oldest one.
+// versionOf returns the version of the installed objects. After an interrupted upgrade they have several versions; the
+// oldest is returned.
 func versionOf(live []*unstructured.Unstructured) string {
 	oldest := ""
 	for _, o := range live {
@@ -144,7 +148,7 @@ func versionOf(live []*unstructured.Unstructured) string {
 	return oldest
 }
 
-// installedObjects are those of cert-manager that init has installed, whole where they have images.
+// installedObjects returns the cert-manager objects that init has installed.
 func installedObjects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, kind := range kinds {

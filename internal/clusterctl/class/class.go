@@ -18,27 +18,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNotFound says that there is no ClusterClass of the name; the kind is Gone.
+	// ReasonNotFound is the reason when the ClusterClass does not exist; Gone.
 	ReasonNotFound = "ClusterClassNotFound"
-	// ReasonNoWorkers says that a class has no class of workers; the kind is Invalid.
+	// ReasonNoWorkers is the reason when a class has no worker class; Invalid.
 	ReasonNoWorkers = "NoWorkerClass"
-	// ReasonControlPlanes says that a control plane cannot have so many nodes; the kind is Invalid.
+	// ReasonControlPlanes is the reason when the control plane cannot have the requested number of nodes; Invalid.
 	ReasonControlPlanes = "InvalidControlPlanes"
-	// ReasonVariable says that a value is not one that the class takes; the kind is Invalid.
+	// ReasonVariable is the reason when the class does not accept a value; Invalid.
 	ReasonVariable = "InvalidVariable"
 )
 
-// Class is a ClusterClass, and what is missing before a Cluster can use it.
+// Class is a ClusterClass, with the objects to create before a Cluster can use it.
 type Class struct {
 	*clusterv1.ClusterClass
-	// Missing are the objects of a class that ships and is not in the namespace yet, in the order in which they are to be made.
+	// Missing are the objects of a built-in class that does not exist in the namespace yet, in creation order.
 	Missing []*unstructured.Unstructured
 }
 
-// Find returns the class that a Cluster of the namespace refers to. One that ships need not be there yet. A reader of nil asks no
-// management cluster; then only those that ship are known.
+// Find returns the class that a Cluster of the namespace refers to. A built-in class need not exist in the cluster yet.
+// If r is nil, only built-in classes are found.
 func Find(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) (Class, error) {
 	if r != nil {
 		found := &clusterv1.ClusterClass{}
@@ -58,7 +58,7 @@ func Find(ctx context.Context, r client.Reader, namespace string, ref clusterv1.
 	return Class{}, notFound(ctx, r, namespace, ref)
 }
 
-// shipped returns a class that ships.
+// shipped returns a built-in class.
 func shipped(name, namespace string) (Class, bool, error) {
 	objects, ok, err := classes.Objects(name, namespace)
 	if err != nil || !ok {
@@ -74,7 +74,7 @@ func shipped(name, namespace string) (Class, bool, error) {
 	return Class{}, false, fmt.Errorf("class %s ships without a ClusterClass", name)
 }
 
-// notFound says which classes there are.
+// notFound returns an error that lists the available classes.
 func notFound(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) error {
 	where := cmp.Or(ref.Namespace, namespace)
 	message := fmt.Sprintf("there is no ClusterClass %q in namespace %q; with Slipway come: %s", ref.Name, where, strings.Join(classes.Names(), ", "))
@@ -102,18 +102,20 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	return fault.New(fault.Gone, ReasonNotFound, "%s", message)
 }
 
-// Containers reports whether clusters of the class are made of containers of this host, in a network that is chosen when they are created.
+// Containers reports whether Clusters of the class run in containers on this host, in a subnet that is selected when
+// they are created.
 func (c Class) Containers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(manifest.Subnet) != nil
 }
 
-// RunsOnHost reports whether control planes of the class run on the host of the management cluster, as versions that it has.
+// RunsOnHost reports whether control planes of the class run on the host of the management cluster, which limits them
+// to the Kubernetes versions available there.
 func (c Class) RunsOnHost() bool {
 	return c.Spec.ControlPlane.TemplateRef.Kind == "HostedControlPlaneTemplate" && c.Containers()
 }
 
-// ControlPlanes is how many nodes the control plane is to have: one where none are asked for and it runs on Machines, and 0 where it has
-// no Machines, of which there can be none.
+// ControlPlanes returns the number of control plane nodes. It defaults to one if the control plane runs on Machines,
+// and is 0 if it has no Machines; requesting nodes is an error then.
 func (c Class) ControlPlanes(asked int32) (int32, error) {
 	plane := c.Spec.ControlPlane
 	switch {
@@ -129,10 +131,11 @@ func (c Class) ControlPlanes(asked int32) (int32, error) {
 	return max(1, asked), nil
 }
 
-// kubeadmTemplate is the kind of control planes whose nodes are the members of etcd.
+// kubeadmTemplate is the kind of control planes whose nodes are etcd members.
 const kubeadmTemplate = "KubeadmControlPlaneTemplate"
 
-// Workers are a number of nodes of the first class for workers: of MachineDeployments, or else of MachinePools.
+// Workers returns n workers of the first worker class: a MachineDeployment class if there is one, else a MachinePool
+// class.
 func (c Class) Workers(n int32) (manifest.Workers, error) {
 	switch {
 	case len(c.Spec.Workers.MachineDeployments) > 0:
@@ -145,7 +148,8 @@ func (c Class) Workers(n int32) (manifest.Workers, error) {
 	return manifest.Workers{}, fault.New(fault.Invalid, ReasonNoWorkers, "ClusterClass %q has no workers; use --workers 0", c.Name)
 }
 
-// Definitions are the variables of the class, sorted by name: those that extensions define included, once the class was reconciled.
+// Definitions returns the variables of the class, sorted by name. Once the class is reconciled, they include the
+// variables defined by extensions.
 func (c Class) Definitions() []clusterv1.ClusterClassStatusVariable {
 	definitions := slices.Clone(c.Status.Variables)
 	for _, v := range c.Spec.Variables {

@@ -14,22 +14,22 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// Row is a ClusterClass, and what uses it.
+// Row is a ClusterClass with the Clusters that use it.
 type Row struct {
-	// Namespace is empty for a class that ships and is in no namespace that was looked at.
+	// Namespace is empty for a built-in class that exists in none of the listed namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Workers are the names of its classes of workers.
+	// Workers are the names of its worker classes.
 	Workers []string `json:"workers"`
 	// Variables are the names of its variables.
 	Variables []string `json:"variables"`
-	// Clusters are those that have it, with their namespace.
+	// Clusters are the Clusters that use the class, as namespace/name.
 	Clusters []string `json:"clusters"`
-	// Problem says why Clusters of it wait; empty: they need not.
+	// Problem is the reason why Clusters cannot use the class yet; empty if they can.
 	Problem string `json:"problem,omitempty"`
 }
 
-// List returns the classes of a namespace, or of all, and those that ship and are in none of them.
+// List returns the classes of one namespace or of all, and the built-in classes that do not exist there.
 func List(ctx context.Context, r client.Reader, namespace string) ([]Row, error) {
 	var there clusterv1.ClusterClassList
 	if err := r.List(ctx, &there, client.InNamespace(namespace)); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Values reads values that people write as NAME=VALUE, or NAME.FIELD=VALUE for a field of an object. A value is YAML, except where the
-// class wants a string. The order of the names stays; what is named again adds to it.
+// Values parses values written as NAME=VALUE, or as NAME.FIELD=VALUE for a field of an object. A value is YAML, unless
+// the schema requires a string. The variables are in the order of their first occurrence; further fields of a variable
+// are added to it.
 func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 	values, names := map[string]any{}, []string{}
 	for _, setting := range settings {
@@ -52,7 +53,7 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 	return given, c.accepts(given)
 }
 
-// accepts tells whether a Cluster of the class may have these values, as the API server would.
+// accepts validates the variables as the API server does for a Cluster of the class.
 func (c Class) accepts(given []clusterv1.ClusterVariable) error {
 	topology := &clusterv1.Topology{Variables: slices.Clone(given)}
 	definitions := variables.NewDefinitions(c.Definitions())
@@ -63,7 +64,7 @@ func (c Class) accepts(given []clusterv1.ClusterVariable) error {
 	return nil
 }
 
-// read is a value as the schema wants it; an empty type takes anything.
+// read parses a value of the type in the schema; an empty type accepts any value.
 func read(text, kind string) (any, error) {
 	if kind == "string" {
 		return text, nil
@@ -79,7 +80,7 @@ func read(text, kind string) (any, error) {
 	return whole(value), nil
 }
 
-// whole makes integers of numbers that are, in the form that objects of the API have.
+// whole converts integral numbers to int64, the representation in unstructured objects.
 func whole(value any) any {
 	switch v := value.(type) {
 	case float64:
@@ -98,7 +99,7 @@ func whole(value any) any {
 	return value
 }
 
-// schemaOf is the type that the class wants for a field of a variable.
+// schemaOf returns the type of a field of a variable in the schema.
 func schemaOf(definition *clusterv1.ClusterClassStatusVariable, fields []string) string {
 	if len(definition.Definitions) == 0 {
 		return ""
@@ -114,7 +115,7 @@ func schemaOf(definition *clusterv1.ClusterClassStatusVariable, fields []string)
 	return schema.Type
 }
 
-// unknown names the variables that the class has.
+// unknown returns an error that lists the variables of the class.
 func (c Class) unknown(name string) error {
 	var names []string
 	for _, d := range c.Definitions() {

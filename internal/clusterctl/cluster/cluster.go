@@ -14,21 +14,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNotFound says that there is no Cluster of the name; the kind is Gone.
+	// ReasonNotFound is the reason when the Cluster does not exist; Gone.
 	ReasonNotFound = "ClusterNotFound"
-	// ReasonName says that a Cluster cannot have the name; the kind is Invalid.
+	// ReasonName is the reason when the name of a Cluster is invalid; Invalid.
 	ReasonName = "InvalidClusterName"
-	// ReasonNamespace says that the namespace does not exist; the kind is Gone.
+	// ReasonNamespace is the reason when the namespace does not exist; Gone.
 	ReasonNamespace = "NamespaceNotFound"
 )
 
-// maxName leaves room for the suffixes that the objects of a cluster get, within the 63 characters of a label
-// value.
+// maxName is the maximum length of a name. It reserves space for the suffixes of derived names, within the 63
+// characters of a label value.
 const maxName = 50
 
-// Get reads the Cluster. If there is none of that name, the error is a fault that says which there are.
+// Get reads the Cluster. If it does not exist, the fault lists the existing ones.
 func Get(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	found := &clusterv1.Cluster{}
 	err := r.Get(ctx, key, found)
@@ -45,7 +45,7 @@ func Get(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1
 	return nil, fault.New(fault.Gone, ReasonNotFound, "%s", absent(key, list.Items)).From(err)
 }
 
-// absent says what there is instead of the cluster, and how to get at it.
+// absent returns an error message that lists the existing clusters.
 func absent(key client.ObjectKey, clusters []clusterv1.Cluster) string {
 	var here, same, elsewhere []string
 	for _, c := range clusters {
@@ -73,7 +73,7 @@ func absent(key client.ObjectKey, clusters []clusterv1.Cluster) string {
 	return message + ", nor any other: `slipway create cluster " + key.Name + "` creates it"
 }
 
-// enumerate joins names, at most ten of them.
+// enumerate joins at most ten names.
 func enumerate(names []string) string {
 	if len(names) > 10 {
 		return strings.Join(names[:10], ", ") + fmt.Sprintf(" and %d more", len(names)-10)
@@ -81,7 +81,7 @@ func enumerate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// CheckName tells whether a new cluster can have the name.
+// CheckName checks whether a new cluster can have the name.
 func CheckName(name string) error {
 	problems := validation.IsDNS1123Label(name)
 	if len(name) > maxName {

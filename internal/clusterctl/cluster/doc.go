@@ -1,9 +1,3 @@
-// Package cluster finds a Cluster for a person who names it.
-//
-// Does: reads a Cluster, and when there is none of that name says which there are; checks names before anything is
-// written.
-//
-// Never: writes.
-//
-// Read first: [Get], [CheckName].
+// Package cluster reads a Cluster by name, with a helpful error if it does not exist ([Get]), and validates the names
+// of new clusters ([CheckName]).
 package cluster

@@ -18,20 +18,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/input"
 )
 
-// ReasonComponents says that a components file cannot be used; Invalid.
+// ReasonComponents is the reason when a components file cannot be used; Invalid.
 const ReasonComponents = "InvalidComponents"
 
-// Options say how the objects are made.
+// Options configure how the objects are built.
 type Options struct {
-	// TargetNamespace of the objects; empty: that of the file.
+	// TargetNamespace is the namespace of the objects; empty for the Namespace in the file.
 	TargetNamespace string
-	// Raw leaves variables as they are. The file has to be valid YAML without them.
+	// Raw leaves variables unreplaced. The file must be valid YAML nevertheless.
 	Raw bool
-	// Lookup returns values of variables.
+	// Lookup returns the value of a variable.
 	Lookup substitution.Lookup
-	// AlterImage overrides the image of a component; nil: none is overridden.
+	// AlterImage overrides the image of a component; nil for no overrides.
 	AlterImage func(component, image string) (string, error)
-	// Processor of templates; nil: [substitution.Envsubst].
+	// Processor processes the template; nil means [substitution.Envsubst].
 	Processor substitution.Processor
 }
 
@@ -42,20 +42,20 @@ func (o Options) processor() substitution.Processor {
 	return o.Processor
 }
 
-// Components are the objects of a version of a provider.
+// Components are the objects of a provider version.
 type Components struct {
 	Provider        provider.Provider
 	Version         string
 	TargetNamespace string
-	// Variables of the file.
+	// Variables are the variables in the file.
 	Variables []substitution.Variable
-	// Images of all containers, sorted.
+	// Images are the images of all containers, sorted.
 	Images []string
-	// Objects in the order in which they are printed; see also [InstallOrder].
+	// Objects are in the order in which they are printed; see also [InstallOrder].
 	Objects []*unstructured.Unstructured
 }
 
-// Load makes the components of a version from a repository.
+// Load builds the components of a version from a repository.
 func Load(ctx context.Context, s *repository.Source, version string, o Options) (*Components, error) {
 	data, err := s.Components(ctx, version)
 	if err != nil {
@@ -64,7 +64,7 @@ func Load(ctx context.Context, s *repository.Source, version string, o Options) 
 	return New(s.Provider(), version, data, o)
 }
 
-// New makes the components of a version from the text of its components file.
+// New builds the components of a version from the text of its components file.
 func New(p provider.Provider, version string, data []byte, o Options) (*Components, error) {
 	c := &Components{Provider: p, Version: version}
 	var err error
@@ -93,7 +93,7 @@ func New(p provider.Provider, version string, data []byte, o Options) (*Componen
 	return c, nil
 }
 
-// wrong says which components an error is about.
+// wrong adds the provider and version to an error.
 func (c *Components) wrong(err error) error {
 	known := fault.As(err)
 	if known == nil {
@@ -104,7 +104,8 @@ func (c *Components) wrong(err error) error {
 
 var documentNumber = regexp.MustCompile(`^document \d+`)
 
-// unreadable is the fault of a file that is no YAML. The parser repeats what it read, in which values of variables may stand.
+// unreadable returns the fault for invalid YAML. With variables it omits the parser's error, which may quote their
+// values.
 func (c *Components) unreadable(err error) error {
 	of := "the components of " + c.Provider.Label() + " " + c.Version
 	if len(c.Variables) == 0 {
@@ -122,10 +123,10 @@ func names(variables []substitution.Variable) string {
 	return strings.Join(out, ", ")
 }
 
-// YAML is the objects as one stream of documents.
+// YAML encodes the objects as a multi-document YAML stream.
 func (c *Components) YAML() ([]byte, error) { return manifest.YAML(c.Objects) }
 
-// namespace moves everything into the target namespace, and adds it where the file has none.
+// namespace moves all objects to the target namespace, and adds a Namespace if the file has none.
 func (c *Components) namespace(target string) error {
 	var found []*unstructured.Unstructured
 	for _, o := range c.Objects {
@@ -160,7 +161,7 @@ func (c *Components) namespace(target string) error {
 	return nil
 }
 
-// label marks all objects as those of the provider.
+// label adds the labels of the provider to all objects.
 func (c *Components) label() {
 	for _, o := range c.Objects {
 		labels := o.GetLabels()
@@ -172,7 +173,7 @@ func (c *Components) label() {
 	}
 }
 
-// sort brings the Namespace to the front, and what cert-manager reads before what it writes to.
+// sort moves the Namespace to the front, followed by the cert-manager objects.
 func (c *Components) sort() {
 	rank := func(o *unstructured.Unstructured) int {
 		switch {

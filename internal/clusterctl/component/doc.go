@@ -1,17 +1,13 @@
-// Package component is the objects of a provider, as they are installed.
+// Package component builds the objects to install for a provider from the components file of a release ([New]). It
+// lists the variables and images of the file, and sorts the objects for installation ([InstallOrder]). It accesses no
+// cluster, and errors never contain the values of variables.
 //
-// Does: makes them from the components file of a release:
-//
-//	variables   replaced; those without a value are an error that lists them
-//	images      overridden as the configuration file says
-//	Namespace   at most one in the file; its name is the target namespace, unless another was chosen; none of both is an error
-//	namespaced  every object, subject of a role binding, service of a webhook, and certificate is in the target namespace
+//	variables   replaced; an error lists those without a value
+//	images      overridden according to the configuration file
+//	Namespace   at most one in the file; its name is the target namespace, unless another one is specified
+//	namespaced  objects, subjects of role bindings, services of webhooks and Certificates use the target namespace
 //	labels      clusterctl.cluster.x-k8s.io and cluster.x-k8s.io/provider on every object
-//	order       Namespace, objects of cert-manager, then as in the file
+//	order       Namespace, cert-manager objects, then as in the file
 //
-// Says which variables and images there are, and in which order the objects can be installed.
-//
-// Never: talks to a cluster; puts values of variables into errors.
-//
-// Read first: [New], then [Components].
+// It is an error if the target namespace is neither specified nor in the file.
 package component

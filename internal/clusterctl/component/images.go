@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// podSpec is where objects of a kind have the specification of their Pods; nil: they have none.
+// podSpec returns the path of the Pod spec in objects of a kind; nil if they have none.
 func podSpec(kind string) []string {
 	switch kind {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job":
@@ -21,7 +21,7 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// images overrides the images of all containers, and lists what is used then.
+// images overrides the images of all containers, and sets c.Images.
 func (c *Components) images(alter func(component, image string) (string, error)) error {
 	if alter == nil {
 		alter = func(_, image string) (string, error) { return image, nil }
@@ -31,7 +31,7 @@ func (c *Components) images(alter func(component, image string) (string, error))
 	return err
 }
 
-// Images changes the image of every container, and lists what is used then, sorted.
+// Images changes the image of every container, and returns the resulting images, sorted.
 func Images(objects []*unstructured.Unstructured, alter func(image string) (string, error)) ([]string, error) {
 	var out []string
 	for _, o := range objects {

@@ -12,7 +12,7 @@ import (
 
 const (
 	certManagerGroup = "cert-manager.io"
-	// injectCA is the annotation that names the Certificate, by namespace and name, whose authority a webhook trusts.
+	// injectCA is the annotation with the namespace/name of the Certificate whose CA is injected into a webhook.
 	injectCA = "cert-manager.io/inject-ca-from"
 )
 
@@ -20,7 +20,7 @@ func isNamespace(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
 }
 
-// clusterScoped are the kinds, wherever they are defined, whose objects are in no namespace.
+// clusterScoped are well-known cluster-scoped kinds of any group.
 func clusterScoped() []string {
 	return []string{
 		"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterIssuer", "ClusterRole", "ClusterRoleBinding",
@@ -31,7 +31,7 @@ func clusterScoped() []string {
 	}
 }
 
-// ownScopes says of the kinds that the file itself defines whether their objects are in a namespace.
+// ownScopes returns, for the kinds of the CRDs in the file, whether they are namespaced.
 func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	for _, o := range objects {
@@ -46,7 +46,7 @@ func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	return out
 }
 
-// SetNamespace puts every object of a kind that lives in namespaces into the namespace. A Namespace among the objects becomes that one.
+// SetNamespace moves all namespaced objects into the namespace. A Namespace among the objects gets its name.
 func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
 	own := ownScopes(objects)
 	for _, o := range objects {
@@ -59,7 +59,7 @@ func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
 	}
 }
 
-// isNamespaced reports whether objects of the kind live in namespaces.
+// isNamespaced reports whether the kind of the object is namespaced.
 func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) bool {
 	if namespaced, known := own[o.GroupVersionKind().GroupKind()]; known {
 		return namespaced
@@ -67,7 +67,7 @@ func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) b
 	return !slices.Contains(clusterScoped(), o.GetKind())
 }
 
-// move brings one object, and what it refers to, into the target namespace.
+// move moves one object and its references to the target namespace.
 func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {
@@ -95,7 +95,7 @@ func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]
 	return nil
 }
 
-// each calls do for the mappings of a list.
+// each calls do for the mappings in a list.
 func each(object map[string]any, list string, do func(map[string]any)) {
 	items, _ := object[list].([]any)
 	for _, item := range items {
@@ -105,15 +105,15 @@ func each(object map[string]any, list string, do func(map[string]any)) {
 	}
 }
 
-// moveService sets the namespace of a service that an object names, if it names one.
+// moveService sets the namespace of a service reference, if it exists.
 func moveService(object map[string]any, target string, path ...string) {
 	if service, ok, err := unstructured.NestedMap(object, path...); ok && err == nil {
 		service["namespace"] = target
-		_ = unstructured.SetNestedMap(object, service, path...) // the path was there
+		_ = unstructured.SetNestedMap(object, service, path...) // the path exists
 	}
 }
 
-// moveAuthority sets the namespace in the annotation that names a Certificate.
+// moveAuthority sets the namespace in the CA injection annotation.
 func moveAuthority(o *unstructured.Unstructured, target string) error {
 	annotations := o.GetAnnotations()
 	from, ok := annotations[injectCA]
@@ -129,7 +129,7 @@ func moveAuthority(o *unstructured.Unstructured, target string) error {
 	return nil
 }
 
-// moveNames replaces the namespace in the names of services that a Certificate is for.
+// moveNames replaces the namespace in the DNS names of a Certificate that refer to Services.
 func moveNames(o *unstructured.Unstructured, before, target string) {
 	if o.GroupVersionKind().Group != certManagerGroup || before == "" {
 		return
@@ -141,5 +141,5 @@ func moveNames(o *unstructured.Unstructured, before, target string) {
 	for i, name := range names {
 		names[i] = strings.Replace(name, "."+before+".svc", "."+target+".svc", 1)
 	}
-	_ = unstructured.SetNestedStringSlice(o.Object, names, "spec", "dnsNames") // the path was there
+	_ = unstructured.SetNestedStringSlice(o.Object, names, "spec", "dnsNames") // the path exists
 }

@@ -6,20 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InstallOrder is the order in which objects can be created: each after what it needs.
+// InstallOrder returns the objects in the order in which they can be created, dependencies first. The sort is stable.
 //
-//	Namespaces                         everything lives in them
-//	CustomResourceDefinitions          define kinds of what follows
-//	classes, quotas, limits            hold for what follows
+//	Namespaces                         contain the objects
+//	CustomResourceDefinitions          define kinds of other objects
+//	classes, quotas, limits            apply to other objects
 //	ServiceAccounts, Secrets,          are used by Pods
 //	ConfigMaps, volumes
-//	roles, then their bindings         allow what Pods do
-//	Services                           Pods know their addresses from the start
-//	objects of cert-manager            their Secrets are mounted by Pods
-//	everything else                    Deployments among it
-//	webhook configurations             refuse writes until someone answers
-//
-// Among those of one rank the order stays.
+//	roles, then their bindings         grant permissions to Pods
+//	Services                           Pods get their addresses at startup
+//	cert-manager objects               their Secrets are mounted by Pods
+//	everything else                    for example Deployments
+//	webhook configurations             reject writes until the webhook is available
 func InstallOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	out := slices.Clone(objects)
 	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })

@@ -1,21 +1,14 @@
-// Package configfile is the configuration file of clusterctl, and the environment in front of it.
+// Package configfile reads the configuration file of clusterctl, with the precedence of environment variables. The file
+// is the one named by --config (a path or an https URL), else $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml, else
+// ~/.cluster-api/clusterctl.yaml. Without a file, defaults apply. Its keys are:
 //
-// Does: finds and reads the file; answers what it says of providers, variables, images, overrides and cert-manager. It is,
-// in this order: the one of --config (a path, or an address that begins with https), then
-// $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml, then ~/.cluster-api/clusterctl.yaml; none of these: everything has its
-// default.
-//
-//	providers        a list of name, type and url: more providers, or other repositories of those that are known
+//	providers        a list of name, type and url: more providers, or other repositories of built-in ones
 //	cert-manager     url, version, timeout, externallyProvisioned
-//	overridesFolder  a folder whose files take the place of those of repositories
+//	overridesFolder  a folder whose files override the files of repositories
 //	images           by "all", component, or component/image: repository, name, tag
 //	any other key    a variable
 //
-// A variable of the environment comes before one of the file; its name is in upper case, with _ for -.
-//
-// Owns: the form of the file. A mistake in it is an Invalid fault with its line.
-//
-// Never: writes the file, or a copy of one that came from an address; puts the value of a variable into an error.
-//
-// Read first: [Load], then [File].
+// An environment variable takes precedence over a variable of the file; its name is in upper case, with _ for -. A
+// mistake in the file is an Invalid fault with its line. The package never writes the file or a copy of a downloaded
+// one, and errors never contain the value of a variable.
 package configfile

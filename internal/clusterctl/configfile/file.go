@@ -11,19 +11,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Defaults of cert-manager.
+// Default values for cert-manager.
 const (
 	DefaultCertManagerVersion = "v1.21.1"
 	defaultCertManagerTimeout = 10 * time.Minute
 )
 
-// File is what the configuration file says, with the environment in front of it.
+// File is the content of the configuration file, overridden by environment variables.
 type File struct {
-	// Path or address of the file; empty: there is none.
+	// Path is the path or URL of the file; empty if there is none.
 	Path string
-	// CertManager says how cert-manager comes to the management cluster.
+	// CertManager configures cert-manager.
 	CertManager CertManager
-	// Images are overrides of images by "all", component, or component/image.
+	// Images are image overrides by "all", component, or component/image.
 	Images map[string]Image
 
 	environment Environment
@@ -32,20 +32,20 @@ type File struct {
 	variables   map[string]string
 }
 
-// CertManager says which cert-manager is installed.
+// CertManager configures the installation of cert-manager.
 type CertManager struct {
-	// URL of the manifest; the usual one if it was not set.
+	// URL is the URL of the manifest; a default if it is not set.
 	URL string `json:"url"`
-	// Version that the manifest has.
+	// Version is the version of the manifest.
 	Version string `json:"version"`
-	// Timeout is how long it may take to get ready.
+	// Timeout limits the time until cert-manager is ready.
 	Timeout time.Duration `json:"timeout"`
-	// ExternallyProvisioned says that someone else installs and upgrades it.
+	// ExternallyProvisioned means that cert-manager is installed and upgraded by other means.
 	ExternallyProvisioned bool `json:"externallyProvisioned"`
 }
 
-// Variable is the value of a variable: that of the environment, else that of the file. Both are looked up in upper case with _ for -, as with
-// clusterctl; a variable of the environment with just this name counts, too.
+// Variable returns the value of a variable from the environment or else from the file. Names are looked up in upper
+// case with _ for -, as with clusterctl. An environment variable with the exact name is used, too.
 func (f *File) Variable(name string) (string, bool) {
 	if value, ok := f.environment.Lookup(environmentName(name)); ok {
 		return value, true
@@ -57,7 +57,8 @@ func (f *File) Variable(name string) (string, bool) {
 	return value, ok
 }
 
-// Providers are the built-in ones and those of the file, sorted; the file's replace built-in ones of the same type and name.
+// Providers returns the built-in providers and the providers of the file, sorted. A provider of the file replaces a
+// built-in one with the same type and name.
 func (f *File) Providers() []provider.Provider {
 	all := slices.Clone(f.providers)
 	for _, p := range provider.Builtin() {
@@ -69,7 +70,7 @@ func (f *File) Providers() []provider.Provider {
 	return all
 }
 
-// Provider is the one of a type and name.
+// Provider returns the provider with the given type and name.
 func (f *File) Provider(t provider.Type, name string) (provider.Provider, error) {
 	var names []string
 	for _, p := range f.Providers() {
@@ -89,7 +90,7 @@ func (f *File) Provider(t provider.Type, name string) (provider.Provider, error)
 		"there is no provider %q of the type %s; there are: %s; add others to providers in %s", name, t, strings.Join(names, ", "), f.where())
 }
 
-// where is the file as it is called in messages.
+// where returns the name of the file for messages.
 func (f *File) where() string {
 	if f.Path == "" {
 		return "clusterctl.yaml"
@@ -97,7 +98,7 @@ func (f *File) where() string {
 	return f.Path
 }
 
-// OverridesFolder is the folder whose files take the place of those of repositories.
+// OverridesFolder returns the folder whose files override the files of repositories.
 func (f *File) OverridesFolder() string {
 	if f.overrides != "" {
 		return f.overrides

@@ -10,20 +10,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Image says what of an image is replaced; what is empty stays.
+// Image overrides parts of an image reference. Empty fields are left unchanged.
 type Image struct {
-	// Repository in the place of everything before the last slash.
+	// Repository replaces everything before the last slash.
 	Repository string `json:"repository,omitempty"`
-	// Name in the place of what follows the last slash.
+	// Name replaces the part after the last slash.
 	Name string `json:"name,omitempty"`
 	Tag  string `json:"tag,omitempty"`
 }
 
-// allImages is the key of the overrides for every component.
+// allImages is the key of overrides for all components.
 const allImages = "all"
 
-// AlterImage is an image of a component after the overrides: those of the image come before those of the component, and
-// these before those for all, field by field.
+// AlterImage applies the overrides to an image of a component. For each field, an override of the image takes
+// precedence over one of the component, and that over one for all components.
 func (f *File) AlterImage(component, image string) (string, error) {
 	if len(f.Images) == 0 {
 		return image, nil

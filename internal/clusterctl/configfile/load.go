@@ -14,20 +14,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonConfig says that the configuration file cannot be used; Invalid.
+// ReasonConfig is the reason when the configuration file cannot be used; Invalid.
 const ReasonConfig = "ClusterctlConfiguration"
 
-// ReasonUnknownProvider says that neither the file nor the built-in list has a provider; Gone.
+// ReasonUnknownProvider is the reason when neither the file nor the built-in list has a provider; Gone.
 const ReasonUnknownProvider = "UnknownProvider"
 
-// maxFile is how many bytes the file may have.
+// maxFile is the maximum size of the file in bytes.
 const maxFile = 1 << 20
 
-// Environment is what the file and its variables depend on.
+// Environment has the inputs for reading the file and its variables.
 type Environment struct {
-	// Lookup returns a variable of the environment.
+	// Lookup returns the value of an environment variable.
 	Lookup func(name string) (value string, ok bool)
-	// Client reads a file from an address; nil: [http.DefaultClient].
+	// Client downloads the file from a URL; nil means [http.DefaultClient].
 	Client *http.Client
 }
 
@@ -36,7 +36,7 @@ func (e Environment) get(name string) string {
 	return value
 }
 
-// Load reads the file that --config names, else the usual one, else none.
+// Load reads the file named by --config, or the first default file that exists. Without a file it returns the defaults.
 func Load(ctx context.Context, e Environment, flag string) (*File, error) {
 	if u, err := url.Parse(flag); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		data, err := e.download(ctx, u)
@@ -62,7 +62,7 @@ func Load(ctx context.Context, e Environment, flag string) (*File, error) {
 	return Parse(nil, "", e)
 }
 
-// usual are the places where the file is looked for.
+// usual returns the default paths of the file.
 func (e Environment) usual() []string {
 	var out []string
 	home := e.get("HOME")
@@ -86,7 +86,7 @@ func (e Environment) usual() []string {
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path) // #nosec G304 -- the user names it
+	f, err := os.Open(path) // #nosec G304 -- the user chooses the path
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func bounded(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// reason is what the operating system says, without the path.
+// reason returns the error of the operating system without the path.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -111,7 +111,7 @@ func reason(err error) error {
 	return err
 }
 
-// download reads the file from an address. Redirects stay with https.
+// download reads the file from a URL. Redirects must use https.
 func (e Environment) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	if u.Scheme != "https" {
 		return nil, fault.New(fault.Invalid, ReasonConfig, "the configuration file at %s would be read without TLS; use an address that begins with https", u.Host)
@@ -148,7 +148,7 @@ func (e Environment) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	return data, nil
 }
 
-// environmentName is the name of a variable in the environment.
+// environmentName returns the environment variable for a variable.
 func environmentName(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

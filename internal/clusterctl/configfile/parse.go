@@ -15,13 +15,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// parser reads one file.
 type parser struct {
 	file     *File
 	problems []string
 }
 
-// Parse reads the text of a file, which is called path in messages. All mistakes are said at once.
+// Parse parses a file, which is called path in messages. It reports all mistakes at once.
 func Parse(data []byte, path string, e Environment) (*File, error) {
 	f := &File{Path: path, environment: e, variables: map[string]string{}, Images: map[string]Image{},
 		CertManager: CertManager{Version: DefaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
@@ -42,7 +41,7 @@ func Parse(data []byte, path string, e Environment) (*File, error) {
 
 var lineOfError = regexp.MustCompile(`line (\d+)`)
 
-// withoutValues is an error of the YAML parser with its line, without the text that it repeats: that may be a password.
+// withoutValues returns the line number of a YAML parser error, without the quoted text, which may be a password.
 func withoutValues(err error) string {
 	if m := lineOfError.FindString(err.Error()); m != "" {
 		return m + " cannot be read"
@@ -71,7 +70,7 @@ func (p *parser) pairs(n *yaml.Node, what string, do func(key string, at, value 
 	}
 }
 
-// resolved is what an alias stands for.
+// resolved returns the node that an alias refers to.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -79,7 +78,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// text is the value of a scalar, as it is written.
+// text returns the value of a scalar as written in the file.
 func (p *parser) text(key string, n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -162,7 +161,7 @@ func (p *parser) providers(n *yaml.Node) {
 	}
 }
 
-// substituted is a text with variables of the environment.
+// substituted replaces environment variables in a text.
 func (p *parser) substituted(n *yaml.Node, what, text string) (string, bool) {
 	out, err := envsubst.Eval(text, p.file.environment.get)
 	if err != nil {
@@ -218,7 +217,7 @@ func (p *parser) images(n *yaml.Node) {
 	})
 }
 
-// defaults sets what depends on what was read.
+// defaults sets the defaults that depend on values from the file.
 func (p *parser) defaults() {
 	f := p.file
 	if f.CertManager.URL == "" {

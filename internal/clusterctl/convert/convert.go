@@ -1,15 +1,12 @@
-// Package convert turns manifests of Cluster API into a newer version of its API, without a cluster.
+// Package convert converts manifests of Cluster API to a newer API version, without a cluster. It converts the objects
+// of the group cluster.x-k8s.io, and leaves the rest of a file unchanged, byte for byte:
 //
-// Does: converts the objects of the group cluster.x-k8s.io; everything else of a file stays as it is, byte for byte.
+//	an older version of the group       converted
+//	the target version, other groups    unchanged
+//	an unknown version                  unchanged, with a note
+//	an unknown field                    an error, because its value would be lost
 //
-//	an older version of the group      converted
-//	the wanted version, other groups   as it is
-//	a version that is not known        as it is, with a note
-//	a field that is not known          an error: it would be lost
-//
-// Never: talks to a cluster; converts the patches in a ClusterClass, whose paths are those of other kinds.
-//
-// Read first: [Manifest].
+// The patches in a ClusterClass are not converted, because their paths refer to other kinds.
 package convert
 
 import (
@@ -31,15 +28,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonManifest says that a manifest cannot be converted; Invalid.
+// ReasonManifest is the reason when a manifest cannot be converted; Invalid.
 const ReasonManifest = "InvalidManifest"
 
-// Result is a manifest that was converted.
+// Result is a converted manifest.
 type Result struct {
 	YAML []byte
 	// Converted and Unchanged count objects.
 	Converted, Unchanged int
-	// Notes say what was left as it is although it may have been meant.
+	// Notes list objects that could not be converted and were left unchanged.
 	Notes []string
 }
 
@@ -80,14 +77,14 @@ func malformed(n int, err error) error {
 	return fault.New(fault.Invalid, ReasonManifest, "document %d cannot be read: %v; where it is a template, replace its variables first (slipway generate yaml)", n, err).From(err)
 }
 
-// document converts one document, where it is to be.
+// document converts one document if necessary.
 func (r *Result) document(converter *conversion.Converter, document []byte, n int) ([]byte, error) {
 	head := unstructured.Unstructured{}
 	if err := yaml.Unmarshal(document, &head.Object); err != nil {
 		return nil, malformed(n, err)
 	}
 	if len(head.Object) == 0 {
-		return document, nil // comments
+		return document, nil // only comments
 	}
 	kind := head.GroupVersionKind()
 	if kind.Group != clusterv1.GroupVersion.Group || kind.Version == clusterv1.GroupVersion.Version {
@@ -113,7 +110,7 @@ func object(converter *conversion.Converter, document []byte, kind schema.GroupV
 		return nil, err
 	}
 	if err := yaml.UnmarshalStrict(document, spoke); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: ")) // of the library, not of the file
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: ")) // remove the prefix of the library
 	}
 	hub, err := converter.Convert(spoke, clusterv1.GroupVersion.Version)
 	if err != nil {

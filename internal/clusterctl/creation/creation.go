@@ -28,28 +28,28 @@ import (
 // manager is the name of the field manager without its prefix.
 const manager = "cli"
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonExists says that an object of the manifest exists already; the kind is Invalid.
+	// ReasonExists is the reason when an object of the manifest already exists; Invalid.
 	ReasonExists = "ClusterExists"
-	// ReasonNoNetwork says that no range of addresses is free; the kind is Invalid.
+	// ReasonNoNetwork is the reason when no subnet is available; Invalid.
 	ReasonNoNetwork = "NoFreeNetwork"
-	// ReasonNetworkDenied says that the operator does not allow the range that was named; the kind is Invalid.
+	// ReasonNetworkDenied is the reason when the operator's policy does not allow the requested subnet; Invalid.
 	ReasonNetworkDenied = "NetworkDenied"
-	// ReasonNetworkTaken says that the range that was named is in use; the kind is Invalid.
+	// ReasonNetworkTaken is the reason when the requested subnet is in use; Invalid.
 	ReasonNetworkTaken = "NetworkTaken"
 )
 
-// Host is what is known of the host that a cluster's network is to be on.
+// Host has the constraints of the host for the subnet of a cluster.
 type Host struct {
-	// Routes lead to what it reaches.
+	// Routes are the routes of the host.
 	Routes []netip.Prefix
-	// Networks that its operator allows; nil: not known.
+	// Networks are the subnets that the operator allows; nil if unknown.
 	Networks *policy.Networks
 }
 
-// Network returns a range for a new cluster that no cluster of the management cluster and none of the host's routes use, and that the
-// operator allows. A reader of nil asks no management cluster.
+// Network returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster nor
+// with routes of the host, and the operator allows it. If r is nil, no management cluster is checked.
 func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
@@ -63,8 +63,9 @@ func Network(ctx context.Context, r client.Reader, host Host) (netip.Prefix, err
 	return free, nil
 }
 
-// CheckNetwork tells whether a new cluster can have the range: the error, a fault of kind Invalid, names who uses it and a range
-// that is free, or what the operator allows. What the cluster of that name uses itself does not count: that it exists is another matter.
+// CheckNetwork checks whether a new cluster can use a subnet. The Invalid fault names the owner of the subnet and an
+// unused one, or what the operator allows. A subnet used by a cluster with the given name is accepted; whether the
+// cluster already exists is checked elsewhere.
 func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
 	if denied := host.denies(want); denied != "" {
 		return fault.New(fault.Invalid, ReasonNetworkDenied, "--subnet: %s", denied)
@@ -96,11 +97,12 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
 }
 
-// halves is the size of the networks that [Half] chooses.
+// halves is the prefix length of the subnets that [Half] selects.
 const halves = 16
 
-// Half returns the first two numbers of a range of 16 bits, for a template that leaves them open: those that the cluster of that name has,
-// else those of a range that is free, the highest of 172.16.0.0/12. Empty: none is free or allowed.
+// Half returns the first two numbers of a /16 subnet, for a template that uses them as a variable: the subnet of the
+// cluster with the given name, or else the highest unused one in 172.16.0.0/12. It returns "" if none is unused and
+// allowed.
 func Half(ctx context.Context, r client.Reader, key client.ObjectKey, host Host) (string, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
@@ -127,7 +129,7 @@ func half(p netip.Prefix) string {
 	return fmt.Sprintf("%d.%d", numbers[0], numbers[1])
 }
 
-// use is which ranges a cluster has, or asks for.
+// use has the subnets that a cluster uses or requests.
 type use struct {
 	name    string
 	objects sets.Set[client.ObjectKey] // the Cluster, or its LocalCluster
@@ -158,7 +160,7 @@ func networks(ctx context.Context, r client.Reader) ([]use, error) {
 	return used, nil
 }
 
-// denies says why the operator does not allow the range; empty: it is allowed, or not known.
+// denies returns the reason why the operator does not allow the subnet; empty if it is allowed or unknown.
 func (h Host) denies(want netip.Prefix) string {
 	if h.Networks == nil {
 		return ""
@@ -178,7 +180,8 @@ func (h Host) choose(used []use) (netip.Prefix, bool) {
 	return subnet.Choose(subnet.Request{Taken: taken, Allowed: allowed.Ranges, Widest: allowed.WidestPrefix})
 }
 
-// Install creates those of the objects that do not exist, in their order: a class that people have is theirs.
+// Install creates the objects that do not exist, in order. Existing objects, such as a user's own class, are left
+// unchanged.
 func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	w := kube.NewWriter(c, manager)
 	for _, o := range objects {
@@ -195,9 +198,8 @@ func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 	return nil
 }
 
-// Apply creates the objects by server-side apply. It is refused when one of them exists: a Cluster is changed with
-// kubectl, not created twice. What clusters share ([manifest.Shared]) may exist, and is brought up to date. The first
-// object is taken for the Cluster.
+// Apply creates the objects with server-side apply, starting with the Cluster. It returns an error if an object already
+// exists. Shared objects ([manifest.Shared]) may exist, and are updated.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if manifest.Shared(o) {
@@ -218,8 +220,8 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 	return nil
 }
 
-// apply applies an object with a copy of it, as `kubectl create --save-config` makes it: `kubectl apply` of a manifest that has the same
-// object finds what was applied last, and does not warn.
+// apply applies an object with the annotation that `kubectl create --save-config` adds, so that a later `kubectl apply`
+// of the same object does not warn.
 func apply(ctx context.Context, w *kube.Writer, o *unstructured.Unstructured) error {
 	plain, saved := o.DeepCopy(), o.DeepCopy()
 	if plain.GetAnnotations() == nil {
@@ -250,7 +252,7 @@ func absent(ctx context.Context, r client.Reader, o, first *unstructured.Unstruc
 		o.GetKind(), o.GetName(), o.GetNamespace())
 }
 
-// namespaced says what to do when it is the namespace that does not exist.
+// namespaced replaces the error for a missing namespace by one that explains how to create it.
 func namespaced(o *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -263,8 +265,8 @@ func namespaced(o *unstructured.Unstructured, err error) error {
 	return err
 }
 
-// Delete asks for the deletion of the Cluster; its controllers do the rest, and what they write meanwhile changes nothing.
-// A Cluster that is going already is left alone.
+// Delete deletes the Cluster, regardless of concurrent changes by controllers. It does nothing if the Cluster does not
+// exist.
 func Delete(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	found := &clusterv1.Cluster{}
 	if err := c.Get(ctx, key, found); err != nil {

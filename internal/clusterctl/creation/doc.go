@@ -1,12 +1,5 @@
-// Package creation creates and deletes clusters the way a careful user does.
-//
-// Does: finds a network that is free ([Network]), one command of a host after the other ([Lock]); creates a class that is missing
-// ([Install]); applies the objects of a manifest, after the API server has accepted all of them in a dry run, so that a mistake in the
-// last one does not leave the others behind ([Apply]); asks for the deletion of a Cluster ([Delete]).
-//
-// Owns: the field manager "slipway-cli".
-//
-// Never: waits for a cluster; that is package progress.
-//
-// Read first: [Apply].
+// Package creation creates and deletes clusters. It selects an unused subnet ([Network]), with a lock for concurrent
+// commands on the same host ([Lock]), creates a missing class ([Install]), applies a manifest after a dry run of all
+// its objects, so that an error in the last one does not leave the others behind ([Apply]), and deletes a Cluster
+// ([Delete]). The field manager is "slipway-cli". Package progress waits for a cluster.
 package creation

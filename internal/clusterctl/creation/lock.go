@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockRetry is the time between two attempts to lock.
+// lockRetry is the delay between two attempts to lock.
 const lockRetry = 50 * time.Millisecond
 
-// Lock waits until no other command of this host is between choosing a network and applying the cluster that uses it: two commands at once
-// would choose the same network. The lock is on the data directory, and ends with the process; without a data directory there is none.
+// Lock waits until no other command on this host is between the selection of a subnet and the creation of the cluster
+// that uses it, because concurrent commands would select the same subnet. It locks the data directory; the lock ends
+// with the process. Without a data directory it does nothing.
 func Lock(ctx context.Context, dataDir string) (release func(), err error) {
 	if dataDir == "" {
 		return func() {}, nil

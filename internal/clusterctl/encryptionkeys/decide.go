@@ -18,44 +18,45 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonUnsupported says that nothing of the cluster is encrypted with keys that this package knows; Invalid.
+	// ReasonUnsupported is the reason when the cluster has no encryption keys managed by this package; Invalid.
 	ReasonUnsupported = "EncryptionRotationUnsupported"
-	// ReasonNotNow says what has to be done before the rotation can begin or continue; Invalid.
+	// ReasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
 	ReasonNotNow = "EncryptionRotationNotPossibleNow"
-	// ReasonNotRewritten says what could not be written once more; Invalid where objects are refused, Transient where the cluster fails.
+	// ReasonNotRewritten is the reason when objects could not be rewritten; Invalid if objects are rejected, Transient
+	// if the cluster fails.
 	ReasonNotRewritten = "ObjectsNotRewritten"
-	// ReasonUnreachable says that the workload cluster does not answer; Unreachable.
+	// ReasonUnreachable is the reason when the workload cluster is unreachable; Unreachable.
 	ReasonUnreachable = "WorkloadClusterUnreachable"
-	// ReasonTimeout says that the time to wait is over; Transient.
+	// ReasonTimeout is the reason when the wait timed out; Transient.
 	ReasonTimeout = "Timeout"
 )
 
-// Snapshot is what a decision looks at.
+// Snapshot is the input of a decision.
 type Snapshot struct {
 	Cluster *clusterv1.Cluster
 	Plane   *hostedv1.HostedControlPlane
-	// Secret with the keys; nil: there is none.
+	// Secret has the keys; nil if it does not exist.
 	Secret *corev1.Secret
 }
 
-// Action is what is done next.
+// Action is the next action.
 type Action string
 
-// The actions. None: nothing, but what is waited for.
+// The actions. None means only a wait.
 const (
 	None    Action = ""
 	Rewrite Action = "rewrite"
 	Done    Action = "done"
 )
 
-// Step is what comes next.
+// Step is the next step.
 type Step struct {
 	Action Action
-	// Wait is what is waited for.
+	// Wait is the reason for waiting.
 	Wait string
 }
 
-// UnderWay reports whether the Secret is that of a rotation which is not over.
+// UnderWay reports whether a rotation is in progress.
 func (s Snapshot) UnderWay() bool {
 	if s.Secret == nil {
 		return false
@@ -64,7 +65,8 @@ func (s Snapshot) UnderWay() bool {
 	return err == nil && (keys.Former != nil || keys.Rewritten != "" && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
 }
 
-// Decide says what comes next: Done where nothing is under way any more. It is an error when a person has to do something first.
+// Decide returns the next step; Done if no rotation is in progress. The error describes a problem that a user must
+// solve first.
 func Decide(s Snapshot) (Step, error) {
 	if err := supported(s); err != nil {
 		return Step{}, err
@@ -86,7 +88,7 @@ func Decide(s Snapshot) (Step, error) {
 	return Step{Action: Done}, nil
 }
 
-// supported says why there are no keys to replace.
+// supported returns an error if there are no keys to rotate.
 func supported(s Snapshot) error {
 	simulated := s.Plane.Spec.Backend.Simulated != nil
 	switch {
@@ -116,23 +118,23 @@ func isPaused(p *hostedv1.HostedControlPlane) bool {
 	return paused
 }
 
-// SecretName is the name of the Secret with the keys of a cluster.
+// SecretName returns the name of the Secret with the keys of a cluster.
 func SecretName(cluster string) string { return authority.Encryption.SecretName(cluster) }
 
-// Plan is what a rotation does, and where it is. It has no keys.
+// Plan is the plan and the progress of a rotation. It contains no keys.
 type Plan struct {
 	Cluster string `json:"cluster"`
-	// Keys in effect, by their fingerprint.
+	// Keys is the fingerprint of the keys in effect.
 	Keys string `json:"keys,omitempty"`
-	// Steps in their order.
+	// Steps are in order of execution.
 	Steps []PlanStep `json:"steps"`
-	// Begun: the rotation is under way.
+	// Begun means that the rotation is in progress.
 	Begun bool `json:"underWay"`
-	// Problem is what has to be done before it can begin or continue; empty: nothing.
+	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// PlanStep is one of the steps.
+// PlanStep is a step of a plan.
 type PlanStep struct {
 	Name string `json:"name"`
 	// State is "done", "under way" or "to do".
@@ -173,7 +175,7 @@ func planOf(s Snapshot) Plan {
 	return p
 }
 
-// Lines are the plan for people.
+// Lines formats the plan for display.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the keys that encrypt what cluster %s has in etcd:", p.Cluster)}
 	for i, s := range p.Steps {

@@ -1,20 +1,16 @@
-// Package encryptionkeys replaces the keys with which a hosted control plane encrypts what is in its etcd, while the cluster runs.
+// Package encryptionkeys rotates the keys that encrypt the etcd data of a hosted control plane, while the cluster is
+// running. It reads the progress from Secret <cluster>-encryption and the status of the HostedControlPlane, computes
+// the next step ([Decide], without side effects), executes it, and waits until the control plane has followed
+// ([Order.Run]). The command can be killed at any time, and continues when it is run again:
 //
-// Does: reads from Secret <cluster>-encryption and the status of the HostedControlPlane how far a rotation is, says what comes next
-// ([Decide], pure), does it, and waits until the control plane has followed ([Order.Run]). It may be killed at any point, and
-// continues when it is run again:
-//
-//	Secret has            control plane runs with   what comes next
-//	old                   old                       put new keys before the old ones
-//	new, former old       old                       wait: it restarts
-//	new, former old       new, old                  write everything once more ([Rewrite]), then leave the new ones alone
-//	new, rewritten        new, old                  wait: it restarts
+//	Secret has            control plane runs with   next step
+//	old                   old                       add new keys before the old ones
+//	new, former old       old                       wait for the restart
+//	new, former old       new, old                  rewrite all objects ([RewriteAll]), then remove the old keys
+//	new, rewritten        new, old                  wait for the restart
 //	new, rewritten        new                       done
 //
-// The Secret is the only place that says how far it is. That a control plane never starts without keys that its data may need is
-// held by the control plane itself (package plane/workload), whatever the Secret says.
-//
-// Never: shows a key; removes one before everything was written with another.
-//
-// Read first: [Decide], then [Rewrite].
+// The Secret is the only record of the progress. Independently of the Secret, the control plane itself (package
+// plane/workload) never starts without keys that its data may require. Keys are never displayed, and not removed before
+// everything has been rewritten with others.
 package encryptionkeys

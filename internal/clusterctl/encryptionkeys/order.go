@@ -20,23 +20,25 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// patience is how many reads in a row may find a cluster unreachable: it may be restarting.
+	// patience is the maximum number of consecutive reads during which a cluster may be unreachable, because it may be
+	// restarting.
 	patience = 30
 )
 
 // Order rotates keys.
 type Order struct {
-	// Client of the management cluster.
+	// Client is a client for the management cluster.
 	Client client.Client
-	// Rewrite writes everything once more that the workload cluster stores, as [RewriteAll] does, and returns how many objects there are.
+	// Rewrite rewrites all objects in the workload cluster, as [RewriteAll] does, and returns their number.
 	Rewrite func(ctx context.Context, cluster client.ObjectKey) (int, error)
-	// Interval is how often it is read how far it is; default 1 s.
+	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is told how far it is, where that changes.
+	// Say is called with a progress message when the progress changes.
 	Say func(string)
 }
 
-// Prepare reads what a rotation of the Cluster's keys would do, or where one is that is under way. Nothing is changed.
+// Prepare returns the plan of the rotation of a Cluster's keys, or the state of a rotation in progress. It changes
+// nothing.
 func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
 	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
@@ -48,21 +50,21 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 	return planOf(s), nil
 }
 
-// Run does what Prepare has planned, until it is done.
+// Run executes the plan until the rotation is done.
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
 	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
 }
 
-// run is one run of a rotation. Once it has begun, keys without former ones that are in effect say that it is done: also where the answer
-// to the last write was lost.
+// run is one run of a rotation. Once the rotation has started, effective keys without former ones mean that it is done,
+// even if the response to the last write was lost.
 type run struct {
 	Order
 	cluster client.ObjectKey
 	begun   bool
 }
 
-// step does what comes next, and says it.
+// step executes the next step and reports it.
 func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	s, err := r.read(ctx, r.cluster)
 	if err != nil {
@@ -86,7 +88,7 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	return false, next.Wait, nil
 }
 
-// rewrite writes everything once more, and leaves the new keys alone then.
+// rewrite rewrites all objects, and then removes the old keys.
 func (r *run) rewrite(ctx context.Context, s Snapshot) error {
 	r.say("Everything that is stored is written once more")
 	n, err := r.Rewrite(ctx, r.cluster)
@@ -97,7 +99,7 @@ func (r *run) rewrite(ctx context.Context, s Snapshot) error {
 	return r.write(ctx, s, componentfile.KeySet.Settled)
 }
 
-// write changes the keys of the Secret, and nothing else in it.
+// write changes the keys in the Secret, and nothing else.
 func (o Order) write(ctx context.Context, s Snapshot, change func(componentfile.KeySet) componentfile.KeySet) error {
 	keys, err := componentfile.ParseKeys(s.Secret.Data)
 	if err != nil {
@@ -115,7 +117,8 @@ func (o Order) write(ctx context.Context, s Snapshot, change func(componentfile.
 	})
 }
 
-// read reads what a decision looks at. The Secret is read before the HostedControlPlane, whose status follows it.
+// read reads the input of a decision. It reads the Secret before the HostedControlPlane, whose status follows the
+// Secret.
 func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
 	s := Snapshot{Cluster: &clusterv1.Cluster{}, Plane: &hostedv1.HostedControlPlane{}, Secret: &corev1.Secret{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
@@ -139,7 +142,7 @@ func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error)
 	return s, nil
 }
 
-// overdue is the error of a rotation whose time to wait is over.
+// overdue returns the error for a rotation that timed out.
 func overdue(said string, cause error) error {
 	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }

@@ -25,26 +25,27 @@ import (
 )
 
 const (
-	// pageSize is how many objects are read at once, and parallel how many are written.
+	// pageSize is the page size of list requests, and parallel the maximum number of concurrent writes.
 	pageSize, parallel = 500, 8
-	// perSecond is how many requests are made in a second at most.
+	// perSecond is the maximum number of requests per second.
 	perSecond = 400
-	// named is how many objects that could not be written are named, and said how much is said of each, in bytes.
+	// named is the maximum number of failed objects in an error, and said the maximum length of each message in bytes.
 	named, said = 5, 300
-	// limitPause is how long a request waits when the cluster takes no more of its kind for now, and limitTries how often it is made.
+	// limitPause is the delay before a retry after a rate limit, and limitTries the maximum number of attempts.
 	limitPause, limitTries = time.Second, 120
-	// eventsGroup has the Events of the core once more: both are stored in the same place.
+	// eventsGroup is skipped, because it shares its storage with the Events of the core group.
 	eventsGroup = "events.k8s.io"
 )
 
-// RewriteAll has the API server write everything once more that is not stored as it is to be, and returns how many objects it
-// looked at. It asks for changes that change nothing: what is stored with the right key stays as it is, and no one who watches sees
-// anything. Everything means every resource, not only those that are encrypted now: others may have been before.
+// RewriteAll makes the API server rewrite every object that is not stored with the current key, and returns the number
+// of objects that it checked. It sends empty patches: an object that is already stored with the current key is not
+// written, and watches receive no events. It includes every resource, not only those that are encrypted now, because
+// others may have been encrypted before.
 func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	defer func() {
 		switch refused := (apierrors.APIStatus)(nil); {
 		case err == nil, fault.As(err) != nil:
-		case errors.As(err, &refused): // what it says is of the workload cluster, and not of the management cluster
+		case errors.As(err, &refused): // an error of the workload cluster, not of the management cluster
 			err = fault.New(fault.Transient, ReasonNotRewritten, "the workload cluster fails, so that the old keys are kept: %s; correct that, and run the command again", clip(err.Error())).From(err)
 		default:
 			err = fault.New(fault.Unreachable, ReasonUnreachable, "the workload cluster does not answer: run the command again to continue").From(err)
@@ -79,8 +80,8 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	return r.objects, nil
 }
 
-// stored are the resources that the API server stores itself: those that it lists and changes, each in the newest of the versions for which
-// no other server answers, in which it is likely to be stored.
+// stored returns the resources that the API server itself stores: those that support list and patch, each in its newest
+// version that is not served by an aggregated API server.
 func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
 	elsewhere, err := aggregated(ctx, config)
 	if err != nil {
@@ -122,12 +123,12 @@ func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionReso
 	return out, nil
 }
 
-// versionOf is the version of a list without its group.
+// versionOf returns the version of a resource list without its group.
 func versionOf(list *metav1.APIResourceList) string {
 	return list.GroupVersion[strings.Index(list.GroupVersion, "/")+1:]
 }
 
-// aggregated are the versions of groups for which other servers answer.
+// aggregated returns the group versions that are served by aggregated API servers.
 func aggregated(ctx context.Context, config *rest.Config) (map[schema.GroupVersion]bool, error) {
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -150,24 +151,25 @@ func aggregated(ctx context.Context, config *rest.Config) (map[schema.GroupVersi
 	return out, nil
 }
 
-// rewriter writes objects once more, and notes what could not be.
+// rewriter rewrites objects, and records failures.
 type rewriter struct {
 	client metadata.Interface
 
 	mu      sync.Mutex
 	objects int
-	// failures counts what could not be written; failed are some of them.
+	// failures counts the objects that could not be written; failed describes some of them.
 	failures int
 	failed   []string
 }
 
-// all writes all objects of a resource. What is created meanwhile is written with the new keys anyway.
+// all rewrites all objects of a resource. Objects that are created in the meantime already use the new key.
 func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := r.client.Resource(resource).List(ctx, options)
 		if expired := (apierrors.APIStatus)(nil); apierrors.IsResourceExpired(err) && errors.As(err, &expired) {
-			// It takes longer than the API server remembers, which goes on with what there is now, or else from the start.
+			// The continue token has expired. The API server returns another one to continue inconsistently, or none to
+			// start again.
 			options.Continue = expired.Status().Continue
 			continue
 		}
@@ -188,7 +190,7 @@ func (r *rewriter) all(ctx context.Context, resource schema.GroupVersionResource
 	}
 }
 
-// one writes an object once more.
+// one rewrites an object.
 func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
 	err := write(ctx, r.client.Resource(resource).Namespace(o.Namespace), o)
 	r.mu.Lock()
@@ -208,9 +210,9 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 	return fmt.Errorf("writing %s %s/%s once more: %w", resource.GroupResource(), o.Namespace, o.Name, err)
 }
 
-// write changes nothing of an object. That it is gone, or was changed by someone else, is as good; who says so may be a webhook that speaks of
-// something else, so that the object is looked at. A limit of requests, as EventRateLimit has one, is waited for; an object that is refused by it every time is named
-// as one that cannot be written.
+// write sends an empty patch for an object. It succeeds if the object was deleted or changed by another client; because
+// a webhook may return such an error for another reason, the object is read to check. Rate limits, such as those of
+// EventRateLimit, are retried; an object that exceeds the limit each time is reported as failed.
 func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialObjectMetadata) (err error) {
 	for try := range limitTries {
 		if try > 0 && pause.For(ctx, limitPause) != nil {

@@ -18,14 +18,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// ReasonNoNode says that Pods have no Node to run on; Invalid.
+// ReasonNoNode is the reason when Pods have no Node to run on; Invalid.
 const ReasonNoNode = "NoNode"
 
-// ReasonUnavailable says that a Deployment did not become available in time; Invalid: what its Pods report has to be mended.
+// ReasonUnavailable is the reason when a Deployment did not become available in time; Invalid, because a user must
+// solve the problem that its Pods report.
 const ReasonUnavailable = "DeploymentUnavailable"
 
-// await waits until a Deployment is available. Without any Node it never is, which is said at once. Steps without a time of
-// their own share that of the Runner.
+// await waits until a Deployment is available. If the cluster has no Node, it returns an error immediately. Steps
+// without a timeout share the timeout of the Runner.
 func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
 	limit, o := r.Timeout, s.Object
 	if s.Timeout > 0 {
@@ -49,7 +50,7 @@ func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
 	}
 }
 
-// accept waits until the API server would accept an object.
+// accept waits until the API server accepts an object in a dry run.
 func (r Runner) accept(ctx context.Context, w *kube.Writer, s Step) error {
 	return r.until(ctx, s.Timeout, func() (string, error) {
 		_, err := w.DryRun(ctx, &unstructured.Unstructured{}, s.Object)
@@ -63,7 +64,7 @@ func (r Runner) accept(ctx context.Context, w *kube.Writer, s Step) error {
 	})
 }
 
-// checkNodes fails before anything is written where Deployments are to be waited for in a cluster without any Node.
+// checkNodes returns an error before anything is written if the plan waits for Deployments in a cluster without Nodes.
 func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Verb == Await })
 	if i < 0 {
@@ -82,7 +83,7 @@ func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 		"Deployment %s has no Node to run on, because this cluster has none, so that it would never become available: nothing was changed. `slipway up --node` adds one to an embedded management cluster; without --wait-providers nothing waits for it", steps[i].Object.GetName())
 }
 
-// unavailable says why a Deployment is not available; empty: it is.
+// unavailable returns the reason why a Deployment is not available; empty if it is.
 func (r Runner) unavailable(ctx context.Context, key client.ObjectKey) (string, error) {
 	d := &appsv1.Deployment{}
 	if err := r.Client.Get(ctx, key, d); err != nil {
@@ -115,7 +116,7 @@ func available(d *appsv1.Deployment) bool {
 	return false
 }
 
-// podsSay is what the Pods of a Deployment report of what keeps them.
+// podsSay describes why the Pods of a Deployment are not ready.
 func (r Runner) podsSay(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	d := &appsv1.Deployment{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), d); err != nil {
@@ -146,7 +147,7 @@ func (r Runner) podsSay(ctx context.Context, o *unstructured.Unstructured) (stri
 	return " (" + strings.Join(out, "; ") + ")", nil
 }
 
-// podSays is what keeps a Pod from being ready: what a container waits for, or how it ended, or a condition.
+// podSays describes why a Pod is not ready: the reason for which a container waits, its exit status, or a condition.
 func podSays(p corev1.Pod) string {
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range list {

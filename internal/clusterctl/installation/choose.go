@@ -10,21 +10,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonInstalled says that a provider is installed already; Invalid.
+	// ReasonInstalled is the reason when a provider is already installed; Invalid.
 	ReasonInstalled = "ProviderInstalled"
-	// ReasonBuiltIn says that a provider is part of the management cluster; Invalid.
+	// ReasonBuiltIn is the reason when a provider is built into the management cluster; Invalid.
 	ReasonBuiltIn = "ProviderBuiltIn"
-	// ReasonContract says that providers do not fit together; Invalid.
+	// ReasonContract is the reason when providers have incompatible contracts; Invalid.
 	ReasonContract = "ContractMismatch"
-	// ReasonCRDName says that a CRD cannot be found by its kind; Invalid.
+	// ReasonCRDName is the reason when the name of a CRD does not match its kind; Invalid.
 	ReasonCRDName = "CRDName"
-	// ReasonRequest says that what was asked for makes no sense; Invalid.
+	// ReasonRequest is the reason when a request is inconsistent; Invalid.
 	ReasonRequest = "InvalidRequest"
 )
 
-// None in the place of a provider's name means no provider of the type.
+// None, as the name of a provider, means no provider of the type.
 const None = "-"
 
 // Choice is a provider to install.
@@ -33,16 +33,16 @@ type Choice struct {
 	Reference provider.Reference
 }
 
-// Label of the provider.
+// Label returns the label of the provider.
 func (c Choice) Label() string { return c.Type.Label(c.Reference.Name) }
 
-// Choose says which providers are to be installed, and what is to be said about those that are not.
+// Choose returns the providers to install, and notes about those that are not installed.
 //
-//	named                                     installed
-//	named, part of this management cluster    not installed: a note, or an error where a version was named
-//	begun by an earlier command, not ended    installed, in the version that was begun
-//	named, completed by that command          not installed again: a note
-//	nothing named and no core provider        cluster-api, and kubeadm for bootstrap and control plane
+//	named                                             installed
+//	named, built into this management cluster         not installed: a note, or an error if a version was named
+//	installation started earlier and not finished     installed, in the version that was started
+//	named, but already installed by that command      not installed again: a note
+//	nothing named and no core provider                cluster-api, and kubeadm for bootstrap and control plane
 func Choose(named map[provider.Type][]string, installed []inventory.Provider, builtin []providerset.Name) ([]Choice, []string, error) {
 	first := !slices.Contains(builtin, providerset.Core) &&
 		!slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Type == provider.Core && !p.Installing })
@@ -80,8 +80,8 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 	return pending(out, installed), notes, nil
 }
 
-// completed reports whether a command that was interrupted has installed the provider already: another one has begun and not
-// ended, and this one is as it was asked for.
+// completed reports whether an interrupted command has already installed the requested provider: the installation of
+// another provider has started and not finished.
 func completed(c Choice, installed []inventory.Provider) bool {
 	begun := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Installing })
 	return begun && slices.ContainsFunc(inventory.Find(installed, c.Type, c.Reference.Name), func(p inventory.Provider) bool {
@@ -90,7 +90,8 @@ func completed(c Choice, installed []inventory.Provider) bool {
 	})
 }
 
-// builtIn says that a provider is there already. One of which a version is named is an error: nothing would be as it was asked for.
+// builtIn returns the note for a built-in provider. Naming a version is an error, because this version would not be
+// installed.
 func builtIn(c Choice) (string, error) {
 	if c.Reference.Version != "" {
 		return "", fault.New(fault.Invalid, ReasonBuiltIn,
@@ -99,7 +100,7 @@ func builtIn(c Choice) (string, error) {
 	return "Provider " + c.Label() + " is built into this management cluster; there is nothing to install.", nil
 }
 
-// defaults are the providers of the first installation where none of the type is named.
+// defaults returns the providers of the first installation if none of the type is named.
 func defaults(t provider.Type) []string {
 	switch t {
 	case provider.Core:
@@ -110,7 +111,7 @@ func defaults(t provider.Type) []string {
 	return nil
 }
 
-// pending adds what an earlier command has begun, and pins what was begun to its version and namespace.
+// pending adds the unfinished installations of an earlier command, with their version and namespace.
 func pending(out []Choice, installed []inventory.Provider) []Choice {
 	for _, p := range installed {
 		if !p.Installing {
@@ -135,7 +136,7 @@ func pending(out []Choice, installed []inventory.Provider) []Choice {
 	return out
 }
 
-// BuiltInNote says which providers a management cluster has from the start; empty: none.
+// BuiltInNote lists the built-in providers of a management cluster; empty if there are none.
 func BuiltInNote(builtin []providerset.Name) string {
 	if len(builtin) == 0 {
 		return ""

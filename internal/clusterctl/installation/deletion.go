@@ -13,21 +13,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Deletion says what goes with a provider.
+// Deletion selects what to delete with a provider.
 type Deletion struct {
-	// Namespaces go, with everything in them.
+	// Namespaces deletes the namespaces with their content.
 	Namespaces bool
-	// CRDs go, with all their objects: clusters among them.
+	// CRDs deletes the CRDs with all their objects, including Clusters.
 	CRDs bool
 }
 
-// Installed is a provider with what is there of it.
+// Installed is a provider with its installed objects.
 type Installed struct {
 	inventory.Provider
 	Objects []*unstructured.Unstructured
 }
 
-// Named are the installed providers that are to be deleted.
+// Named returns the installed providers to delete.
 func Named(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
 	if all {
 		if len(named) > 0 {
@@ -76,14 +76,14 @@ func listed(installed []inventory.Provider) string {
 	return out
 }
 
-// Uninstall plans the deletion of providers, in the opposite order of their installation. The record goes last, so that the same
-// command after a crash finds what remains.
+// Uninstall plans the deletion of providers, in reverse installation order. The inventory object is deleted last, so
+// that the command can be repeated after an interruption.
 //
-//	webhook configurations   would refuse what follows
-//	Deployments              would make again what follows
-//	everything else          in the opposite order of its creation
-//	CRDs, Namespaces         if asked for
-//	the record
+//	webhook configurations   would reject the following deletions
+//	Deployments              would recreate other objects
+//	everything else          in reverse creation order
+//	CRDs, Namespaces         if requested
+//	the inventory object
 func Uninstall(providers []Installed, d Deletion) Plan {
 	var p Plan
 	providers = slices.Clone(providers)
@@ -99,7 +99,7 @@ func Uninstall(providers []Installed, d Deletion) Plan {
 				continue
 			}
 			if kind == "Namespace" {
-				continue // after the record that is in it
+				continue // after the inventory object in it
 			}
 			p.add(Step{Verb: Delete, Provider: i.Label(), Object: o})
 		}

@@ -1,19 +1,15 @@
-// Package installation changes what is installed in a management cluster: providers, their record, and what they need.
+// Package installation installs and deletes providers, their inventory objects and their prerequisites in a management
+// cluster. A change is a [Plan], a list of [Step] values, which is computed before anything is written, displayed by
+// --dry-run, and executed by [Runner.Run]:
 //
-// Does: a change is a [Plan], a list of [Step] values, made before anything is written, shown by --dry-run, and carried out
-// by [Run]:
-//
-//	requested ──┐
-//	inventory ──┼─ checks ─ Plan ──┬─ shown
+//	request ────┐
+//	inventory ──┼─ checks ─ Plan ──┬─ display
 //	components ─┘                  └─ Run ─ wait until Deployments are available
 //
-// An installation records first which providers it will install, as not complete, and completes each record when all objects
-// of its provider are there. Every step may be repeated, so that the same command after a crash at any point completes the
-// installation; what was recorded and is not complete is taken along even where it is not named again.
+// An installation first records the providers as incomplete in the inventory, and completes each inventory object when
+// all objects of the provider exist. Every step is idempotent, so that the same command completes the installation
+// after an interruption at any point; incomplete providers are included even if they are not named again.
 //
-// Owns: the objects of components with the field manager slipway-clusterctl, and the records.
-//
-// Never: reads repositories; puts the data of a Secret into what is shown.
-//
-// Read first: [Step], then [Install].
+// The field manager of the objects is slipway-clusterctl. The package does not read repositories, and never displays
+// the data of a Secret.
 package installation

@@ -9,8 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
-// migrate has every object of a CRD stored in the version that the API server stores now, so that a later CRD may lack the
-// versions before it.
+// migrate rewrites every object of a CRD in the current storage version, so that a later CRD may omit earlier versions.
 func migrate(ctx context.Context, c client.Client, name string) error {
 	access := map[string]migration.Access{name: {Reader: c, Client: c}}
 	return migration.New(c, c, access, nil).Migrate(ctx, logr.Discard())

@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// Objects finds what is installed of providers, of whatever kinds, by their labels; the records are not among it. A kind whose
-// API does not answer is an error: what is not seen would stay.
+// Objects finds the installed objects of providers of any kind, by their labels, without the inventory objects. It
+// returns an error if a kind cannot be listed, because its objects would otherwise be left behind.
 func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []inventory.Provider) ([]Installed, error) {
 	var out []Installed
 	for _, p := range providers {
@@ -34,7 +34,7 @@ func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKi
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := c.List(ctx, list, client.HasLabels{provider.NameLabel})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue // the kind went, or cannot be listed
+			continue // the kind was deleted, or cannot be listed
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the %ss of providers: %w", kind.Kind, err)
@@ -50,7 +50,7 @@ func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKi
 	return out, nil
 }
 
-// identity is an object of which only kind and name count.
+// identity returns an object with kind, namespace and name.
 func identity(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
@@ -59,7 +59,8 @@ func identity(kind schema.GroupVersionKind, namespace, name string) *unstructure
 	return o
 }
 
-// Kinds are those of which components have objects: the preferred version of each that can be listed and deleted.
+// Kinds returns the kinds that objects of components may have: all that can be listed and deleted, in their preferred
+// versions.
 func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	lists, err := d.ServerPreferredResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -83,7 +84,8 @@ func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	return out, nil
 }
 
-// asStored is a Secret with its stringData in data, where the API server keeps it: the same Secret again then is no write.
+// asStored returns a Secret with stringData converted to data, the form in which the API server stores it, so that
+// applying it again is not a change.
 func asStored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	texts, _, err := unstructured.NestedStringMap(o.Object, "stringData")
 	if o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") || err != nil || len(texts) == 0 {

@@ -23,39 +23,39 @@ type Item struct {
 	Contract string
 }
 
-// Record of the provider.
+// Record returns the inventory entry of the provider.
 func (i Item) Record() inventory.Provider {
 	return inventory.Provider{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
 }
 
-// State is what the management cluster has.
+// State is the state of the management cluster.
 type State struct {
 	Installed []inventory.Provider
-	// Contract of the core that is installed or built in; empty: there is none.
+	// Contract is the contract of the installed or built-in core provider; empty if there is none.
 	Contract string
 }
 
-// Settings say how providers are installed.
+// Settings are the options of an installation.
 type Settings struct {
-	// SkipChecks leaves out whether the providers fit together.
+	// SkipChecks disables the compatibility checks.
 	SkipChecks bool
-	// Wait until all Deployments are available.
+	// Wait waits until all Deployments are available.
 	Wait bool
-	// Builtin satisfies the objects of cert-manager without cert-manager.
+	// Builtin means that Slipway itself satisfies the cert-manager objects.
 	Builtin bool
-	// Before are steps that come after the record was begun, and before any provider: cert-manager's.
+	// Before are steps, for example for cert-manager, that are inserted before the first provider.
 	Before []Step
-	// UpdatedAt goes into the records.
+	// UpdatedAt is the timestamp for the inventory objects.
 	UpdatedAt string
 }
 
-// Install plans the installation of providers.
+// Install plans the installation of providers:
 //
-//	the CRD of the record, namespaces, records that are not complete
-//	what the providers need: cert-manager
-//	each provider: its objects in their order, its certificates
-//	if asked for: wait until Deployments are available
-//	each provider: its record is complete; without a wait, right after its objects
+//	the CRD of the inventory, namespaces, incomplete inventory objects
+//	the prerequisites: cert-manager
+//	for each provider: its objects in order, its certificates
+//	optionally: wait until Deployments are available
+//	for each provider: complete its inventory object; without a wait, right after its objects
 func Install(items []Item, state State, s Settings) (Plan, error) {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int { return provider.Compare(a.Provider, b.Provider) })
@@ -94,20 +94,20 @@ func Install(items []Item, state State, s Settings) (Plan, error) {
 			p.add(Waits(i)...)
 		}
 		for _, i := range items {
-			p.add(i.complete(s)) // so that a wait that was interrupted is repeated by the same command
+			p.add(i.complete(s)) // last, so that the same command repeats an interrupted wait
 		}
 	}
 	return p, nil
 }
 
-// complete is the step that ends the installation of a provider.
+// complete returns the step that completes the installation of a provider.
 func (i Item) complete(s Settings) Step {
 	done := i.Record()
 	done.UpdatedAt = s.UpdatedAt
 	return Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"}
 }
 
-// Components are the steps of the objects of a provider, without its Namespace.
+// Components returns the steps for the objects of a provider, without its Namespace.
 func Components(i Item, builtin bool) []Step {
 	var out, serve []Step
 	flush := func() { out, serve = append(out, serve...), nil }
@@ -132,12 +132,12 @@ func Components(i Item, builtin bool) []Step {
 	}
 	flush()
 	if certificates && builtin {
-		out = append(out, certify) // into the webhook configurations, too
+		out = append(out, certify) // also injects the CA into the webhook configurations
 	}
 	return out
 }
 
-// Waits are the steps that wait for a provider.
+// Waits returns the steps that wait for a provider.
 func Waits(i Item) []Step {
 	var out []Step
 	for _, o := range i.Objects {
@@ -148,7 +148,7 @@ func Waits(i Item) []Step {
 	return out
 }
 
-// UsesCertManager reports whether a provider needs cert-manager, or someone in its place.
+// UsesCertManager reports whether a provider needs cert-manager, or a replacement.
 func UsesCertManager(items []Item) bool {
 	return slices.ContainsFunc(items, func(i Item) bool { return slices.ContainsFunc(i.Objects, usesCertManager) })
 }
@@ -157,7 +157,7 @@ func usesCertManager(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "cert-manager.io"
 }
 
-// checkInstalled refuses a provider that is there twice, and one that is installed already.
+// checkInstalled returns an error if a provider is named twice, or is already installed.
 func checkInstalled(items []Item, installed []inventory.Provider) error {
 	for n, i := range items {
 		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {
@@ -184,8 +184,8 @@ func checkInstalled(items []Item, installed []inventory.Provider) error {
 	return nil
 }
 
-// Check refuses providers that do not fit together, and CRDs that cannot be found by their kinds. The contract is that of
-// the core that is there; a core among the items takes its place.
+// Check rejects providers with incompatible contracts, and CRDs whose names do not match their kinds. core is the
+// contract of the existing core provider; a core provider among the items overrides it.
 func Check(items []Item, core string) error {
 	for _, i := range items {
 		if i.Provider.Type == provider.Core {

@@ -20,37 +20,37 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Manager is the field manager of what is installed, after the prefix that all have.
+// Manager is the name of the field manager without its prefix.
 const Manager = "clusterctl"
 
 const (
-	// tries is how often a step that fails for a reason that may pass is tried.
+	// tries is the maximum number of attempts for a step with a temporary failure.
 	tries = 8
-	// firstPause is the time before the second try; each later one is twice as long.
+	// firstPause is the delay before the first retry; it doubles with each retry.
 	firstPause = 250 * time.Millisecond
-	// poll is the time between two reads while a step waits.
+	// poll is the polling interval.
 	poll = 250 * time.Millisecond
-	// serveTimeout is how long a CRD may take to be served, and an object to be gone.
+	// serveTimeout is the timeout for a CRD to be served, and for an object to be deleted.
 	serveTimeout = 2 * time.Minute
 )
 
-// ReasonStep says that a step was not supported out; its kind is that of the cause.
+// ReasonStep is the reason when a step failed. The fault has the kind of the cause.
 const ReasonStep = "InstallationIncomplete"
 
-// Runner carries out plans.
+// Runner executes plans.
 type Runner struct {
 	Client client.Client
-	// Certify issues certificates for objects of cert-manager.
+	// Certify issues certificates for cert-manager objects.
 	Certify func(ctx context.Context) error
-	// Timeout is how long all Deployments of a plan may take to be available.
+	// Timeout is the total timeout for the Deployments of a plan to become available.
 	Timeout time.Duration
-	// Pause waits; nil: real time.
+	// Pause waits; nil means real time.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Progress is shown here; nil: nowhere.
+	// Progress displays the progress; it may be nil.
 	Progress progress.Reporter
 }
 
-// Run carries out a plan. The error says how far it came; the same plan may be run again.
+// Run executes a plan. The error contains the failed step. The same plan can be run again.
 func (r Runner) Run(ctx context.Context, p Plan) error {
 	if r.Pause == nil {
 		r.Pause = pause.For
@@ -71,7 +71,7 @@ func (r Runner) Run(ctx context.Context, p Plan) error {
 	return nil
 }
 
-// incomplete says at which step a plan has ended.
+// incomplete adds the failed step to an error.
 func incomplete(s Step, n, all int, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("at step %d of %d, %s: %w; run the same command again to complete it", n+1, all, s, err)
@@ -80,7 +80,7 @@ func incomplete(s Step, n, all int, err error) error {
 		n+1, all, s, fault.UserMessage(err)).From(err)
 }
 
-// retry repeats what fails for a reason that may pass.
+// retry retries temporary failures with an exponential backoff.
 func (r Runner) retry(ctx context.Context, do func() error) error {
 	wait := firstPause
 	for n := 1; ; n++ {
@@ -95,8 +95,8 @@ func (r Runner) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// mayPass reports whether the next try may have another outcome: the API server is busy or not reachable, another program
-// wrote the object, or discovery does not know a kind yet that was just defined.
+// mayPass reports whether a retry may succeed: the API server is overloaded or unreachable, another client has written
+// the object, or discovery does not include a new kind yet.
 func mayPass(err error) bool {
 	if errors.Is(err, context.Canceled) || fault.As(err) != nil {
 		return fault.KindOf(err) == fault.Conflict
@@ -149,7 +149,8 @@ func (r Runner) read(ctx context.Context, o *unstructured.Unstructured) (*unstru
 	return live, err
 }
 
-// apply creates or changes an object. One of whose fields cannot change is deleted and created again, where that loses nothing.
+// apply creates or updates an object. If an immutable field differs, the object is deleted and created again, for kinds
+// where this loses no data.
 func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Unstructured) error {
 	live, err := r.read(ctx, want)
 	if err != nil {
@@ -183,15 +184,16 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 	return w.Apply(ctx, nil, want)
 }
 
-// FieldManager is the field manager of what is installed.
+// FieldManager is the complete name of the field manager.
 const FieldManager = kube.Prefix + Manager
 
-// takeOver is of what clusterctl has installed: without it, what a later version does not have any more would stay.
+// takeOver returns the migration of clusterctl's field managers. Without it, fields that a later version no longer sets
+// would remain.
 func takeOver() kube.HandOver {
 	return kube.HandOver{From: []string{"clusterctl"}, To: FieldManager, Takes: func(fieldpath.Path) bool { return true }}
 }
 
-// replaceable are the kinds with fields that cannot change, whose objects can be created again as they were.
+// replaceable are the kinds with immutable fields whose objects can be recreated without data loss.
 func replaceable() []string {
 	return []string{"Deployment", "DaemonSet", "StatefulSet", "Job", "ClusterRoleBinding", "RoleBinding", "Service", "Pod"}
 }
@@ -207,7 +209,7 @@ func (r Runner) delete(ctx context.Context, w *kube.Writer, o *unstructured.Unst
 	return r.gone(ctx, o)
 }
 
-// gone waits until an object is gone.
+// gone waits until an object is deleted.
 func (r Runner) gone(ctx context.Context, o *unstructured.Unstructured) error {
 	return r.until(ctx, serveTimeout, func() (string, error) {
 		live, err := r.read(ctx, o)
@@ -218,7 +220,7 @@ func (r Runner) gone(ctx context.Context, o *unstructured.Unstructured) error {
 	})
 }
 
-// until reads until nothing is to be waited for. What is, is the error when the time is over.
+// until polls until look returns an empty string. After the timeout, the result of look is the error.
 func (r Runner) until(ctx context.Context, timeout time.Duration, look func() (string, error)) error {
 	for spent := time.Duration(0); ; spent += poll {
 		waits, err := look()
@@ -262,13 +264,13 @@ func (r Runner) stop(ctx context.Context, w *kube.Writer, o *unstructured.Unstru
 	return w.Patch(ctx, live, func(o client.Object) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			u = u.DeepCopy()
-			_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "replicas") // a Deployment has a specification
+			_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "replicas") // a Deployment has a spec
 			o.(*unstructured.Unstructured).Object = u.Object
 		}
 	})
 }
 
-// show tells the progress by provider.
+// show reports the progress by provider.
 func (r Runner) show(all []Step, done int) {
 	if r.Progress == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Verb is what a step does.
+// Verb is the action of a step.
 type Verb string
 
-// The verbs.
+// The verbs of a step.
 const (
-	// Apply creates an object, or brings it up to date.
+	// Apply creates or updates an object.
 	Apply Verb = "apply"
-	// Delete deletes an object, and waits until it is gone where others need its name.
+	// Delete deletes an object, and waits until it is gone.
 	Delete Verb = "delete"
 	// Stop sets the replicas of a Deployment to zero.
 	Stop Verb = "stop"
@@ -25,28 +25,28 @@ const (
 	Serve Verb = "serve"
 	// Await waits until a Deployment is available.
 	Await Verb = "await"
-	// Accept waits until the API server accepts an object, which is not written: those who are called for it answer.
+	// Accept waits until the API server accepts an object in a dry run, which requires that its webhooks work.
 	Accept Verb = "accept"
-	// Migrate has all objects of a CRD stored in its present version.
+	// Migrate rewrites all objects of a CRD in its current storage version.
 	Migrate Verb = "migrate"
-	// Certify issues the certificates that components ask for.
+	// Certify issues the certificates for components.
 	Certify Verb = "certify"
 )
 
-// Step is one thing to do to one object. It may be repeated.
+// Step is one action on one object. It is idempotent.
 type Step struct {
 	Verb Verb
-	// Provider is the label of the provider that the step is for; empty: for all.
+	// Provider is the label of the step's provider; empty for all providers.
 	Provider string
-	// Object that is applied; of the others, only its kind and name count.
+	// Object is the object to apply. For other verbs only its kind and name are used.
 	Object *unstructured.Unstructured
-	// Timeout of a step that waits; zero: that of the Runner.
+	// Timeout is the timeout of a wait; zero means the timeout of the Runner.
 	Timeout time.Duration
-	// Why the step is there, where the verb and the object do not say it.
+	// Why is the reason for the step, if it is not obvious.
 	Why string
 }
 
-// String is the step as a sentence.
+// String describes the step in one sentence.
 func (s Step) String() string {
 	var out strings.Builder
 	out.WriteString(string(s.Verb))
@@ -65,8 +65,8 @@ func (s Step) String() string {
 	return out.String()
 }
 
-// secretHash is a short hash of the data of a Secret that is applied: enough to compare, and no data. The name is part of
-// what is hashed, so that equal data of two Secrets is not seen to be equal.
+// secretHash returns a short hash of the data of a Secret, to compare it without revealing it. The name is included, so
+// that equal data in two Secrets has different hashes.
 func secretHash(s Step) string {
 	if s.Object.GetKind() != "Secret" || s.Verb != Apply {
 		return ""
@@ -78,7 +78,7 @@ func secretHash(s Step) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 }
 
-// Shown is a step as it is printed with -o json and -o yaml.
+// Shown is the output format of a step for -o json and -o yaml.
 type Shown struct {
 	Verb      Verb   `json:"verb"`
 	Provider  string `json:"provider,omitempty"`
@@ -89,14 +89,14 @@ type Shown struct {
 	Why       string `json:"why,omitempty"`
 }
 
-// Plan is what a change does, in its order.
+// Plan is the list of steps of a change, in order.
 type Plan struct {
 	Steps []Step
-	// Notes say what is not done and why; they are not of the plan's steps.
+	// Notes explain what is not done, and why.
 	Notes []string
 }
 
-// Shown are the steps as they are printed.
+// Shown returns the steps in their output format.
 func (p Plan) Shown() []Shown {
 	out := make([]Shown, 0, len(p.Steps))
 	for _, s := range p.Steps {
@@ -110,7 +110,7 @@ func (p Plan) Shown() []Shown {
 	return out
 }
 
-// Lines are the steps as sentences.
+// Lines describes the steps in one sentence each.
 func (p Plan) Lines() []string {
 	var out []string
 	for _, s := range p.Steps {

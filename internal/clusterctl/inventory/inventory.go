@@ -16,53 +16,53 @@ import (
 )
 
 const (
-	// CRDName is the name of the CRD of the record.
+	// CRDName is the name of the CRD of Provider objects.
 	CRDName = "providers.clusterctl.cluster.x-k8s.io"
-	// CoreLabel marks what the verbs need for themselves: the record, and cert-manager.
+	// CoreLabel marks prerequisites of the commands: the inventory, and cert-manager.
 	CoreLabel = "clusterctl.cluster.x-k8s.io/core"
-	// coreInventory is the value of CoreLabel on the record.
+	// coreInventory is the value of CoreLabel on inventory objects.
 	coreInventory = "inventory"
-	// stateAnnotation says on a record that its installation has not ended.
+	// stateAnnotation marks a provider whose installation has not finished.
 	stateAnnotation = "clusterctl.slipway.dev/state"
-	// stateInstalling is its only value.
+	// stateInstalling is the only value of stateAnnotation.
 	stateInstalling = "Installing"
-	// nextAnnotation has the version on a record that an upgrade has begun to install and not ended.
+	// nextAnnotation is the version of an upgrade that has started and not finished.
 	nextAnnotation = "clusterctl.slipway.dev/next-version"
-	// formerAnnotation has the version on a record that an upgrade has replaced, until the new one is available.
+	// formerAnnotation is the version that an upgrade has replaced, until the new version is available.
 	formerAnnotation = "clusterctl.slipway.dev/former-version"
-	// builtInAnnotation marks the record of a provider that is built into the management cluster.
+	// builtInAnnotation marks a provider that is built into the management cluster.
 	builtInAnnotation = "clusterctl.slipway.dev/built-in"
-	// updatedAnnotation says when the record was written last.
+	// updatedAnnotation is the time of the last write.
 	updatedAnnotation = "clusterctl.slipway.dev/updated-at"
 )
 
-// Kind of the record.
+// Kind returns the kind of inventory objects.
 func Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 }
 
-// Provider is a provider that is installed.
+// Provider is an installed provider.
 type Provider struct {
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
 	Type      provider.Type `json:"type"`
 	Version   string        `json:"version"`
-	// Installing: the installation has begun and not ended.
+	// Installing means that the installation has started and not finished.
 	Installing bool `json:"installing,omitempty"`
-	// Next is the version that an upgrade has begun to install and not ended.
+	// Next is the version of an upgrade that has started and not finished.
 	Next string `json:"next,omitempty"`
-	// Applied: the components of Next are installed, and not yet known to be available.
+	// Applied means that the components of Next are installed, but their availability is not confirmed yet.
 	Applied bool `json:"applied,omitempty"`
-	// BuiltIn: the provider runs in the process of the management cluster. Its record tells other programs so.
+	// BuiltIn means that the provider runs in the process of the management cluster. It is recorded for other programs.
 	BuiltIn bool `json:"builtIn,omitempty"`
-	// UpdatedAt is when the record was written last, in the form of RFC 3339; empty: another program wrote it.
+	// UpdatedAt is the time of the last write in RFC 3339 format; empty if another program wrote the object.
 	UpdatedAt string `json:"updatedAt,omitempty"`
 }
 
-// Label of the provider, which is the name of its record.
+// Label returns the label of the provider, which is also the name of its inventory object.
 func (p Provider) Label() string { return p.Type.Label(p.Name) }
 
-// Current is the version of the components that are installed.
+// Current returns the version of the installed components.
 func (p Provider) Current() string {
 	if p.Applied {
 		return p.Next
@@ -70,7 +70,7 @@ func (p Provider) Current() string {
 	return p.Version
 }
 
-// Object is the record as it is applied. Its version is the current one, which other programs read.
+// Object returns the inventory object to apply. Its version is the current one, for other programs.
 func (p Provider) Object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"providerName": p.Name, "type": string(p.Type), "version": p.Current(),
@@ -101,14 +101,14 @@ func (p Provider) Object() *unstructured.Unstructured {
 	return o
 }
 
-// Read lists what was installed; see [ReadAll]. What is built in was not.
+// Read lists the installed providers, without built-in ones; see [ReadAll].
 func Read(ctx context.Context, c client.Reader) ([]Provider, error) {
 	all, err := ReadAll(ctx, c)
 	return slices.DeleteFunc(all, func(p Provider) bool { return p.BuiltIn }), err
 }
 
-// ReadAll lists the record, sorted by type, name and namespace. A cluster without the CRD has an empty one. A record that was
-// written by hand and cannot be understood is an Invalid fault.
+// ReadAll lists all providers, sorted by type, name and namespace. It returns none if the CRD does not exist. An
+// invalid object, for example one written by hand, is an Invalid fault.
 func ReadAll(ctx context.Context, c client.Reader) ([]Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(Kind().GroupVersion().WithKind("ProviderList"))
@@ -152,7 +152,7 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 	return p, nil
 }
 
-// BuiltIn reports whether a record is that of a provider that is built into the management cluster.
+// BuiltIn reports whether an inventory object describes a built-in provider.
 func BuiltIn(record client.Object) bool { return record.GetAnnotations()[builtInAnnotation] == "true" }
 
 // Compare orders providers by type, name and namespace.
@@ -163,12 +163,12 @@ func Compare(a, b Provider) int {
 	return strings.Compare(a.Namespace, b.Namespace)
 }
 
-// Find returns what is recorded of a provider, in whatever namespaces.
+// Find returns all installations of a provider, in any namespace.
 func Find(all []Provider, t provider.Type, name string) []Provider {
 	return slices.DeleteFunc(slices.Clone(all), func(p Provider) bool { return p.Type != t || p.Name != name })
 }
 
-// CRD is that of the record.
+// CRD returns the CRD of inventory objects.
 func CRD() *unstructured.Unstructured {
 	text := func(description string) map[string]any {
 		return map[string]any{"type": "string", "description": description}

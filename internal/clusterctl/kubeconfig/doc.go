@@ -1,9 +1,3 @@
-// Package kubeconfig hands out the kubeconfig of a workload cluster.
-//
-// Does: reads the Secret `<cluster>-kubeconfig` that the control plane provider keeps, and when it
-// is not there says what it waits for.
-//
-// Never: makes or changes a kubeconfig.
-//
-// Read first: [Read].
+// Package kubeconfig reads the kubeconfig of a workload cluster from the Secret `<cluster>-kubeconfig` of the control
+// plane provider. If the Secret does not exist, the error explains why. See [Read].
 package kubeconfig

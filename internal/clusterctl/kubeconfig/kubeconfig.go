@@ -16,22 +16,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeconfig"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNotYet says that the kubeconfig does not exist yet; the kind is Gone.
+	// ReasonNotYet is the reason when the kubeconfig does not exist yet; Gone.
 	ReasonNotYet = "KubeconfigNotReady"
-	// ReasonEmpty says that the Secret holds no kubeconfig; the kind is Invalid.
+	// ReasonEmpty is the reason when the Secret contains no kubeconfig; Invalid.
 	ReasonEmpty = "KubeconfigEmpty"
-	// ReasonUnsafe says that a client that uses the kubeconfig would run a command or read files that its writer chose, or
-	// that it cannot be read; the kind is Invalid.
+	// ReasonUnsafe is the reason when the kubeconfig cannot be parsed, or would make a client run a command or read
+	// files chosen by the kubeconfig's author; Invalid.
 	ReasonUnsafe = "KubeconfigUnsafe"
 )
 
-// key is where the Secret holds the kubeconfig.
+// key is the key of the kubeconfig in the Secret.
 const key = "value"
 
-// Read returns the kubeconfig of the cluster. The error is a fault that says what to do when the cluster, or its
-// kubeconfig, does not exist.
+// Read returns the kubeconfig of the cluster. If the cluster or its kubeconfig does not exist, the fault explains what
+// to do.
 func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, error) {
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name + "-kubeconfig"}, secret)
@@ -51,7 +51,8 @@ func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, 
 	return secret.Data[key], nil
 }
 
-// absent says why there is no kubeconfig: no cluster, or a control plane that is not that far.
+// absent returns the fault for a missing kubeconfig: the cluster does not exist, or its control plane is not
+// initialized.
 func absent(ctx context.Context, r client.Reader, name client.ObjectKey) error {
 	c, err := cluster.Get(ctx, r, name)
 	if err != nil {

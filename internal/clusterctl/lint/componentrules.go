@@ -10,7 +10,7 @@ import (
 
 const injectCA = "cert-manager.io/inject-ca-from"
 
-// componentRules are about the objects of a components file.
+// componentRules are the rules for the objects in a components file.
 func componentRules() []Rule {
 	return []Rule{
 		{"single-namespace", "the components have one Namespace", true, singleNamespace},
@@ -36,7 +36,7 @@ func (r *release) kindOf(kinds ...string) []located {
 	return out
 }
 
-// has reports whether an object of a kind and name is there, in whichever namespace: there is one.
+// has reports whether an object of a kind and name exists, in any namespace, because components have only one.
 func (r *release) has(kind, name string) bool {
 	for _, o := range r.kindOf(kind) {
 		if o.GetName() == name {
@@ -155,7 +155,7 @@ func plainSecret(r *release, report reporter) {
 	}
 }
 
-// maps are the mappings of a list.
+// maps returns the mappings in a list.
 func maps(object map[string]any, path ...string) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(object, path...)
 	var out []map[string]any

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// crdConversion is about CRDs whose versions the API server converts by changing the apiVersion alone: a write in one version loses the fields
-// that this version lacks.
+// crdConversion checks CRDs without a conversion webhook. The API server then only changes the apiVersion, so that a
+// write in one version drops the fields that this version lacks.
 func crdConversion(r *release, report reporter) {
 	for _, k := range r.kinds() {
 		if c := k.crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
@@ -28,7 +28,7 @@ func crdConversion(r *release, report reporter) {
 	}
 }
 
-// differ returns the first field that one of two versions has and the other lacks, and the version that has it; empty: there is none.
+// differ returns the first field that only one of two versions has, and this version; field is empty if there is none.
 func differ(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, field string) {
 	if field := lost(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema, ""); field != "" {
 		return a.Name, field
@@ -36,7 +36,8 @@ func differ(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, fiel
 	return b.Name, lost(b.Schema.OpenAPIV3Schema, a.Schema.OpenAPIV3Schema, "")
 }
 
-// lost returns the path of the first field of a schema that another schema would prune or refuse; empty: there is none.
+// lost returns the path of the first field of a schema that another schema would prune or reject, or "" if there is
+// none.
 func lost(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
 	switch {
 	case from == nil || to == nil || to.XPreserveUnknownFields != nil && *to.XPreserveUnknownFields:

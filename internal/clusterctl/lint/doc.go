@@ -1,14 +1,7 @@
-// Package lint checks releases of providers against clusterctl's contract.
-//
-// Does: finds the releases below a folder, reads each as clusterctl does, and checks every rule of a table: which files there
-// are, metadata, variables, namespace, labels, Deployments, certificates, CRDs by the contract of their role (package
-// sdk/contract), the rights that Cluster API's core gets, Pod security, cluster templates and ClusterClasses.
-//
-// Findings of mandatory rules make a release unusable, or unusable with some of clusterctl's verbs; the others are advice.
-//
-// Owns: the names of the rules.
-//
-// Never: talks to a cluster; changes a file.
-//
-// Read first: [Rules], then [Dir].
+// Package lint checks provider releases against the clusterctl contract. It finds the releases in a folder, reads them
+// as clusterctl does, and checks the rules of [Rules]: files, metadata, variables, namespace, labels, Deployments,
+// certificates, CRDs by the contract of their role (package sdk/contract), permissions for the core controllers, Pod
+// security, cluster templates and ClusterClasses. Violations of mandatory rules make a release unusable for at least
+// some clusterctl commands; the other rules are advice. The names of the rules are stable. The package accesses no
+// cluster and changes no files.
 package lint

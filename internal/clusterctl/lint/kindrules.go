@@ -14,7 +14,7 @@ import (
 // skipName is the annotation of CRDs whose name clusterctl does not check.
 const skipName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
-// kindRules are about CRDs. Those of the contract of a role are checked where the name of the kind says which role it has.
+// kindRules are the rules for CRDs. Rules of a contract apply if the role of the kind can be derived from its name.
 func kindRules() []Rule {
 	rules := []Rule{
 		{"crd-readable", "CRDs are of apiextensions.k8s.io/v1", true, crdReadable},
@@ -44,7 +44,7 @@ func kindRules() []Rule {
 type kind struct {
 	located
 	crd  *apiextensionsv1.CustomResourceDefinition
-	role contract.Role // empty: none that has a contract
+	role contract.Role // empty: no contract applies
 }
 
 func (r *release) kinds() []kind {
@@ -58,7 +58,7 @@ func (r *release) kinds() []kind {
 	return out
 }
 
-// roleOf says by the type of the provider and the name of a kind which contract it follows.
+// roleOf derives the contract of a kind from the type of the provider and the name of the kind.
 func (r *release) roleOf(name string) contract.Role {
 	if strings.HasSuffix(name, "Template") {
 		return ""
@@ -101,7 +101,8 @@ func crdName(r *release, report reporter) {
 	}
 }
 
-// crdRule is a rule of all roles. Kinds without a role, such as those of identities, need not fulfil the contract.
+// crdRule returns a rule that applies to all roles. Kinds without a role, such as identities, need not fulfill the
+// contract.
 func crdRule(name string) func(*release, reporter) {
 	return func(r *release, report reporter) {
 		for _, c := range contract.Rules(contract.RoleInfraCluster) {
@@ -173,7 +174,7 @@ func contractRule(c contract.Rule) func(*release, reporter) {
 				continue
 			}
 			if _, _, err := contract.Resolve(k.crd.Name, k.crd.Labels); err != nil {
-				continue // the rule of the label says so
+				continue // reported by the rule for the label
 			}
 			if err := c.Check(k.crd); err != nil {
 				report(k.file, k.id(), "%s: %v", c.Says, err)

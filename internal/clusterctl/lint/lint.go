@@ -5,35 +5,36 @@ import (
 	"slices"
 )
 
-// Rule is one rule of the contract.
+// Rule is a rule of the contract.
 type Rule struct {
-	// Name does not change.
+	// Name is stable.
 	Name string `json:"name"`
 	// Says is the rule in one sentence.
 	Says string `json:"says"`
-	// Mandatory rules have to be kept; the others are advice.
+	// Mandatory is false for a rule that is only advice.
 	Mandatory bool `json:"mandatory"`
 
 	check func(*release, reporter)
 }
 
-// reporter takes what breaks a rule: the file (empty: the release), the object (empty: the file), and how.
+// reporter records a violation: the file (empty for the whole release), the object (empty for the whole file), and a
+// message.
 type reporter func(file, object, format string, args ...any)
 
-// Finding is a rule that is broken.
+// Finding is a violation of a rule.
 type Finding struct {
 	Rule      string `json:"rule"`
 	Mandatory bool   `json:"mandatory"`
-	// Release is the folder of the release, below the one that was checked.
+	// Release is the folder of the release, relative to the checked folder.
 	Release string `json:"release"`
-	// File of the release; empty: all of it.
+	// File is a file of the release; empty for the whole release.
 	File string `json:"file,omitempty"`
-	// Object of the file, as Kind/name; empty: all of it.
+	// Object is an object of the file, as Kind/name; empty for the whole file.
 	Object  string `json:"object,omitempty"`
 	Message string `json:"message"`
 }
 
-// Rules are all rules, in the order in which they are checked.
+// Rules returns all rules in the order in which they are checked.
 func Rules() []Rule {
 	return slices.Concat(repositoryRules(), componentRules(), workloadRules(), kindRules(), roleRules(), templateRules())
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/input"
 )
 
-// ReasonNoRelease is the reason of the fault for a folder without releases.
+// ReasonNoRelease is the reason when a folder has no releases.
 const ReasonNoRelease = "NoRelease"
 
-// largest is the size of the largest file that is read, in bytes.
+// largest is the maximum size of a file in bytes.
 const largest = 32 << 20
 
 const (
@@ -33,13 +33,13 @@ const (
 // release is one version of a provider.
 type release struct {
 	folder, label, version string
-	files                  map[string][]byte // those that a rule is about
+	files                  map[string][]byte // files with rules
 	components             []string          // names of components files
-	kind                   provider.Type     // by the name of the components file; empty: unknown
-	objects                []located         // of all components files
+	kind                   provider.Type     // from the name of the components file; empty: unknown
+	objects                []located         // from all components files
 }
 
-// located is an object and its file.
+// located is an object with its file.
 type located struct {
 	file string
 	*unstructured.Unstructured
@@ -49,8 +49,8 @@ func (l located) id() string { return l.GetKind() + "/" + l.GetName() }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// Dir checks every release in a folder and below it. A folder with metadata.yaml, or with a components file, is one: as in
-// LABEL/VERSION. It returns how many there are and what was found, sorted by release and file.
+// Dir checks every release in a folder and its subfolders. A folder LABEL/VERSION with metadata.yaml or a components
+// file is a release. It returns the number of releases, and the findings sorted by release and file.
 func Dir(dir string) (releases int, findings []Finding, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -121,7 +121,7 @@ func read(root fs.FS, folder, abs string) (*release, error) {
 		}
 		objects, err := r.read(name)
 		if err != nil {
-			continue // the rules of the file say so
+			continue // reported by the rules for the file
 		}
 		for _, o := range objects {
 			r.objects = append(r.objects, located{name, o})
@@ -144,7 +144,7 @@ func typeOf(components string) provider.Type {
 	return ""
 }
 
-// read returns the objects of a file. Variables without a default get a value that is no default of anything.
+// read returns the objects of a file. Variables without a default get a sample value.
 func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
 	variables, err := substitution.Envsubst{}.Variables(r.files[name])
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
 	return input.Documents(text)
 }
 
-// sample is a value for every variable: the usual ones of templates have values of their kind.
+// sample returns a sample value for a variable. Well-known variables of templates get a value of a suitable type.
 func sample(name string) string {
 	switch {
 	case strings.HasSuffix(name, "_COUNT"):
@@ -176,7 +176,7 @@ func sample(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }
 
-// names are those of the files with a prefix, sorted.
+// names returns the names of the files with a prefix, sorted.
 func (r *release) names(prefix string) []string {
 	var out []string
 	for name := range r.files {

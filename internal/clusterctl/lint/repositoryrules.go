@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// repositoryRules are about the files of a release.
+// repositoryRules are the rules for the files of a release.
 func repositoryRules() []Rule {
 	return []Rule{
 		{"version-folder", "the folder of a release is a semantic version with a v before it", true, versionFolder},
@@ -66,7 +66,7 @@ func metadataValid(r *release, report reporter) {
 	}
 }
 
-// series is that of the release; false where the file or the version cannot be read, too.
+// series returns the series of the release. readable is false if metadata.yaml or the version cannot be parsed.
 func (r *release) series() (s repository.ReleaseSeries, readable, found bool) {
 	m, err := repository.ParseMetadata(r.files[repository.MetadataFile], r.label)
 	v, bad := repository.ParseVersion(r.version)

@@ -10,13 +10,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// aggregate is the label of roles that Cluster API's core gets.
+// aggregate is the label of ClusterRoles that are aggregated into the role of the core controllers.
 const aggregate = "cluster.x-k8s.io/aggregate-to-manager"
 
-// coreGroup ends the groups whose kinds the core may use without a role of the provider.
+// coreGroup is the suffix of API groups that the core controllers may access without a ClusterRole of the provider.
 const coreGroup = ".cluster.x-k8s.io"
 
-// roleRules are about what may be done.
+// roleRules are the rules for permissions.
 func roleRules() []Rule {
 	return []Rule{
 		{"aggregated-role", "a ClusterRole with the label " + aggregate + " lets Cluster API use kinds of groups outside of " + coreGroup[1:], true, aggregatedRole},
@@ -46,7 +46,7 @@ func (r *release) roles() []struct {
 	return out
 }
 
-// verbsFor are those that the core needs of a kind.
+// verbsFor returns the verbs that the core controllers need for a kind.
 func verbsFor(k kind) []string {
 	if strings.HasSuffix(k.crd.Spec.Names.Kind, "Template") {
 		return []string{"get", "list", "watch", "patch", "update"}

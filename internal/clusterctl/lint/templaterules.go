@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 )
 
-// templateRules are about cluster templates and ClusterClasses.
+// templateRules are the rules for cluster templates and ClusterClasses.
 func templateRules() []Rule {
 	return []Rule{
 		{"template-present", "an infrastructure provider has cluster-template.yaml", false, templatePresent},
@@ -30,7 +30,7 @@ func templatePresent(r *release, report reporter) {
 	}
 }
 
-// each calls do with the objects of the files with a prefix that can be read.
+// each calls do for every parsable file with the prefix.
 func (r *release) each(prefix string, do func(file string, objects []*unstructured.Unstructured)) {
 	for _, file := range r.names(prefix) {
 		if objects, err := r.read(file); err == nil {
@@ -56,7 +56,7 @@ func templateCluster(r *release, report reporter) {
 	})
 }
 
-// templateWithoutCluster is about flavors of a ClusterClass alone, from which clusterctl generates the class.
+// templateWithoutCluster reports templates with a ClusterClass but without a Cluster.
 func templateWithoutCluster(r *release, report reporter) {
 	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
 		if len(coreObjects(objects, "Cluster")) == 0 && len(coreObjects(objects, "ClusterClass")) > 0 {
@@ -65,7 +65,7 @@ func templateWithoutCluster(r *release, report reporter) {
 	})
 }
 
-// coreObjects are the objects of a kind of Cluster API's core.
+// coreObjects returns the objects of a core Cluster API kind.
 func coreObjects(objects []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, o := range objects {

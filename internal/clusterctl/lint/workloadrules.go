@@ -11,10 +11,10 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// managerContainer is the name by which clusterctl knows the container of a provider.
+// managerContainer is the name by which clusterctl identifies the manager container of a provider.
 const managerContainer = "manager"
 
-// workloadRules are about what runs.
+// workloadRules are the rules for the workloads of a provider.
 func workloadRules() []Rule {
 	return []Rule{
 		{"deployment-present", "the components have a Deployment", true, deploymentPresent},
@@ -33,7 +33,7 @@ func deploymentPresent(r *release, report reporter) {
 	}
 }
 
-// podOf is the template of the Pods of a Deployment; a problem is what keeps it from being read.
+// podOf returns the Pod template of a Deployment, or an error if it cannot be parsed.
 func podOf(o located) (t corev1.PodTemplateSpec, problem error) {
 	content, _, err := unstructured.NestedMap(o.Object, "spec", "template")
 	if err != nil {

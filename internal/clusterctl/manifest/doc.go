@@ -1,17 +1,11 @@
-// Package manifest writes the manifest of a local cluster.
-//
-// Does: turns a few choices (name, version, workers, network) into the objects that a user would write by
-// hand, and prints them as YAML ([Cluster.Objects], [YAML]); says which networks are taken ([Taken]).
+// Package manifest generates the manifest of a local cluster from a few options (name, version, workers, subnet), with
+// the defaults of `slipway create cluster`, and prints it as YAML ([Cluster.Objects], [YAML]). [Taken] returns the
+// subnets that are already in use. The package does not access the API, and a user can apply the same manifest with
+// kubectl.
 //
 //	Cluster ── LocalCluster          one network
 //	        └─ HostedControlPlane    one process
 //	MachinePool ── KubeadmConfig     how a node joins
 //	            └─ LocalMachinePool  containers
-//	ClusterResourceSet ── ConfigMap  the network of Pods; one for all clusters of the namespace ([Shared])
-//
-// Owns: the defaults of `slipway create cluster`.
-//
-// Never: reads or writes the API; there is nothing in the manifest that a user could not apply with kubectl.
-//
-// Read first: [Cluster].
+//	ClusterResourceSet ── ConfigMap  the Pod network; one for all clusters of the namespace ([Shared])
 package manifest

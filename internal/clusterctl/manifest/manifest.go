@@ -19,44 +19,45 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
-// Subnet is the variable of a ClusterClass that takes the network of a cluster of containers.
+// Subnet is the ClusterClass variable for the subnet of a container cluster.
 const Subnet = "subnet"
 
-// workers is the name of the workers in the topology.
+// workers is the name of the worker topology.
 const workers = "workers"
 
-// Cluster is what has to be chosen for a cluster of a ClusterClass.
+// Cluster has the options of a Cluster created from a ClusterClass.
 type Cluster struct {
-	// Namespace may be empty; then the manifest names none.
+	// Namespace may be empty; the manifest then sets none.
 	Namespace string
-	// Name of the Cluster.
+	// Name is the name of the Cluster.
 	Name string
-	// Version of Kubernetes, for example v1.36.3.
+	// Version is the Kubernetes version, for example v1.36.3.
 	Version string
-	// Class is the ClusterClass. An empty namespace is that of the Cluster.
+	// Class is the ClusterClass. An empty namespace means the namespace of the Cluster.
 	Class clusterv1.ClusterClassRef
-	// ControlPlanes is how many nodes the control plane has; 0: it has none, or the class says how many.
+	// ControlPlanes is the number of control plane Machines. 0 if the control plane has none, or if the class
+	// determines the number.
 	ControlPlanes int32
-	// Workers are the other nodes.
+	// Workers are the worker nodes.
 	Workers Workers
-	// Subnet holds nodes, Pods and Services of a cluster of containers: an IPv4 network between /8 and /20. Zero: the class is of
-	// another kind, and brings its own network.
+	// Subnet is the IPv4 network, between /8 and /20, for the nodes, Pods and Services of a container cluster. It is
+	// zero if the class is for another infrastructure, which provides its own network.
 	Subnet netip.Prefix
-	// Variables are the values of the class's variables, Subnet left out.
+	// Variables are the values of the class's variables, without Subnet.
 	Variables []clusterv1.ClusterVariable
 }
 
-// Workers are nodes that are alike.
+// Workers describes a group of identical worker nodes.
 type Workers struct {
-	// Kind is MachineDeployment or MachinePool; empty: there are none.
+	// Kind is MachineDeployment or MachinePool; empty for no workers.
 	Kind string
-	// Class is that of the ClusterClass for workers of the kind.
+	// Class is the worker class in the ClusterClass.
 	Class string
-	// Replicas is their number. 0 makes a group without nodes.
+	// Replicas is the number of nodes. 0 creates a group without nodes.
 	Replicas int32
 }
 
-// Objects returns the manifest, the Cluster first. The error says what is wrong with the subnet.
+// Objects returns the objects of the manifest, starting with the Cluster. The error describes an invalid subnet.
 func (c Cluster) Objects() ([]*unstructured.Unstructured, error) {
 	cluster, err := c.cluster()
 	if err != nil {
@@ -120,7 +121,7 @@ func (w Workers) topology() clusterv1.WorkersTopology {
 	return clusterv1.WorkersTopology{}
 }
 
-// YAML prints objects as one stream of documents.
+// YAML encodes objects as a multi-document YAML stream.
 func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	for i, o := range objects {
@@ -136,8 +137,8 @@ func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Taken returns the networks of local clusters, wanted or existing. A subnet that cannot be read is left out: admission does not let
-// it in.
+// Taken returns the subnets in the spec and status of local clusters. Invalid subnets are skipped; admission rejects
+// them.
 func Taken(clusters []localv1.LocalCluster) []netip.Prefix {
 	var ranges []string
 	for _, c := range clusters {
@@ -149,7 +150,7 @@ func Taken(clusters []localv1.LocalCluster) []netip.Prefix {
 	return prefixes(ranges)
 }
 
-// Asked returns the network that a Cluster asks for in its topology: its LocalCluster may not be there yet.
+// Asked returns the subnet that a Cluster requests in its topology, because its LocalCluster may not exist yet.
 func Asked(c clusterv1.Cluster) []netip.Prefix {
 	var ranges []string
 	for _, v := range c.Spec.Topology.Variables {

@@ -9,24 +9,24 @@ import (
 	"github.com/slipwayhq/slipway/config/addons/flannel"
 )
 
-// NetworkLabel on a Cluster says by its value which network its Pods get: "flannel" from the ClusterResourceSet that
-// the manifest brings. A Cluster without it brings a network of its own.
+// NetworkLabel on a Cluster selects its Pod network: with the value "flannel", the ClusterResourceSet of the manifest
+// installs it. The Pod network of a Cluster without the label is not managed.
 const NetworkLabel = "slipway.dev/cni"
 
 const (
 	flannelNetwork = "flannel"
-	// networkName is the name of the ClusterResourceSet and of its ConfigMap.
+	// networkName is the name of the ClusterResourceSet and its ConfigMap.
 	networkName = "slipway-flannel"
 	networkKey  = "flannel.yaml"
 )
 
-// Shared reports whether an object of a manifest belongs to all clusters of its namespace: it may exist already, and
-// stays when a cluster goes.
+// Shared reports whether an object of a manifest is shared by all clusters of its namespace. Such an object may exist
+// already, and remains when a cluster is deleted.
 func Shared(o *unstructured.Unstructured) bool {
 	return o.GetName() == networkName && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 
-// network installs the network in every cluster that is labelled so.
+// network returns a ClusterResourceSet that installs the Pod network in every cluster with NetworkLabel.
 func (c Cluster) network() *addonsv1.ClusterResourceSet {
 	return &addonsv1.ClusterResourceSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},

@@ -22,7 +22,7 @@ import (
 // toFiles is the target in the journal of an export.
 const toFiles = "directory"
 
-// mapper knows what the target serves; nil: the target is files.
+// mapper returns the RESTMapper of the target; nil for files.
 func (m *Move) mapper() meta.RESTMapper {
 	if m.target == nil {
 		return nil
@@ -30,7 +30,7 @@ func (m *Move) mapper() meta.RESTMapper {
 	return m.target.Client.RESTMapper()
 }
 
-// selected reads what moves, for an export.
+// selected reads the input of an export.
 func (m *Move) selected(ctx context.Context) (facts, error) {
 	f := facts{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
@@ -53,7 +53,7 @@ func (m *Move) selected(ctx context.Context) (facts, error) {
 	return f, m.readLeft(ctx, &f)
 }
 
-// PlanExport says what [ToDirectory] would do.
+// PlanExport returns the plan of [ToDirectory].
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
 	f, err := m.selected(ctx)
@@ -64,7 +64,7 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	return p, p.Err()
 }
 
-// Snapshot reads what belongs to Cluster API, without pausing anything. The objects have no status; owners come first.
+// Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
 func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstructured.Unstructured, error) {
 	m := &Move{Options: Options{What: what}.withDefaults(), source: sides.New("source", c)}
 	f, err := m.selected(ctx)
@@ -77,7 +77,7 @@ func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstruc
 	return saved(f.selection.Items()), nil
 }
 
-// saved are objects as they are kept in files: the UID is there for the links between them.
+// saved returns objects in the form for files, with the UIDs required to restore owner references.
 func saved(items []graph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
@@ -90,7 +90,8 @@ func saved(items []graph.Item) []*unstructured.Unstructured {
 	return out
 }
 
-// ToDirectory pauses what is selected, writes it to files, and resumes it. When it is interrupted, the same call again completes.
+// ToDirectory pauses the selected objects, writes them to files, and resumes them. After an interruption, the same call
+// completes the export.
 func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (Stored, error) {
 	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
 	j, err := m.beginExport(ctx, dir)
@@ -141,7 +142,7 @@ func paused(err error) error {
 	return fmt.Errorf("the objects are paused; run the same command again to complete it and resume them: %w", err)
 }
 
-// beginExport notes an export at the source, or finds the note of one that was interrupted.
+// beginExport writes the journal of an export to the source, or returns the journal of an interrupted one.
 func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	namespace := journalNamespace(m.What)
 	j, _, err := readJournal(ctx, m.source, namespace)
@@ -169,7 +170,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Entries = slices.DeleteFunc(p.Entries, func(e sides.Entry) bool { return !isRoot(e) }) // all that has to be resumed
+	p.Entries = slices.DeleteFunc(p.Entries, func(e sides.Entry) bool { return !isRoot(e) }) // only these have to be resumed
 	j = &journal{ID: string(uuid.NewUUID()), From: from, To: toFiles, What: m.What, Phase: pausing, Plan: p, Paused: p.roots()}
 	return j, writeJournal(ctx, m.source, j)
 }

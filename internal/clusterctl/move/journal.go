@@ -19,18 +19,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// journalName is the ConfigMap with the journal, in the namespace that is moved.
+// journalName is the name of the journal's ConfigMap, in the namespace to move.
 const journalName = "slipway-move"
 
 const (
 	journalKey  = "journal.json.gz"
 	journalNote = "A move of Cluster API objects is under way. Run the same \"slipway move\" again to continue it, or with --rollback to take it back."
-	// largestJournal is what fits into a ConfigMap; largestText bounds what is unpacked.
+	// largestJournal is the maximum compressed size, which fits into a ConfigMap; largestText limits the uncompressed
+	// size.
 	largestJournal = 900 << 10
 	largestText    = 64 << 20
 )
 
-// phase is how far a move is, see the package's documentation.
+// phase is the phase of a move; see the package documentation.
 type phase string
 
 const (
@@ -44,7 +45,7 @@ const (
 	reverting phase = "reverting"
 )
 
-// journal is what a move notes. It has no values of objects.
+// journal is the persisted state of a move. It contains no values of objects.
 type journal struct {
 	ID    string     `json:"id"`
 	From  types.UID  `json:"from"`
@@ -52,9 +53,9 @@ type journal struct {
 	What  graph.What `json:"what"`
 	Phase phase      `json:"phase"`
 	Plan  Plan       `json:"plan"`
-	// Paused are what the move may have paused.
+	// Paused are the objects that the move may have paused.
 	Paused []graph.ID `json:"paused"`
-	// WithData: the data of hosted control planes goes along.
+	// WithData means that the data of hosted control planes is transferred.
 	WithData bool `json:"withData,omitempty"`
 }
 
@@ -82,7 +83,7 @@ func decodeJournal(data []byte) (*journal, error) {
 	return j, json.NewDecoder(io.LimitReader(z, largestText)).Decode(j)
 }
 
-// journalNamespace is where the journal of a move is.
+// journalNamespace returns the namespace of the journal.
 func journalNamespace(w graph.What) string {
 	if w.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -90,7 +91,7 @@ func journalNamespace(w graph.What) string {
 	return w.Namespace
 }
 
-// readJournal returns nil where there is none.
+// readJournal reads the journal; it returns nil if there is none.
 func readJournal(ctx context.Context, s *sides.Side, namespace string) (*journal, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
@@ -108,7 +109,7 @@ func readJournal(ctx context.Context, s *sides.Side, namespace string) (*journal
 	return j, cm, nil
 }
 
-// writeJournal notes where the move is. One of another move is never overwritten.
+// writeJournal creates or updates the journal. It never overwrites the journal of another move.
 func writeJournal(ctx context.Context, s *sides.Side, j *journal) error {
 	data, err := j.encode()
 	if err != nil {

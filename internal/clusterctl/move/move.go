@@ -20,26 +20,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Options of a move.
+// Options are the options of a move.
 type Options struct {
-	// What moves.
+	// What is the scope of the move.
 	What graph.What
-	// Report is called with a line for each stage; it may be nil.
+	// Report is called with a progress message for each stage; it may be nil.
 	Report func(line string)
-	// Mutate changes objects before they are created at the target, for example their namespace. An object without spec is
-	// passed, too, to learn its place.
+	// Mutate changes objects before they are created at the target, for example their namespace. It is also called with
+	// objects without spec to determine their IDs at the target.
 	Mutate []func(*unstructured.Unstructured) error
-	// Patience is how long providers may block the move, and objects may take to be gone. Zero: two minutes.
+	// Patience is the timeout for providers to release objects, and for the deletion of objects. Zero means two
+	// minutes.
 	Patience time.Duration
-	// Host is the host of both management clusters; nil: they share none, because of Apart.
+	// Host has the host resources of both management clusters; nil if they do not share a host, for the reason Apart.
 	Host  *host.Pair
 	Apart string
-	// WithData takes the data of hosted control planes along, as chosen in Data; nothing is handed over on a host then.
+	// WithData transfers the data of hosted control planes with the options in Data. Host resources are not transferred
+	// then.
 	WithData bool
 	Data     data.Choice
-	// Now is the clock that names snapshots; nil: the system's.
+	// Now is the clock for the names of snapshots; nil means the system clock.
 	Now func() time.Time
-	// Sleep waits, or returns the context's error. Nil: by the clock.
+	// Sleep waits, or returns the error of the context; nil means real time.
 	Sleep func(context.Context, time.Duration) error
 }
 
@@ -62,28 +64,27 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Move is one move between two management clusters.
+// Move is a move between two management clusters.
 type Move struct {
 	Options
 	source, target *sides.Side
 }
 
-// New prepares a move. It reads nothing yet.
+// New returns a move. It does not access the management clusters yet.
 func New(source, target client.Client, o Options) *Move {
 	return &Move{Options: o.withDefaults(), source: sides.New("source", source), target: sides.New("target", target)}
 }
 
-// Result is what a move did.
+// Result is the result of a move.
 type Result struct {
-	// Moved is the number of objects that moved.
 	Moved int `json:"moved"`
-	// Copied is the number of those that were created and stay at the source, too.
+	// Copied is the number of objects that were created and also remain at the source.
 	Copied int `json:"copied"`
-	// Reverted: everything is back at the source.
+	// Reverted means that everything was restored at the source.
 	Reverted bool `json:"reverted,omitempty"`
 }
 
-// Plan reads both sides and says what [Move.Run] would do. It writes nothing.
+// Plan reads both management clusters and returns the plan of [Move.Run]. It writes nothing.
 func (m *Move) Plan(ctx context.Context) (Plan, error) {
 	if _, _, err := m.identities(ctx); err != nil {
 		return Plan{}, err
@@ -122,7 +123,7 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	return from, to, nil
 }
 
-// facts reads all that a plan is made from.
+// facts reads the input of a plan.
 func (m *Move) facts(ctx context.Context) (facts, error) {
 	var f facts
 	err := m.readSource(ctx, &f)
@@ -158,7 +159,7 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 	return f, m.checkClasses(ctx, &f)
 }
 
-// readLeft reads what is linked to the selection and does not go along, and whether there is a namespace at all.
+// readLeft reads the objects linked to the selection that do not move, and whether the namespace exists.
 func (m *Move) readLeft(ctx context.Context, f *facts) (err error) {
 	v := sides.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
 	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
@@ -169,7 +170,7 @@ func (m *Move) readLeft(ctx context.Context, f *facts) (err error) {
 	return err
 }
 
-// readSource reads what moves.
+// readSource reads the objects to move.
 func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
 	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
 	return err
 }
 
-// readHost reads what the selection has on the host.
+// readHost reads the host resources of the selection.
 func (m *Move) readHost(ctx context.Context, f *facts) error {
 	f.apart = m.Apart
 	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), host.OnHost) {
@@ -204,7 +205,7 @@ func (m *Move) readHost(ctx context.Context, f *facts) error {
 	return err
 }
 
-// checkClasses says which Clusters are of a class that neither goes along nor is at the target.
+// checkClasses adds a problem for each Cluster whose ClusterClass neither moves nor exists at the target.
 func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 	for _, i := range f.selection.Find(graph.Cluster) {
 		class := graph.ClassOf(i.Object.Unstructured)
@@ -222,7 +223,7 @@ func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// places returns where the items are at the target.
+// places returns a function that maps IDs to IDs at the target.
 func (m *Move) places(items []graph.Item) (func(graph.ID) graph.ID, error) {
 	if len(m.Mutate) == 0 {
 		return func(id graph.ID) graph.ID { return id }, nil
@@ -247,7 +248,7 @@ func (m *Move) mutate(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// Run carries the plan out, or continues what was begun.
+// Run executes the plan, or continues an interrupted move.
 func (m *Move) Run(ctx context.Context) (Result, error) {
 	j, done, err := m.begun(ctx)
 	if err != nil || done {
@@ -263,7 +264,7 @@ func (m *Move) Run(ctx context.Context) (Result, error) {
 	return m.carryOut(ctx, j)
 }
 
-// Rollback takes back what was begun.
+// Rollback rolls back an interrupted move.
 func (m *Move) Rollback(ctx context.Context) (Result, error) {
 	j, done, err := m.begun(ctx)
 	switch {
@@ -285,7 +286,8 @@ func (m *Move) Rollback(ctx context.Context) (Result, error) {
 	return m.carryOut(ctx, j)
 }
 
-// begun returns the journal of this move; done: it had ended but for its journal at the target, which is deleted now.
+// begun returns the journal of this move, or nil. done means that the move was complete except for the journal at the
+// target, which is deleted now.
 func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
@@ -316,7 +318,8 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 	return nil, true, deleteJournal(ctx, m.target, left)
 }
 
-// believe refuses a journal that reaches out of the namespace: those who may write ConfigMaps there can change it.
+// believe validates a journal that a tenant can modify: it returns an error if the journal refers to objects outside of
+// the namespace.
 func (m *Move) believe(j *journal) error {
 	for _, e := range j.Plan.Entries {
 		outside := m.What.Namespace != "" && !e.Copy && e.ID.Namespace != m.What.Namespace
@@ -338,7 +341,7 @@ func sameWhat(a, b graph.What) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 
-// begin makes the plan and notes it at the source. Nothing else was written before.
+// begin computes the plan and writes the journal to the source. Nothing is written before.
 func (m *Move) begin(ctx context.Context) (*journal, error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
@@ -355,7 +358,7 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	return j, writeJournal(ctx, m.source, j)
 }
 
-// note writes the journal, first where it counts.
+// note writes the journal to the source, which is authoritative, and to the target.
 func (m *Move) note(ctx context.Context, j *journal) error {
 	if err := writeJournal(ctx, m.source, j); err != nil {
 		return err

@@ -16,29 +16,30 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Plan is what a move does.
+// Plan is the plan of a move.
 type Plan struct {
-	// Namespaces that are missing at the target.
+	// Namespaces are the namespaces to create at the target.
 	Namespaces []string
-	// Entries are the objects, in the order in which they are created.
+	// Entries are the objects in creation order.
 	Entries []sides.Entry
-	// Problems keep it from being carried out.
+	// Problems prevent the execution of the plan.
 	Problems []string
-	// Export: the objects are written to files, and stay.
+	// Export means that the objects are written to files and remain at the source.
 	Export bool `json:",omitempty"`
-	// Host are sentences about what is handed over on the host.
+	// Host describes the transfer of host resources.
 	Host []string `json:",omitempty"`
-	// Data are the control planes whose data goes along.
+	// Data are the control planes whose data is transferred.
 	Data []data.Plane `json:",omitempty"`
-	// Notes are sentences about what does not go along.
+	// Notes are hints about things that do not move.
 	Notes []string `json:",omitempty"`
 
 	holdings []host.Holding
-	// replaced are Machines that are replaced at the target, hosted what is deleted with what it has on the host of the source.
+	// replaced are Machines that are replaced at the target; hosted are objects that are deleted at the source with
+	// their host resources.
 	replaced, hosted []graph.ID
 }
 
-// Steps are what is done, in its order, as sentences.
+// Steps describes the steps of the plan in execution order.
 func (p Plan) Steps() []string {
 	if p.Export {
 		return p.exportSteps()
@@ -91,7 +92,7 @@ func (p Plan) Steps() []string {
 	return append(out, p.Notes...)
 }
 
-// exportSteps are what is done where the objects go to files.
+// exportSteps describes the steps of an export.
 func (p Plan) exportSteps() []string {
 	var out []string
 	for _, id := range p.roots() {
@@ -106,7 +107,7 @@ func (p Plan) exportSteps() []string {
 	return out
 }
 
-// roots are the ClusterClasses, then the Clusters, that are paused while they move.
+// roots returns the ClusterClasses, followed by the Clusters, that are paused during the move.
 func (p Plan) roots() []graph.ID {
 	var out []graph.ID
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
@@ -130,7 +131,7 @@ func (p Plan) count() (moved, copied int) {
 	return moved, copied
 }
 
-// Err is the fault that the problems make; nil: there are none.
+// Err returns a fault with the problems; nil if there are none.
 func (p Plan) Err() error {
 	const most = 20
 	if len(p.Problems) == 0 {
@@ -143,28 +144,28 @@ func (p Plan) Err() error {
 	return fault.New(fault.Invalid, "CannotMove", "nothing was changed, because of what follows:\n  - %s", strings.Join(shown, "\n  - "))
 }
 
-// facts are what a plan is made from, all that was read of both sides.
+// facts is the state of both management clusters, the input of a plan.
 type facts struct {
 	kinds           []sides.Kind
 	graph           *graph.Graph
 	selection       graph.Selection
-	left            []check.Left              // what is linked to the selection, and does not go along
+	left            []check.Left              // objects linked to the selection that do not move
 	noNamespace     bool                      // the namespace does not exist at the source
-	at              func(graph.ID) graph.ID   // what it is at the target
-	target          map[graph.ID]graph.Object // objects there
-	namespaces      map[string]bool           // there
+	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
+	target          map[graph.ID]graph.Object // objects at the target
+	namespaces      map[string]bool           // namespaces at the target
 	sourceProviders []check.Provider
 	targetProviders []check.Provider
-	// host is what both sides share of a host; nil: nothing, because of apart.
+	// host are the shared host resources; nil if there are none, for the reason apart.
 	host  *host.Facts
 	apart string
-	// data is what is known of both sides where data goes along; nil: it does not.
+	// data is the state of both management clusters for a move with data; otherwise nil.
 	data      *data.Facts
-	directory bool // objects go to files, and stay at the source
-	begun     bool // what moves is paused by the move itself
+	directory bool // objects are written to files, and remain at the source
+	begun     bool // the move itself has paused the objects
 }
 
-// makePlan decides what is done. It reads and writes nothing.
+// makePlan computes the plan. It has no side effects.
 func makePlan(f facts) Plan {
 	p := Plan{Problems: append(slices.Clone(f.selection.Problems), check.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
@@ -194,7 +195,7 @@ func makePlan(f facts) Plan {
 	return p
 }
 
-// note adds what stays behind of what an EtcdSnapshotPolicy has stored.
+// note adds notes about stored snapshots that do not move.
 func (p *Plan) note(f facts) {
 	for _, i := range f.selection.Items() {
 		if !graph.IsSnapshotPolicy(i.ID) {
@@ -210,7 +211,7 @@ func (p *Plan) note(f facts) {
 	}
 }
 
-// survey adds what is handed over on the host.
+// survey adds the transfer of host resources.
 func (p *Plan) survey(f facts) {
 	if f.data != nil {
 		p.surveyData(f)
@@ -236,7 +237,7 @@ func (p *Plan) survey(f facts) {
 	}
 }
 
-// add adds the entry of an item, and the namespace that it needs.
+// add adds the entry of an item, and its namespace if it is missing.
 func (p *Plan) add(f facts, i graph.Item, level int) {
 	e := sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
 	to := f.at(i.ID)
@@ -254,7 +255,8 @@ func (p *Plan) add(f facts, i graph.Item, level int) {
 	p.Entries = append(p.Entries, e)
 }
 
-// check says what keeps an object from being moved. What was true when the move began is not asked again.
+// check returns the problems that prevent the move of an object. Conditions that held when the move started are not
+// checked again.
 func (f facts) check(i graph.Item) []string {
 	if f.begun && i.GetDeletionTimestamp() == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// delete deletes objects of one side, those that others need last, and waits until they are gone. which names an entry there, and
-// reports whether it is to be deleted.
+// delete deletes objects in one management cluster, dependents first, and waits until they are gone. which returns the
+// ID of an entry there, and whether to delete it.
 func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func(sides.Entry) (graph.ID, bool)) error {
 	var entries []sides.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
@@ -55,8 +55,9 @@ func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func
 	}
 }
 
-// deleteObject deletes an object without its controllers acting on that: it is marked, and loses its finalizers. The mark is
-// refused when the object was changed since it was read. One that deletes what it has on its host keeps its finalizers for that.
+// deleteObject deletes an object without triggering cleanup by its controllers: it annotates the object and removes the
+// finalizers. This fails if the object has changed since it was read. With itself, the finalizers remain, so that the
+// controller cleans up the host.
 func deleteObject(ctx context.Context, s *sides.Side, o *unstructured.Unstructured, itself bool) error {
 	if itself {
 		if o.GetDeletionTimestamp() != nil {
@@ -89,7 +90,7 @@ func held(live map[graph.ID]graph.Object) []string {
 	return out
 }
 
-// revert makes the source whole again, then deletes at the target what the move created there.
+// revert restores all objects at the source, then deletes the objects that the move created at the target.
 func (m *Move) revert(ctx context.Context, j *journal) error {
 	m.Report("Returning everything to the source")
 	if m.Host == nil && len(j.Plan.Host) > 0 {
@@ -122,7 +123,7 @@ func (m *Move) revert(ctx context.Context, j *journal) error {
 	return m.deleteCopies(ctx, j)
 }
 
-// restoreObject brings one object back: it is created where it is gone, and loses the mark of a deletion where it is not.
+// restoreObject restores one object: it is created if it does not exist; otherwise the deletion mark is removed.
 func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error {
 	live, there := t.Live[t.There(e)]
 	if !there {
@@ -141,7 +142,8 @@ func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error 
 	})
 }
 
-// deleteCopies deletes what was copied, unless something uses it by now; outside of the namespace nothing: a tenant can write the journal.
+// deleteCopies deletes copied objects unless they are in use. Outside of the namespace it deletes nothing, because a
+// tenant can write the journal.
 func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 	var entries []sides.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {

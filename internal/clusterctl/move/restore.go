@@ -17,23 +17,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// restoringAnnotation is on Clusters and ClusterClasses that were created from files and are not resumed yet, so that the same
-// command, run again, knows which of the paused ones are its own.
+// restoringAnnotation marks Clusters and ClusterClasses that were created from files and are not resumed yet, so that a
+// repeated command can identify the objects it has paused.
 const restoringAnnotation = "move.slipway.dev/restoring"
 
-// Stored is what became of objects in files.
+// Stored is the result of a backup to files or a restore from files.
 type Stored struct {
-	// Written is the number of objects that went to files.
+	// Written is the number of objects written to files.
 	Written int `json:"written"`
-	// Created is the number of those that were created from files.
+	// Created is the number of objects created from files.
 	Created int `json:"created"`
-	// Kept is the number of those that existed, and stay as they are.
+	// Kept is the number of objects that already existed, and were left unchanged.
 	Kept int `json:"kept"`
-	// DryRun: nothing was created.
+	// DryRun means that nothing was created.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// String is the outcome as a sentence.
+// String describes the result in one sentence.
 func (s Stored) String() string {
 	switch {
 	case s.Written > 0:
@@ -44,21 +44,23 @@ func (s Stored) String() string {
 	return fmt.Sprintf("Created %d objects, kept %d that existed.", s.Created, s.Kept)
 }
 
-// RestoreOptions say how objects are created from files.
+// RestoreOptions configure the creation of objects from files.
 type RestoreOptions struct {
-	// Report is called with a line for each stage; it may be nil.
+	// Report is called with a progress message for each stage; it may be nil.
 	Report func(string)
-	// DryRun: nothing is written.
+	// DryRun disables all writes.
 	DryRun bool
-	// PausedStay: what is paused in its file stays paused.
+	// PausedStay leaves objects paused that are paused in their file.
 	PausedStay bool
-	// Each is called for each object before the first is written, with whether it exists and is kept; it may be nil.
+	// Each is called for each object before the first write; kept reports whether the object already exists. It may be
+	// nil.
 	Each func(id graph.ID, kept bool)
-	// Creating is called before an object is created, by several goroutines; it may be nil.
+	// Creating is called concurrently before each creation of an object; it may be nil.
 	Creating func()
 }
 
-// FromDirectory creates the objects that [ToDirectory] wrote, paused, and resumes them when all are there. What exists is kept.
+// FromDirectory creates the objects written by [ToDirectory], paused, and resumes them when all exist. Existing objects
+// are left unchanged.
 func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (Stored, error) {
 	objects, err := files.Read(dir)
 	if err != nil {
@@ -67,8 +69,8 @@ func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOp
 	return Restore(ctx, c, objects, o)
 }
 
-// Restore creates objects, paused, and resumes them when all are there. What exists is kept as it is. When it is interrupted, the
-// same call again completes it.
+// Restore creates objects, paused, and resumes them when all exist. Existing objects are left unchanged. After an
+// interruption, the same call completes the restore.
 func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (Stored, error) {
 	s := sides.New("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
@@ -120,7 +122,7 @@ func isPaused(o *unstructured.Unstructured) bool {
 	return check.IsClusterPaused(o) || check.IsClassPaused(o)
 }
 
-// restoration checks all objects before the first is written.
+// restoration validates all objects before the first write, and returns the transfer and the required namespaces.
 func restoration(ctx context.Context, s *sides.Side, objects []*unstructured.Unstructured, creating func()) (*sides.Transfer, []string, error) {
 	kinds, err := s.Kinds(ctx, nil)
 	if err != nil {
@@ -145,7 +147,7 @@ func restoration(ctx context.Context, s *sides.Side, objects []*unstructured.Uns
 		if id.Namespace != "" && !slices.Contains(namespaces, id.Namespace) {
 			namespaces = append(namespaces, id.Namespace)
 		}
-		all = append(all, graph.Object{Unstructured: o, Marked: true}) // whatever is there is wanted
+		all = append(all, graph.Object{Unstructured: o, Marked: true}) // select all objects
 	}
 	selection := graph.Build(all).Select(graph.What{})
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
@@ -176,7 +178,7 @@ func markRestoring(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// endRestoring resumes what a restore has created, and nothing else.
+// endRestoring resumes an object if the restore has created it.
 func endRestoring(ctx context.Context, s *sides.Side, e sides.Entry, stays bool) error {
 	live, err := s.Get(ctx, e.ID, e.Version)
 	if err != nil || live == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// repetitions is how often a phase is repeated in which an API server failed, as one does that has much to do.
+// repetitions is the maximum number of retries of a phase after failures of an API server, for example under load.
 const repetitions = 5
 
-// carryOut continues from the phase of the journal to the end. Every phase can be repeated.
+// carryOut continues from the phase in the journal to the end. Every phase is idempotent.
 func (m *Move) carryOut(ctx context.Context, j *journal) (Result, error) {
 	for failures := 0; ; {
 		before := j.Phase
@@ -43,7 +43,7 @@ func (m *Move) carryOut(ctx context.Context, j *journal) (Result, error) {
 	}
 }
 
-// step carries one phase out, and notes the next one; done tells that it was the last.
+// step executes one phase, and writes the next one to the journal; done reports whether it was the last.
 func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err error) {
 	var next phase
 	switch j.Phase {
@@ -78,13 +78,15 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 	return Result{}, false, m.note(ctx, j)
 }
 
-// isServerFailure reports whether an API server failed, or refused because it has too much to do: the next time it may not.
+// isServerFailure reports whether an API server failed or rejected the request because of overload, so that a retry may
+// succeed.
 func isServerFailure(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)
 }
 
-// pause pauses what moves, and waits until providers let it go. When they do not, everything is resumed again.
+// pause pauses the objects to move, and waits until their providers release them. If they do not, everything is
+// resumed.
 func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	for _, ns := range j.Plan.Namespaces {
 		if err := m.target.EnsureNamespace(ctx, ns); err != nil {
@@ -111,7 +113,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 		check.BlockMove, m.Patience, strings.Join(holders, ", "))
 }
 
-// takeBack takes the move back, which cannot be completed.
+// takeBack rolls back a move that cannot be completed.
 func (m *Move) takeBack(ctx context.Context, j *journal) error {
 	j.Phase = reverting
 	if err := m.note(ctx, j); err != nil {
@@ -121,7 +123,7 @@ func (m *Move) takeBack(ctx context.Context, j *journal) error {
 	return err
 }
 
-// awaitRelease returns who still holds the move when patience ends.
+// awaitRelease waits until the providers have released all objects. It returns the blocked objects after the timeout.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const soonest, latest = time.Second / 2, 5 * time.Second
 	kinds, err := m.source.Kinds(ctx, m.mapper())
@@ -150,7 +152,8 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	}
 }
 
-// create brings everything to the target and compares it. The plan is made again: objects may have changed before the pause.
+// create creates all objects at the target and compares them. It computes the plan again, because objects may have
+// changed before the pause.
 func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	f, err := m.facts(ctx)
 	if err != nil {
@@ -182,7 +185,7 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 		return "", continued(err)
 	}
 	if !j.WithData {
-		return deleting, nil // which compares them first
+		return deleting, nil // this phase compares first
 	}
 	m.Report("Comparing the target with the source")
 	if err := t.Verify(ctx); err != nil {
@@ -191,17 +194,17 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	return probing, nil
 }
 
-// continued says what to do after an error in the middle.
+// continued adds the possible next steps to an error during the move.
 func continued(err error) error {
 	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
 }
 
-// continuedThere says what to do after an error when nothing is left to be moved.
+// continuedThere adds the next step to an error after the objects have been moved.
 func continuedThere(err error) error {
 	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
 }
 
-// remove deletes at the source. What was changed there meanwhile is brought to the target first.
+// remove deletes the objects at the source, after transferring changes that were made there in the meantime.
 func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
@@ -235,8 +238,8 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	return resuming, nil
 }
 
-// handOver hands over what is on the host. Both sides are paused, and the target has all objects. What is handed over is read again:
-// the journal says nothing about it that would be believed.
+// handOver transfers the ownership of resources on the host. Both management clusters are paused, and the target has
+// all objects. The resources are read again, because the journal is not a trusted source for them.
 func (m *Move) handOver(ctx context.Context, j *journal) error {
 	if m.Host == nil && len(j.Plan.Host) == 0 {
 		return nil
@@ -262,7 +265,7 @@ func (m *Move) handOver(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// end resumes what was paused, and deletes the journals.
+// end resumes the paused objects, and deletes the journals.
 func (m *Move) end(ctx context.Context, j *journal, s *sides.Side, at func(sides.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Settle(j.What); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/destination"
 )
 
-// readData reads what has to be known of the target where data goes along.
+// readData reads the required state of the target for a move with data.
 func (m *Move) readData(ctx context.Context, f *facts) error {
 	if !m.WithData {
 		return nil
@@ -62,7 +62,7 @@ func (m *Move) readIdentity(ctx context.Context, f *data.Facts, namespace string
 	return err
 }
 
-// surveyData adds which data goes along, and what is created again.
+// surveyData adds the data to transfer and the objects to recreate to the plan.
 func (p *Plan) surveyData(f facts) {
 	planes, replaced, problems := data.Survey(*f.data)
 	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
@@ -83,12 +83,13 @@ func (m *Move) transfer(j *journal) data.Transfer {
 	}
 }
 
-// probe sees that data could go along, before anything is stopped.
+// probe checks that the data can be transferred, before anything is stopped.
 func (m *Move) probe(ctx context.Context, j *journal) (phase, error) {
 	return saving, m.orTakeBack(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
 }
 
-// save quiesces the control planes at the source and takes their last snapshots, whose names are in the journal then.
+// save quiesces the control planes at the source and takes their final snapshots, whose names are recorded in the
+// journal.
 func (m *Move) save(ctx context.Context, j *journal) (phase, error) {
 	return restoring, m.orTakeBack(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
 }
@@ -98,7 +99,8 @@ func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
 	return deleting, m.orTakeBack(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
 }
 
-// orTakeBack takes the move back where a controller has not done what it was to do: the control planes are not left stopped for that.
+// orTakeBack rolls the move back if a controller did not complete its part, so that the control planes do not remain
+// stopped.
 func (m *Move) orTakeBack(ctx context.Context, j *journal, err error) error {
 	f := fault.As(err)
 	if f == nil || !slices.Contains([]string{"NotTransferred", "SnapshotFailed", "StoreNotShared"}, f.Reason) {
@@ -114,16 +116,18 @@ func (m *Move) orTakeBack(ctx context.Context, j *journal, err error) error {
 	return fault.New(fault.Transient, "DataNotMoved", "everything is back at the source, with its data, because %s", f.Message)
 }
 
-// deletesItself reports whether the controller of an object deletes what it has on its host with it: at the source, all that does not go
-// along; at the target, when the move is taken back, control planes that were started there.
+// deletesItself reports whether the controller of an object also deletes its resources on the host when the object is
+// deleted. This applies at the source to everything without transferred data, and at the target, during a rollback, to
+// control planes that were started there.
 func (m *Move) deletesItself(s *sides.Side, o graph.Object) bool {
 	i := graph.Item{Node: &graph.Node{Object: o, ID: graph.IDOf(o.Unstructured)}}
 	return m.WithData && host.OnHost(i) && (s == m.source || data.IsPlane(i))
 }
 
-// replaceMachines deletes the Machines at the target whose nodes were on the host of the source: their owners create others when the target
-// is resumed. There is no node to drain any more. Meanwhile the target is paused, so that no other Machine has the name of one of them. A
-// hook keeps each until the API of its Cluster answers, so that its Node is deleted, too.
+// replaceMachines deletes the Machines at the target whose nodes ran on the host of the source. Their owners create
+// others when the target is resumed; until then it is paused, so that no other Machine gets the same name. The nodes no
+// longer exist, so they are not drained. A hook delays the deletion of each Machine until the API of its Cluster is
+// reachable, so that its Node is deleted, too.
 func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 	live, err := m.target.FindEntries(ctx, j.Plan.Entries, sides.Entry.At)
 	if err != nil {
@@ -149,10 +153,10 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// nodeHook keeps a Machine until its Node can be deleted.
+// nodeHook delays the deletion of a Machine until its Node can be deleted.
 const nodeHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/slipway-move"
 
-// discard deletes a Machine whose node is gone.
+// discard deletes a Machine whose node no longer exists.
 func discard(ctx context.Context, s *sides.Side, machine *unstructured.Unstructured) error {
 	if machine.GetDeletionTimestamp() != nil {
 		return nil
@@ -168,7 +172,8 @@ func discard(ctx context.Context, s *sides.Side, machine *unstructured.Unstructu
 	return s.Writer.DeleteAnyway(ctx, machine)
 }
 
-// awaitAPIs waits until the APIs of the Clusters whose data came along answer at the target, and lets Machines go that were kept until then.
+// awaitAPIs waits until the APIs of the Clusters with transferred data are reachable at the target, and then removes
+// nodeHook from their Machines.
 func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	for _, p := range j.Plan.Data {
 		id := graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}
@@ -200,7 +205,7 @@ func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// awaitInitialized waits until the control plane of a Cluster of the target is initialized.
+// awaitInitialized waits until the control plane of a Cluster at the target is initialized.
 func (m *Move) awaitInitialized(ctx context.Context, id graph.ID, version string) error {
 	const interval, patience = time.Second, 10 * time.Minute
 	for waited := time.Duration(0); ; waited += interval {

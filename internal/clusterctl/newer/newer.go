@@ -1,12 +1,6 @@
-// Package newer says whether there is a newer release of this program.
-//
-// Does: asks the Go module proxy for the releases of a module, once a day at most; what it answered is kept in a file.
-//
-// Owns: that file.
-//
-// Never: asks for a build that is no release, makes anyone wait long, or reports an error: a hint is not what was asked for.
-//
-// Read first: [Check].
+// Package newer checks whether a newer release of this program is available ([Check]). It queries the Go module proxy
+// at most once a day and caches the result in a file. It does nothing for a build that is not a release, has a short
+// timeout, and reports no errors, because the hint is optional.
 package newer
 
 import (
@@ -23,30 +17,30 @@ import (
 )
 
 const (
-	// valid is how long an answer is not asked for again, one that did not come neither.
+	// valid is the validity period of a cached result, including a failed query.
 	valid = 24 * time.Hour
-	// patience is how long an answer may take.
+	// patience is the timeout of the query.
 	patience = 3 * time.Second
-	// disable is the variable with which clusterctl is told not to ask, whatever its value.
+	// disable is the variable that disables the check in clusterctl, with any value.
 	disable = "CLUSTERCTL_DISABLE_VERSIONCHECK"
 )
 
-// Check is what the answer depends on.
+// Check has the inputs of the check.
 type Check struct {
-	// Module is the path of the Go module, Current the version that runs.
+	// Module is the path of the Go module, Current the running version.
 	Module, Current string
 	Getenv          func(string) string
 	Now             func() time.Time
 }
 
-// answer is the content of the file.
+// answer is the content of the cache file.
 type answer struct {
 	CheckedAt time.Time `json:"checkedAt"`
-	// Newest is the newest release; empty: none was found.
+	// Newest is the newest release; empty if none was found.
 	Newest string `json:"newest,omitempty"`
 }
 
-// Release returns the newest release if it is newer than this program; empty: it is not, or that is not known.
+// Release returns the newest release if it is newer than this program; empty if it is not, or is unknown.
 func (c Check) Release(ctx context.Context) string {
 	current, err := repository.ParseVersion(c.Current)
 	if err != nil || !isRelease(current) || c.Getenv(disable) != "" {
@@ -54,7 +48,7 @@ func (c Check) Release(ctx context.Context) string {
 	}
 	path := c.file()
 	if path == "" {
-		return "" // it would be asked for every time
+		return "" // without a cache every command would query the proxy
 	}
 	now := c.Now()
 	known, fresh := read(path, now)
@@ -69,7 +63,7 @@ func (c Check) Release(ctx context.Context) string {
 	return known.Newest
 }
 
-// isRelease reports whether a version is one that was released, not a commit after it.
+// isRelease reports whether a version is a release, rather than a later commit.
 func isRelease(v semver.Version) bool {
 	if len(v.Pre) == 0 {
 		return v.Major+v.Minor+v.Patch > 0
@@ -82,7 +76,7 @@ func (c Check) ask(ctx context.Context) string {
 	defer cancel()
 	newest, err := repository.NewestModule(ctx, c.Module, repository.Options{
 		Variable: func(name string) (string, bool) { v := c.Getenv(name); return v, v != "" },
-		Pause:    func(context.Context, time.Duration) error { return context.DeadlineExceeded }, // it is asked once
+		Pause:    func(context.Context, time.Duration) error { return context.DeadlineExceeded }, // no retries
 	})
 	if err != nil {
 		return ""
@@ -90,7 +84,7 @@ func (c Check) ask(ctx context.Context) string {
 	return newest
 }
 
-// file is where the answer is kept; empty: nowhere.
+// file returns the path of the cache file; empty if there is none.
 func (c Check) file() string {
 	folder := c.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(folder) {
@@ -112,7 +106,7 @@ func read(path string, now time.Time) (known answer, fresh bool) {
 	return known, age >= 0 && age < valid
 }
 
-// write keeps the answer; where that is not possible, it is asked for again.
+// write caches the result. Errors are ignored; then the next command queries again.
 func write(path string, known answer) {
 	data, err := json.Marshal(known)
 	if err != nil || os.MkdirAll(filepath.Dir(path), 0o700) != nil {

@@ -1,16 +1,12 @@
-// Package personal issues credentials of a workload cluster to one person.
-//
-// Does: has the cluster sign a client certificate for a name that the caller gives, in a group that was made for this certificate and
-// that a ClusterRoleBinding gives rights. Without the binding the certificate is worth nothing: to delete it is to revoke it. Bindings
-// whose certificates have ended are deleted at the next issue.
+// Package personal issues personal credentials for a workload cluster. The cluster signs a client certificate for a
+// given user name, in a group that is unique for this certificate and to which a ClusterRoleBinding grants permissions
+// ([Issue]). Deleting the binding revokes the certificate. Bindings of expired certificates are deleted when the next
+// certificate is issued.
 //
 //	new key ─► CertificateSigningRequest ─► approved ─► signed ─► ClusterRoleBinding ─► kubeconfig
 //
-// The binding comes last: a command that is killed before leaves a request, which the cluster removes within a day, and no rights.
-//
-// Owns: in the workload cluster, the ClusterRoleBindings and CertificateSigningRequests named slipway-personal-*.
-//
-// Never: reads the key of an authority, uses or hands out the group system:masters, sends a private key anywhere.
-//
-// Read first: [Issue].
+// The binding is created last: a command that is killed before leaves only a request, which the cluster deletes within
+// a day, and no permissions. In the workload cluster the package owns the ClusterRoleBindings and
+// CertificateSigningRequests named slipway-personal-*. It never reads the key of a CA, does not use or issue the group
+// system:masters, and sends no private keys.
 package personal

@@ -6,7 +6,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig reaches the same API server as the client, with these credentials. Cluster is the name of the cluster in the file.
+// Kubeconfig returns a kubeconfig with these credentials for the API server of the administrator's connection. cluster
+// is the name of the cluster in the file.
 func (c Credentials) Kubeconfig(administrator *rest.Config, cluster, user string) ([]byte, error) {
 	if c.Server != nil {
 		administrator = c.Server

@@ -22,50 +22,52 @@ import (
 )
 
 const (
-	// UserLabel, UserAnnotation and ExpiresAnnotation of a binding are those of package credentials: the manager issues the same.
+	// UserLabel, UserAnnotation and ExpiresAnnotation of a binding are the same as for credentials issued by the
+	// manager.
 	UserLabel         = credentials.UserLabel
 	UserAnnotation    = credentials.UserAnnotation
 	ExpiresAnnotation = credentials.ExpiresAnnotation
-	// prefix of names and of the group.
+	// prefix is the prefix of object names, and groupPrefix the prefix of groups.
 	prefix      = credentials.BindingPrefix
 	groupPrefix = credentials.GroupPrefix
 )
 
-// How long a certificate may be valid. The cluster may sign for less.
+// Limits of the validity of a certificate. The cluster may sign for less.
 const (
-	Shortest = 10 * time.Minute // the least that Kubernetes signs for
+	Shortest = 10 * time.Minute // the minimum in Kubernetes
 	Longest  = credentials.Longest
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
 	ReasonInvalid   = "CredentialsInvalid"
 	ReasonNotSigned = "CredentialsNotSigned"
 )
 
-// Request is for whom, with which rights and for how long.
+// Request describes the requested credentials.
 type Request struct {
-	// User is the name that the API server sees, and audit logs say.
+	// User is the user name in the API server and in audit logs.
 	User string
-	// Groups of the user besides the one of the certificate.
+	// Groups are groups of the user in addition to the group of the certificate.
 	Groups []string
 	// Role is a ClusterRole of the workload cluster.
 	Role string
-	// For is how long the certificate is valid.
+	// For is the validity period of the certificate.
 	For time.Duration
 }
 
-// Credentials are a client certificate and its key, as PEM.
+// Credentials are a client certificate and its key, PEM-encoded.
 type Credentials struct {
 	Certificate, Key []byte
-	// Binding is the ClusterRoleBinding that gives them rights, empty where there is none; Expires is when they end.
+	// Binding is the ClusterRoleBinding that grants permissions; empty if there is none. Expires is the end of the
+	// validity period.
 	Binding string
 	Expires time.Time
-	// Server is how to reach the API server; nil: as the client that they were issued with.
+	// Server is the connection to the API server; nil means the connection of the issuing client.
 	Server *rest.Config
 }
 
-// Issue issues credentials. The client is one of an administrator of the workload cluster.
+// Issue issues credentials with an administrator's client for the workload cluster.
 func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
@@ -92,7 +94,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 		return Credentials{}, err
 	}
 	out.Expires = issued.NotAfter
-	if err := sweep(ctx, c, issued.NotBefore); err != nil { // the time of the cluster: that of this machine may be another
+	if err := sweep(ctx, c, issued.NotBefore); err != nil { // the clock of the cluster, which may differ from the local one
 		return Credentials{}, err
 	}
 	_, err = c.RbacV1().ClusterRoleBindings().Create(ctx, bindingOf(r, out, group), metav1.CreateOptions{})
@@ -102,8 +104,8 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 	return out, nil
 }
 
-// IssueManagement issues credentials of a management cluster, whose administrator's client it is: RoleBindings there give the user and the
-// groups their rights, and end them when they are deleted.
+// IssueManagement issues credentials for a management cluster with an administrator's client. RoleBindings there grant
+// permissions to the user and groups; deleting them revokes these.
 func IssueManagement(ctx context.Context, c kubernetes.Interface, r Request) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
@@ -119,7 +121,7 @@ func IssueManagement(ctx context.Context, c kubernetes.Interface, r Request) (Cr
 	return Credentials{Key: key, Certificate: cert, Expires: issued.NotAfter}, nil
 }
 
-// hasNoRoles reports whether a cluster has no roles at all.
+// hasNoRoles reports whether a cluster has no ClusterRoles at all.
 func hasNoRoles(ctx context.Context, c kubernetes.Interface) bool {
 	list, err := c.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{Limit: 1})
 	return apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0
@@ -139,7 +141,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// isSystem reports whether a name means something to Kubernetes itself or to kubeadm.
+// isSystem reports whether a name is reserved by Kubernetes or kubeadm.
 func isSystem(name string) bool {
 	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kubeadm:")
 }
@@ -156,7 +158,8 @@ func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBindin
 	}
 }
 
-// sweep deletes the bindings of certificates that have ended. One without a time that can be read is a person's, and stays.
+// sweep deletes the bindings of expired certificates. A binding without a valid expiry time was created by hand, and is
+// left unchanged.
 func sweep(ctx context.Context, c kubernetes.Interface, now time.Time) error {
 	list, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: UserLabel})
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonNotHandled is the reason of the fault when no manager has decided about a request: the management cluster has none that
-// issues credentials, or it is not reconciling the namespace.
+// ReasonNotHandled is the reason when no manager has decided about a request: none of the management cluster issues
+// credentials, or reconciles the namespace.
 const ReasonNotHandled = "CredentialsNotHandled"
 
-// RequestFrom requests credentials of a Cluster from the manager of its management cluster, with the rights of the client's user. The
-// administrator's kubeconfig is not read.
+// RequestFrom requests credentials for a Cluster from the manager of its management cluster, with the permissions of
+// the client's user. It does not read the administrator's kubeconfig.
 func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster client.ObjectKey, r Request) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
@@ -71,7 +71,7 @@ func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster c
 	return out, err
 }
 
-// awaitSigned waits until a request has its certificate, or will not get one.
+// awaitSigned waits until a request is signed, or rejected.
 func awaitSigned(
 	ctx context.Context, get func(context.Context, string, metav1.GetOptions) (*certificatesv1.CertificateSigningRequest, error), name string,
 ) (csr *certificatesv1.CertificateSigningRequest, err error) {
@@ -98,7 +98,7 @@ func awaitSigned(
 		"CertificateSigningRequest %s is approved and not signed within %s: the manager waits until the workload cluster can be reached; `slipway describe cluster` shows how far it is", name, signedWithin)
 }
 
-// serverOf is how the manager says that the API server is reached.
+// serverOf returns the connection to the API server that the manager published in the request.
 func serverOf(csr *certificatesv1.CertificateSigningRequest) (*rest.Config, error) {
 	var c clientcmdv1.Cluster
 	text := csr.Annotations[credentials.ClusterAnnotation]

@@ -22,16 +22,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// signedWithin is how long the cluster may take to sign.
+// signedWithin is the timeout for the cluster to sign.
 const signedWithin = 30 * time.Second
 
-// subject is what a certificate is for besides the user: the name of the request, and the groups.
+// subject has the name of the request and the groups in a certificate.
 type subject struct {
 	name   string
 	groups []string
 }
 
-// certificate makes a key and has the cluster sign for it.
+// certificate generates a key and requests a certificate from the cluster.
 func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
 	key, request, private, err := newRequest(r.User, s.groups)
 	if err != nil {
@@ -46,7 +46,7 @@ func certificate(ctx context.Context, c kubernetes.Interface, r Request, s subje
 	return key, cert, issued, nil
 }
 
-// newRequest makes a key and a request to sign for it, both in PEM.
+// newRequest generates a key and a certificate signing request, both PEM-encoded.
 func newRequest(user string, groups []string) (key, request []byte, private *ecdsa.PrivateKey, err error) {
 	if private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, nil, err
@@ -62,7 +62,7 @@ func newRequest(user string, groups []string) (key, request []byte, private *ecd
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), private, nil
 }
 
-// checkIssued checks that a certificate is for the key, the user and the groups that were requested.
+// checkIssued checks that a certificate is for the requested key, user and groups.
 func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(cert)
 	if block == nil {
@@ -79,7 +79,7 @@ func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []s
 	return parsed, nil
 }
 
-// sign has the cluster sign a request, which is removed again.
+// sign creates and approves a CertificateSigningRequest, returns the certificate, and deletes the request.
 func sign(ctx context.Context, c kubernetes.Interface, r Request, name string, pemRequest []byte) ([]byte, error) {
 	seconds := int32(r.For / time.Second)
 	requests := c.CertificatesV1().CertificateSigningRequests()
@@ -93,7 +93,7 @@ func sign(ctx context.Context, c kubernetes.Interface, r Request, name string, p
 	if err != nil {
 		return nil, fmt.Errorf("creating CertificateSigningRequest %s: %w", name, err)
 	}
-	defer func() { _ = requests.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }() // else the cluster does, in a day
+	defer func() { _ = requests.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }() // otherwise the cluster deletes it after a day
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "PersonalCredentials", Message: "Requested by slipway get kubeconfig --user",
 	})

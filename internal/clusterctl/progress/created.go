@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Created waits until the cluster is available with all its nodes, and shows how far it is. A cluster that is not there,
-// or goes meanwhile, is a fault of kind Gone.
+// Created waits until the cluster is available with all its nodes, and reports the progress. If the cluster does not
+// exist or is deleted meanwhile, the fault is Gone.
 func Created(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
 	return Run(ctx, NewAPI(ctx, c, key), func(s tree.Snapshot, err error) ([]Step, error) {
 		if apierrors.IsNotFound(err) {

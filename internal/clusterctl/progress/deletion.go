@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 )
 
-// Deletion returns the steps to a cluster that is gone, in the order in which its parts go. first is the snapshot
-// from when the wait began, last the latest one; last without a Cluster means that it is gone.
+// Deletion returns the steps of a cluster deletion in the order in which its parts are deleted. first is the snapshot
+// at the start of the wait, last the current one; it has no Cluster once the Cluster is gone.
 func Deletion(first, last tree.Snapshot) []Step {
 	gone := last.Cluster == nil
 	steps := []Step{}
@@ -29,7 +29,7 @@ func Deletion(first, last tree.Snapshot) []Step {
 		step.Detail = leaving(last.Cluster.Status.Conditions)
 	}
 	if !done(steps) {
-		step.Detail = "" // it would repeat the others
+		step.Detail = "" // the detail would repeat the other steps
 	}
 	return append(steps, step)
 }
@@ -79,7 +79,7 @@ func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tre
 	return step
 }
 
-// leaving is what an object says about its deletion.
+// leaving returns the message of the Deleting condition.
 func leaving(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, clusterv1.DeletingCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {

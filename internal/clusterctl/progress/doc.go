@@ -1,10 +1,5 @@
-// Package progress waits for a cluster and tells what the wait is for.
-//
-// Does: turns a snapshot of a cluster into steps, each done or waiting for something that is named together with
-// what will end it ([Creation], [Deletion]; both pure); follows the cluster until all steps are done ([Run]); shows
-// the steps as live lines on a terminal ([Live]) or as one line per change elsewhere ([Plain]).
-//
-// Never: writes to the API; interrupting a wait changes nothing in the cluster.
-//
-// Read first: [Step], then [Run].
+// Package progress waits for a cluster and reports the progress. It derives steps from a snapshot of the cluster, each
+// with its state and the condition that ends it ([Creation], [Deletion]; both without side effects), follows the
+// cluster until all steps are done ([Run]), and displays the steps as live lines on a terminal ([Live]) or as one line
+// per change elsewhere ([Plain]). It never writes to the API, so interrupting a wait changes nothing in the cluster.
 package progress

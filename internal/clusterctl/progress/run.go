@@ -11,13 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonTimeout says that the time for a wait is over; the kind is Transient.
+// ReasonTimeout is the reason when a wait timed out; Transient.
 const ReasonTimeout = "WaitTimeout"
 
-// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+// patience is the maximum number of consecutive reads during which the management cluster may be unreachable, because
+// it may be restarting.
 const patience = 15
 
-// Source is where snapshots come from.
+// Source provides snapshots of a cluster.
 type Source interface {
 	// Snapshot reads the cluster.
 	Snapshot(ctx context.Context) (tree.Snapshot, error)
@@ -25,14 +26,14 @@ type Source interface {
 	Wait(ctx context.Context) error
 }
 
-// Reporter shows steps. Show is called after every read, also when nothing has changed.
+// Reporter displays steps. Show is called after every read, even if nothing has changed.
 type Reporter interface {
 	Show(steps []Step)
 }
 
-// Run follows a cluster until decide's steps are all done. decide gets every snapshot, and the error of reading it
-// (the API's not-found when the Cluster is gone); an error that it returns ends the wait. When ctx ends, the error
-// says what was still waited for.
+// Run follows a cluster until all of decide's steps are done. decide receives every snapshot, or the error of the read
+// (NotFound if the Cluster is gone); an error that it returns ends the wait. If ctx times out, the error lists the
+// steps that are not done.
 func Run(ctx context.Context, src Source, decide func(tree.Snapshot, error) ([]Step, error), show Reporter) error {
 	var steps []Step
 	failures := 0
@@ -68,7 +69,7 @@ func done(steps []Step) bool {
 	return true
 }
 
-// over is the error of a wait that was ended from outside.
+// over returns the error for a wait that ended with ctx.
 func over(ctx context.Context, steps []Step) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
@@ -85,7 +86,7 @@ func over(ctx context.Context, steps []Step) error {
 	return fault.New(fault.Transient, ReasonTimeout, "the time to wait is over; still to come: %s", strings.Join(waits, "; "))
 }
 
-// Elapsed prints a duration the way progress shows it: whole seconds, minutes from 100 s on.
+// Elapsed formats a duration for display: in seconds, from 100 s on with minutes.
 func Elapsed(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	if s < 100 {

@@ -11,19 +11,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
-// detailInterval is how often Plain says again what is seen of a step that is not done: what a wait looks like may change with
-// every look at it, and lines in a log stay.
+// detailInterval is the minimum time between two details of a step in Plain, because details can change with every read
+// and lines in a log are permanent.
 const detailInterval = 5 * time.Second
 
-// detailRest is for how long nothing is said of the last step, which sums the others up, when one of those has ended: its conditions
-// follow, and say what was meanwhile.
+// detailRest is the time after the end of a step for which Plain prints no detail of the last step, because the summary
+// conditions lag behind.
 const detailRest = 2 * time.Second
 
-// detailLength is how much of that a line holds, in characters: what holds up the first object is there, and "slipway describe" has all.
+// detailLength is the maximum length of a detail in characters. It usually includes the first issue; "slipway describe"
+// prints all.
 const detailLength = 300
 
-// Plain prints a line when a step begins, with what ends its wait, when it is done, and at most every five seconds what is seen
-// of it meanwhile: for logs and pipes.
+// Plain prints a line when a step starts, with the state that ends it, and when it is done. In between it prints the
+// details of the step at most every five seconds. It is for logs and pipes.
 type Plain struct {
 	w     io.Writer
 	now   func() time.Time
@@ -32,18 +33,18 @@ type Plain struct {
 	ended time.Time // when the last step was done
 }
 
-// printed is what the last line about a step said, and when.
+// printed is the last printed line of a step, and its time.
 type printed struct {
 	step Step
 	at   time.Time
 }
 
-// NewPlain returns a reporter; times count from now.
+// NewPlain returns a reporter that displays the time elapsed since now.
 func NewPlain(w io.Writer, now func() time.Time) *Plain {
 	return &Plain{w: w, now: now, start: now(), last: map[string]printed{}}
 }
 
-// Show implements Reporter. It is called again and again, so what it holds back is printed later if it is still so.
+// Show implements Reporter. It is called repeatedly, so a suppressed detail is printed later if it is still current.
 func (p *Plain) Show(steps []Step) {
 	now := p.now()
 	at := Elapsed(now.Sub(p.start))
@@ -66,7 +67,7 @@ func (p *Plain) Show(steps []Step) {
 	}
 }
 
-// String is the step as one line.
+// String formats the step as one line.
 func (s Step) String() string {
 	switch {
 	case s.Done && s.Detail == "":
@@ -79,7 +80,7 @@ func (s Step) String() string {
 	return s.Name + ": waits until " + s.Ends + " (" + s.Detail + ")"
 }
 
-// Live redraws the steps in place: for terminals.
+// Live redraws the steps in place, for terminals.
 type Live struct {
 	w     io.Writer
 	look  Look
@@ -89,17 +90,17 @@ type Live struct {
 	ended map[string]time.Duration
 }
 
-// Look is what the terminal can do.
+// Look is the capabilities of the terminal.
 type Look struct {
-	// Width in columns; lines are cut to it. 0: they are not.
+	// Width is the width in columns to which lines are truncated; 0 for no limit.
 	Width int
-	// Unicode marks steps with a tick instead of ASCII.
+	// Unicode marks completed steps with a tick instead of ASCII.
 	Unicode bool
-	// Color paints the marks.
+	// Color colors the marks.
 	Color bool
 }
 
-// NewLive returns a reporter; times count from now.
+// NewLive returns a reporter that displays the time elapsed since now.
 func NewLive(w io.Writer, look Look, now func() time.Time) *Live {
 	return &Live{w: w, look: look, now: now, start: now(), ended: map[string]time.Duration{}}
 }
@@ -152,7 +153,7 @@ func (l *Live) mark(s Step) string {
 	return paint + mark + "\x1b[0m"
 }
 
-// cut keeps a line on one row, because rows are counted to draw in place.
+// cut truncates a line to the width of the terminal, because redrawing requires that each line occupies one row.
 func (l *Live) cut(text string) string {
 	text = strings.TrimRight(text, " ")
 	room := l.look.Width - 3
@@ -162,7 +163,7 @@ func (l *Live) cut(text string) string {
 	return cut(text, room, "~")
 }
 
-// cut returns at most room characters of a text; mark takes the place of the last one where some are left out.
+// cut truncates a text to room characters; mark replaces the last one of a truncated text.
 func cut(text string, room int, mark string) string {
 	switch {
 	case utf8.RuneCountInString(text) <= room:

@@ -11,21 +11,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/tree"
 )
 
-// tick bounds the time between two reads: provider objects are not watched, and clocks on the screen go on.
+// tick is the maximum time between two reads. Provider objects are not watched, and the displayed time must advance.
 const tick = time.Second
 
-// settle gathers the changes that come together into one read.
+// settle is the delay in which simultaneous changes are collected for one read.
 const settle = 100 * time.Millisecond
 
-// API is a Source over a management cluster. It watches the core objects of the cluster while it is used.
+// API is a Source that reads from a management cluster and watches the core objects of the cluster.
 type API struct {
 	client  client.WithWatch
 	key     client.ObjectKey
 	changed chan struct{}
 }
 
-// NewAPI returns the source of the cluster with this name. Its watches end with ctx; where they cannot be had, the
-// cluster is read every second.
+// NewAPI returns the source for a cluster. Its watches end with ctx. If a watch cannot be established, the cluster is
+// read every second.
 func NewAPI(ctx context.Context, c client.WithWatch, key client.ObjectKey) *API {
 	a := &API{client: c, key: key, changed: make(chan struct{}, 1)}
 	for _, kind := range []string{"Cluster", "MachinePool", "MachineDeployment", "Machine"} {
@@ -84,7 +84,7 @@ func (a *API) watch(ctx context.Context, kind string) {
 			}
 			select {
 			case a.changed <- struct{}{}:
-			default: // a read is due already
+			default: // a read is already pending
 			}
 		}
 	}

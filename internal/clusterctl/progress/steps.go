@@ -17,33 +17,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Step is one thing that has to become true.
+// Step is one condition to wait for.
 type Step struct {
-	// Name says what the step is about.
+	// Name is the name of the step.
 	Name string
-	// Done is true when nothing has to be waited for any more.
+	// Done means that the state is reached.
 	Done bool
-	// Detail says how it is, or what it waits for. One line; may be empty.
+	// Detail describes the state of the step, or the reason for waiting, in one line; may be empty.
 	Detail string
-	// Ends says what will end the wait.
+	// Ends describes the state that ends the wait.
 	Ends string
 }
 
-// Reasons of the faults that no waiting can mend.
+// Reasons of faults that end a wait, because waiting longer does not help.
 const (
-	// ReasonPaused says that the Cluster, or a rollout in it, is paused.
+	// ReasonPaused is the reason when the Cluster, or a rollout in it, is paused.
 	ReasonPaused = "ClusterPaused"
-	// ReasonRefused says that a provider cannot do what the spec asks for.
+	// ReasonRefused is the reason when a provider cannot fulfill the spec.
 	ReasonRefused = "SpecRefused"
-	// ReasonDeleted says that the Cluster is being deleted, or gone.
+	// ReasonDeleted is the reason when the Cluster is being deleted, or gone.
 	ReasonDeleted = "ClusterDeleted"
 )
 
-// noController is the reason with which a Cluster says that nothing will reconcile its control plane.
+// noController is the reason in the condition of a Cluster whose control plane no controller reconciles.
 const noController = "NoController"
 
-// Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault when the
-// cluster cannot get there by waiting. What objects say is what `describe cluster` shows of them.
+// Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
+// waiting cannot succeed. The details are the messages displayed by `describe cluster`.
 func Creation(s tree.Snapshot) ([]Step, error) {
 	if err := hopeless(s); err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func Creation(s tree.Snapshot) ([]Step, error) {
 	return append(steps, b.available(done(steps))), nil
 }
 
-// builder makes steps of a snapshot and its tree.
+// builder derives steps from a snapshot and its tree.
 type builder struct {
 	tree.Snapshot
 	root *tree.Object
 }
 
-// hopeless names what a person has to change before waiting makes sense.
+// hopeless returns an error for a state that a user must change before waiting can succeed.
 func hopeless(s tree.Snapshot) error {
 	c := s.Cluster
 	switch {
@@ -95,10 +95,11 @@ func hopeless(s tree.Snapshot) error {
 	return denied(s)
 }
 
-// refusals are the reasons of conditions about what a person has to change: the operator does not allow it, or the host does not have it.
+// refusals are condition reasons for problems that a user must solve: the operator does not allow the request, or the
+// host cannot fulfill it.
 var refusals = []string{"DeniedByPolicy", "SubnetTaken", "NotANodeImage"}
 
-// denied names the first object that is refused.
+// denied returns an error for the first object that is refused.
 func denied(s tree.Snapshot) error {
 	refs := slices.SortedFunc(maps.Keys(s.Objects), func(a, b tree.Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -123,7 +124,7 @@ func areNodes(n int) string {
 	return fmt.Sprintf("%d nodes are", n)
 }
 
-// topology is the step of all that the class and the topology ask for.
+// topology returns the step for the reconciliation of the topology.
 func (b builder) topology() Step {
 	c := b.Cluster
 	step := Step{Name: "topology", Ends: "Cluster " + c.Name + " has all that ClusterClass " + c.Spec.Topology.ClassRef.Name + " asks for"}
@@ -138,7 +139,7 @@ func (b builder) topology() Step {
 	return step
 }
 
-// undecided is a part that the topology has yet to bring.
+// undecided reports whether a reference is still to be set from the topology.
 func (b builder) undecided(ref clusterv1.ContractVersionedObjectReference) bool {
 	return !ref.IsDefined() && b.Cluster.Spec.Topology.IsDefined()
 }
@@ -194,14 +195,15 @@ func (b builder) controlPlane() Step {
 	return step
 }
 
-// bad reports whether the Cluster says that something is not so.
+// bad reports whether the Cluster has the condition, and it is not True.
 func (b builder) bad(conditionType string) bool {
 	c := meta.FindStatusCondition(b.Cluster.Status.Conditions, conditionType)
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// waitsFor says why a part of the cluster is not ready: in the words of the provider's object, which knows best, else in those
-// of the Cluster's conditions. A condition that is Unknown tells what is wrong with the reference, which no provider can say.
+// waitsFor returns the reason why a part of the cluster is not ready: from the provider's object, which is most
+// specific, or else from the conditions of the Cluster. An Unknown condition is always included, because it reports a
+// problem with the reference.
 func (b builder) waitsFor(ref clusterv1.ContractVersionedObjectReference, types ...string) string {
 	if missing := b.Missing[refOf(ref)]; missing != "" {
 		return ref.Kind + " " + ref.Name + ": " + missing
@@ -220,7 +222,7 @@ func (b builder) waitsFor(ref clusterv1.ContractVersionedObjectReference, types 
 	return join(said)
 }
 
-// speaks is what a row and those below it say, with their names; empty: nothing.
+// speaks returns the issues of a row and its descendants, prefixed with their names; empty if there are none.
 func (b builder) speaks(o *tree.Object) string {
 	if o == nil {
 		return ""
@@ -235,7 +237,7 @@ func (b builder) speaks(o *tree.Object) string {
 	return ""
 }
 
-// texts is what a row says, without the numbers that a step counts itself.
+// texts returns the issues of a row, without the replica counts that a step displays itself.
 func (b builder) texts(o *tree.Object) []string {
 	var out []string
 	for _, message := range o.Said() {
@@ -246,7 +248,7 @@ func (b builder) texts(o *tree.Object) []string {
 	return out
 }
 
-// summaries are the conditions of a Cluster that repeat what its parts say, each of which has a step.
+// summaries returns the Cluster conditions that only summarize other objects, each of which has a step.
 func summaries() []string {
 	return []string{
 		clusterv1.ClusterAvailableCondition, clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition,
@@ -257,7 +259,8 @@ func summaries() []string {
 	}
 }
 
-// available is the step of the whole. Until all others are done its summaries would repeat them.
+// available returns the step for the whole cluster. Until all other steps are done, it omits conditions that would only
+// repeat them.
 func (b builder) available(all bool) Step {
 	step := Step{Name: "cluster", Ends: "Cluster " + b.Cluster.Name + " reports Available"}
 	step.Done = all && meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition)
@@ -307,7 +310,7 @@ func find(u *unstructured.Unstructured, conditionType string) *tree.Condition {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// join makes one line of what is said; what is part of something else is said once.
+// join joins messages to one line, without those that are contained in another one.
 func join(parts []string) string {
 	var out []string
 	for i, part := range parts {
@@ -320,10 +323,10 @@ func join(parts []string) string {
 	return strings.Join(out, "; ")
 }
 
-// logFollows ends a line of a condition's message after which lines of a log follow, up to the next item.
+// logFollows matches the end of a message line after which log lines follow, up to the next item.
 var logFollows = regexp.MustCompile(`[;,] (its last lines|it last said):$`)
 
-// flat makes one line of a condition's message, without the lines of a log in it.
+// flat converts a condition message to one line, without log lines.
 func flat(message string) string {
 	var parts []string
 	inLog := false

@@ -16,15 +16,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// group is a number of workers that one object asks for.
+// group is a group of worker nodes managed by one object.
 type group struct {
 	kind, name                            string
 	desired, current, available, upToDate int32
-	// unseen: the last change of the spec is not in the status yet.
+	// unseen means that the status does not reflect the current generation.
 	unseen bool
 }
 
-// workers has a step for every group of workers, and for every Machine that stands alone.
+// workers returns a step for every group of workers, and for every standalone Machine.
 func (b builder) workers() []Step {
 	var steps []Step
 	for i := range b.Deployments {
@@ -90,13 +90,13 @@ func (b builder) step(g group) Step {
 	return step
 }
 
-// Why is what keeps a group of Machines, or a control plane, of a cluster from being what its spec says; empty: nothing is said.
+// Why returns the reason why a group of Machines or a control plane does not match its spec; empty if there is none.
 func Why(s tree.Snapshot, kind, name string) string {
 	b := builder{s, tree.Build(s, tree.Options{})}
 	return b.why(b.root.Find(kind, name))
 }
 
-// why is what a group says of itself, and what that of its Machines says that holds the others up.
+// why returns the issues of a group, and the issues of the Machine that most likely blocks the others.
 func (b builder) why(o *tree.Object) string {
 	if o == nil {
 		return ""
@@ -123,7 +123,7 @@ func (b builder) why(o *tree.Object) string {
 	if len(machines) == 0 {
 		return join(said)
 	}
-	// The Machine says it itself, and now: the summary is older.
+	// The Machine itself reports the issue, and is more current than the summary.
 	said = slices.DeleteFunc(said, func(text string) bool {
 		return strings.HasPrefix(text, "Machine ") || strings.HasPrefix(text, "Machines ")
 	})
@@ -135,8 +135,8 @@ func (b builder) why(o *tree.Object) string {
 	return text
 }
 
-// urgency orders Machines: a deletion that takes time holds others up, then one that is not ready does. That a Machine is to be
-// replaced is the reason of nothing.
+// urgency orders Machines by how likely they block others: first a Machine that is being deleted, then one that is not
+// ready. A Machine that is only out of date blocks nothing.
 func urgency(machine *tree.Object) int {
 	ready := machine.Condition(clusterv1.MachineReadyCondition)
 	switch {
@@ -162,8 +162,8 @@ func (b builder) machine(m *clusterv1.Machine) Step {
 	return step
 }
 
-// outdated counts the Machines of a deployment that it has to replace: it is judged from the specs, because right after a change
-// no condition says it.
+// outdated counts the Machines that a MachineDeployment must replace. It compares the specs, because directly after a
+// change no condition reflects it yet.
 func outdated(s tree.Snapshot, d *clusterv1.MachineDeployment) int {
 	n := 0
 	for i := range s.Machines {
@@ -185,7 +185,7 @@ func isOwned(o metav1.Object, kind, name, label string) bool {
 	return o.GetLabels()[label] == name
 }
 
-// pendingChange says what a control plane has yet to do about a change of its spec; empty: nothing.
+// pendingChange describes a change of the spec that a control plane has not completed; empty if there is none.
 func pendingChange(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -211,7 +211,8 @@ func pendingChange(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// pendingReplicas says which replicas of a control plane are not as its spec asks for; empty: all are, or it has none.
+// pendingReplicas describes how the replicas of a control plane differ from its spec; empty if they do not, or if it
+// has no replicas.
 func pendingReplicas(v contract.ControlPlaneView) string {
 	desired, asked := v.SpecReplicas.Get()
 	if !asked {
@@ -229,10 +230,10 @@ func pendingReplicas(v contract.ControlPlaneView) string {
 	return ""
 }
 
-// counted begins a line of a message that has the numbers of a group, which its step says.
+// counted matches a message line with the replica counts of a group, which its step already displays.
 var counted = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
-// uncounted leaves the numbers of a group out of its message.
+// uncounted removes the replica counts of a group from its message.
 func uncounted(message string) string {
 	var out []string
 	for _, line := range strings.Split(message, "\n") {

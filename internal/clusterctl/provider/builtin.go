@@ -1,6 +1,6 @@
 package provider
 
-// Builtin are the providers that can be named without a configuration: where each publishes its releases.
+// Builtin returns the well-known providers, which can be used without configuration, with the URLs of their releases.
 func Builtin() []Provider {
 	release := func(t Type, name, project, file string) Provider {
 		return Provider{Name: name, Type: t, URL: "https://github.com/" + project + "/releases/latest/" + file}

@@ -11,10 +11,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Type says what a provider provides. The value is that of the field type of configurations and inventories.
+// Type is the type of a provider, as in the field type of configuration files and inventory objects.
 type Type string
 
-// The types of providers.
+// The provider types.
 const (
 	Core             Type = "CoreProvider"
 	Bootstrap        Type = "BootstrapProvider"
@@ -28,20 +28,20 @@ const (
 // CoreName is the name of the only core provider.
 const CoreName = "cluster-api"
 
-// Labels of the objects of providers.
+// Labels of provider objects.
 const (
-	// ComponentLabel marks every object that was installed for a provider; its value is empty.
+	// ComponentLabel marks every installed object of a provider; its value is empty.
 	ComponentLabel = "clusterctl.cluster.x-k8s.io"
-	// NameLabel has the label of the provider as its value.
+	// NameLabel has the label of the provider as its value; see [Type.Label].
 	NameLabel = "cluster.x-k8s.io/provider"
 )
 
-// Types are all types, in the order in which providers are installed and listed.
+// Types returns all types in the order in which providers are installed and listed.
 func Types() []Type {
 	return []Type{Core, Bootstrap, ControlPlane, Infrastructure, IPAM, RuntimeExtension, Addon}
 }
 
-// Flag is the flag that names providers of this type, and the beginning of the name of their components file.
+// Flag returns the name of the flag for providers of this type, which is also the prefix of their components file.
 func (t Type) Flag() string {
 	switch t {
 	case Core:
@@ -62,11 +62,11 @@ func (t Type) Flag() string {
 	return ""
 }
 
-// ComponentsFile is the usual name of the file with the objects of a provider of this type.
+// ComponentsFile returns the default name of the components file of providers of this type.
 func (t Type) ComponentsFile() string { return t.Flag() + "-components.yaml" }
 
-// Label is the value of NameLabel on the objects of the provider of this type and name, the name of its folder in
-// local repositories, and the name of its inventory object.
+// Label returns the value of NameLabel for the provider of this type and name. It is also the name of the provider's
+// folder in local repositories, and of its inventory object.
 func (t Type) Label(name string) string {
 	if t == Core {
 		return name
@@ -74,15 +74,15 @@ func (t Type) Label(name string) string {
 	return t.Flag() + "-" + name
 }
 
-// Provider says where the releases of a provider are.
+// Provider is a provider and the location of its releases.
 type Provider struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// URL of the components file of one version, or of "latest".
+	// URL is the URL of the components file of one version, or of "latest".
 	URL string `json:"url"`
 }
 
-// Label of the provider; see [Type.Label].
+// Label returns the label of the provider; see [Type.Label].
 func (p Provider) Label() string { return p.Type.Label(p.Name) }
 
 // Compare orders providers by type, then by name.
@@ -91,7 +91,7 @@ func Compare(a, b Provider) int {
 	return cmp.Or(slices.Index(types, a.Type)-slices.Index(types, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// Validate says what is wrong with a provider; the fault is Invalid.
+// Validate returns an error if the provider is invalid. The fault is Invalid.
 func (p Provider) Validate() error {
 	switch {
 	case p.Name == "":

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reference is a provider as it is named on the command line.
+// Reference is a reference to a provider on the command line.
 type Reference struct {
-	// Namespace; empty: not given.
+	// Namespace is empty if it is not specified.
 	Namespace string
 	Name      string
-	// Version; empty: not given.
+	// Version is empty if it is not specified.
 	Version string
 }
 
-// ParseReference reads [namespace/]name[:version]; the fault is Invalid.
+// ParseReference parses [namespace/]name[:version]. The fault is Invalid.
 func ParseReference(s string) (Reference, error) {
 	var r Reference
 	rest := s
@@ -37,7 +37,7 @@ func malformed(s string) error {
 	return invalid("%q names no provider; write name or name:version, for example aws or aws:v2.8.0", s)
 }
 
-// String writes the reference as ParseReference reads it.
+// String formats the reference in the syntax of ParseReference.
 func (r Reference) String() string {
 	s := r.Name
 	if r.Namespace != "" {

@@ -15,33 +15,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNotInstalled says that a provider is not installed; Gone.
+	// ReasonNotInstalled is the reason when a provider is not installed; Gone.
 	ReasonNotInstalled = "ProviderNotInstalled"
-	// ReasonVersion says that a provider cannot go from its version to the one that was named; Invalid.
+	// ReasonVersion is the reason when a provider cannot be upgraded to the requested version; Invalid.
 	ReasonVersion = "UnsupportedUpgrade"
-	// ReasonStoredVersion says that stored objects could not be read after an upgrade; Invalid.
+	// ReasonStoredVersion is the reason when an upgrade would make stored objects unreadable; Invalid.
 	ReasonStoredVersion = "StoredVersion"
 )
 
-// mostMinors is how many minor versions the providers of the core's own releases may be upgraded over at once.
+// mostMinors is the maximum number of minor versions in one upgrade of the core providers.
 const mostMinors = 3
 
-// Target is a provider that is installed, and the version that it is to have.
+// Target is an installed provider with its target version.
 type Target struct {
 	From inventory.Provider
 	To   string
 }
 
-// Request says what an upgrade is about: all providers with a contract, or those that are named.
+// Request selects the providers to upgrade: all providers, to a contract, or the named ones.
 type Request struct {
 	Contract string
 	Named    map[provider.Type][]string
 }
 
-// Choose says which providers get which versions, with notes about those that stay. What an earlier command has begun and not
-// ended is among them.
+// Choose returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of an
+// earlier command are included.
 func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest Latest) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {
@@ -82,7 +82,8 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 	return out, notes, nil
 }
 
-// ofContract chooses the newest versions of all providers. One whose releases cannot be read stays as it is, with a note.
+// ofContract selects the newest versions of all providers. A provider whose releases cannot be read is not upgraded; a
+// note explains why.
 func ofContract(ctx context.Context, contract string, installed []inventory.Provider, latest Latest) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
 		return nil, nil, fault.New(fault.Invalid, installation.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
@@ -155,7 +156,7 @@ func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluste
 	return Target{found[0], version}, err
 }
 
-// pending adds the upgrades that an earlier command has begun.
+// pending adds the unfinished upgrades of an earlier command.
 func pending(out []Target, installed []inventory.Provider) []Target {
 	for _, p := range installed {
 		if p.Next != "" && !slices.ContainsFunc(out, func(t Target) bool { return t.From.Label() == p.Label() }) {
@@ -165,8 +166,8 @@ func pending(out []Target, installed []inventory.Provider) []Target {
 	return out
 }
 
-// checkVersions refuses what the releases of the core are not made for: going back, and going over more than three minor
-// versions at once.
+// checkVersions rejects upgrades that the core releases do not support: a downgrade, and an upgrade over more than
+// three minor versions.
 func checkVersions(t Target) error {
 	to, err := repository.ParseVersion(t.To)
 	if err != nil {
@@ -186,7 +187,7 @@ func checkVersions(t Target) error {
 	return nil
 }
 
-// isOfCore reports whether a provider is released with the core.
+// isOfCore reports whether a provider is released together with the core provider.
 func isOfCore(p inventory.Provider) bool {
 	return slices.Contains([]string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}, p.Label())
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/installation"
 )
 
-// Customisation is a field of a component that someone else than an installation has set. Its value is not shown: it may be a
-// credential.
+// Customisation is a field of a component that was not set by an installation. Its value is not shown, because it may
+// be a credential.
 type Customisation struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Field     string `json:"field"`
-	// Manager is the field manager that has set it.
+	// Manager is the field manager that has set the field.
 	Manager string `json:"manager"`
-	// Kept: the new version does not set it.
+	// Kept means that the new version does not set the field.
 	Kept bool `json:"kept"`
 }
 
-// String is the customisation as a sentence.
+// String describes the customization in one sentence.
 func (c Customisation) String() string {
 	where := ""
 	if c.Namespace != "" {
@@ -38,7 +38,8 @@ func (c Customisation) String() string {
 	return fmt.Sprintf("%s %s%s: %s, set by %s, %s", c.Kind, c.Name, where, c.Field, c.Manager, what)
 }
 
-// Customisations compares an object with what it will be. Without the second one, the object goes, and everything of it is lost.
+// Customisations returns the customized fields of an object, compared with the object after the upgrade. If after is
+// nil, the object is deleted with all of them.
 func Customisations(live, after *unstructured.Unstructured) []Customisation {
 	var out []Customisation
 	for _, e := range live.GetManagedFields() {
@@ -47,7 +48,7 @@ func Customisations(live, after *unstructured.Unstructured) []Customisation {
 		}
 		var fields fieldpath.Set
 		if err := fields.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
-			continue // no API server writes such
+			continue // API servers do not write invalid sets
 		}
 		fields.Leaves().Iterate(func(p fieldpath.Path) {
 			value, set := valueAt(live.Object, p)
@@ -78,12 +79,12 @@ func isPerson(manager string) bool {
 	return !slices.Contains(programs, manager) && !strings.HasPrefix(manager, "cert-manager")
 }
 
-// isInjected reports whether a field is an authority, which is written into components after they are installed.
+// isInjected reports whether a field is a CA bundle, which is injected after the installation.
 func isInjected(p fieldpath.Path) bool {
 	return len(p) > 0 && p[len(p)-1].FieldName != nil && *p[len(p)-1].FieldName == "caBundle"
 }
 
-// valueAt is the value at a path.
+// valueAt returns the value at a path.
 func valueAt(v any, path fieldpath.Path) (any, bool) {
 	for _, e := range path {
 		var ok bool
@@ -121,7 +122,7 @@ func element(v any, is func(any) bool) (any, bool) {
 func hasKey(item any, e fieldpath.PathElement) bool {
 	m, _ := item.(map[string]any)
 	for _, f := range *e.Key {
-		// Numbers are of different types on both sides.
+		// Both sides use different number types.
 		if have, ok := m[f.Name]; !ok || fmt.Sprint(have) != fmt.Sprint(f.Value.Unstructured()) {
 			return false
 		}

@@ -1,18 +1,14 @@
-// Package providerupgrade changes the versions of the providers of a management cluster.
+// Package providerupgrade upgrades the providers of a management cluster. It lists the available versions ([Offers]),
+// selects the providers to upgrade ([Choose]), checks the upgrade before anything is written, and computes the plan,
+// which package installation executes:
 //
-// Does: says which versions there are ([Offers]); chooses what an upgrade is about ([Choose]); checks it before anything is
-// written, and makes the plan (package installation carries it out):
+//	record the start of the upgrade in the inventory
+//	migrate stored objects to versions of the new CRDs, while the old webhooks run
+//	stop the Deployments of all changed providers
+//	for each provider: delete objects missing in the new version, apply the others, and update its inventory object
+//	optionally: wait until the Deployments are available; otherwise run the plan in reverse
 //
-//	records say which version begins
-//	stored objects go to versions that the new CRDs have, while the old webhooks run
-//	Deployments of all changed providers stop
-//	each provider: what the new version lacks is deleted, the rest applied; its record
-//	if asked for: wait until Deployments are available; if they are not, the same plan back
-//
-// Customisations are fields of components that someone else than an installation has set. Those that the new version does not set
-// are kept; the others are listed before they are lost ([Customisations]).
-//
-// Never: writes; deletes namespaces or CRDs; goes back where stored objects could not be read any more.
-//
-// Read first: [Change], then [Plan].
+// Customizations are fields of components that were not set by an installation. Those that the new version does not set
+// are preserved; the others are listed before they are lost ([Customisations]). Namespaces and CRDs are never deleted,
+// and an upgrade that would make stored objects unreadable is not reversed.
 package providerupgrade

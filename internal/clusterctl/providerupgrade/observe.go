@@ -19,7 +19,7 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// ReadStored reads in which versions the CRDs of the changes store objects.
+// ReadStored reads the versions in which the CRDs of the changes store objects.
 func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]Stored, error) {
 	out := map[string]Stored{}
 	for _, change := range changes {
@@ -41,7 +41,8 @@ func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[str
 	return out, nil
 }
 
-// ReadCustomisations says what others have set of the components, and what of it would be lost. Nothing is written.
+// ReadCustomisations returns the fields of the components that users have set, and whether they would be lost. It
+// writes nothing.
 func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) ([]Customisation, error) {
 	w := kube.NewWriter(c, installation.Manager)
 	var out []Customisation
@@ -63,7 +64,8 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 	return out, nil
 }
 
-// customised are the customisations of one object. One that cannot become what it is to be is replaced.
+// customised returns the customizations of one object. An object that cannot be updated is replaced, and loses all of
+// them.
 func customised(ctx context.Context, c client.Reader, w *kube.Writer, o *unstructured.Unstructured, stays bool) ([]Customisation, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())

@@ -11,29 +11,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Offer is what the providers can be upgraded to, with one contract of the core.
+// Offer lists the available upgrades for one contract of the core provider.
 type Offer struct {
 	Contract string `json:"contract"`
-	// Providers that are installed.
+	// Providers are the installed providers.
 	Providers []Candidate `json:"providers"`
-	// Upgrades reports whether there is a newer version of any of them.
+	// Upgrades reports whether a newer version of any provider is available.
 	Upgrades bool `json:"upgrades"`
 }
 
-// Candidate is a provider and the version that it can be upgraded to.
+// Candidate is a provider with its available upgrade.
 type Candidate struct {
 	inventory.Provider
-	// NextVersion is empty where no newer version has the contract.
+	// NextVersion is empty if no newer version has the contract.
 	NextVersion string `json:"nextVersion,omitempty"`
-	// Unknown is why its releases cannot be read; empty: they were read.
+	// Unknown is the reason why the releases of the provider cannot be read; empty if they were read.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Latest reads the latest version of a provider that goes together with a contract; empty: there is none.
+// Latest returns the latest version of a provider that is compatible with a contract; empty if there is none.
 type Latest func(ctx context.Context, p inventory.Provider, contract string) (string, error)
 
-// Offers reads what the providers can be upgraded to: with the contract of the core, and with each later one that this build has. A provider
-// whose releases cannot be read has no offer, and does not keep the others from theirs.
+// Offers returns the available upgrades for the current contract of the core provider and for each later one that this
+// build supports. If the releases of a provider cannot be read, the upgrades of the others are still listed.
 func Offers(ctx context.Context, installed []inventory.Provider, contract string, latest Latest) ([]Offer, error) {
 	var out []Offer
 	for _, c := range contractsFrom(contract) {
@@ -63,7 +63,7 @@ func Offers(ctx context.Context, installed []inventory.Provider, contract string
 	return out, nil
 }
 
-// contractsFrom are the contract of the core and those after it, up to the one of this build.
+// contractsFrom returns the given contract and all later ones that this build supports.
 func contractsFrom(contract string) []string {
 	out := []string{contract}
 	for _, c := range []string{"v1beta1", repository.Contract} {
@@ -74,7 +74,7 @@ func contractsFrom(contract string) []string {
 	return out
 }
 
-// newer compares two versions of a provider: greater than zero where a is the newer one.
+// newer compares two versions of a provider. The result is positive if a is newer.
 func newer(a, b string) int {
 	x, err := repository.ParseVersion(a)
 	if err != nil {
@@ -82,7 +82,7 @@ func newer(a, b string) int {
 	}
 	y, err := repository.ParseVersion(b)
 	if err != nil {
-		return 1 // whatever is there, it is no version
+		return 1 // the installed version is not a valid version
 	}
 	return x.Compare(y)
 }

@@ -15,31 +15,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Change is a provider that gets another version.
+// Change is the upgrade of a provider.
 type Change struct {
-	// From is the record of what is installed.
+	// From is the inventory entry of the installed provider.
 	From inventory.Provider
-	// To are the components of the version that it is to have.
+	// To are the components of the target version.
 	To installation.Item
-	// Former are the components of the version that it had; nil: they cannot be read any more.
+	// Former are the components of the installed version; nil if they can no longer be read.
 	Former *installation.Item
-	// Present are the objects that are installed; only their kinds and names count.
+	// Present are the installed objects; only their kinds and names are used.
 	Present []*unstructured.Unstructured
 }
 
-// Stored says in which versions a CRD of the management cluster stores objects.
+// Stored has the storage versions of a CRD in the management cluster.
 type Stored struct {
-	// Now is the version of what is written.
+	// Now is the current storage version.
 	Now string
-	// Ever are the versions in which there may be objects.
+	// Ever are all versions in which objects may be stored.
 	Ever []string
 }
 
-// Others are the contracts of the providers that stay as they are, by label. An empty one is unknown, because the release of the installed
-// version cannot be read.
+// Others are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
+// release of the installed version cannot be read.
 type Others map[string]string
 
-// Records of the providers of the changes.
+// Records returns the inventory entries of the changes.
 func Records(changes []Change) []inventory.Provider {
 	var out []inventory.Provider
 	for _, c := range changes {
@@ -48,8 +48,8 @@ func Records(changes []Change) []inventory.Provider {
 	return out
 }
 
-// Check refuses versions that do not go together with each other, or with the providers that stay. A provider of an unknown contract may stay
-// where the core keeps its own.
+// Check rejects versions that are incompatible with each other or with the providers that are not upgraded. A provider
+// with an unknown contract is accepted if the contract of the core provider does not change.
 func Check(changes []Change, others Others, core string) error {
 	var items []installation.Item
 	before := core
@@ -60,7 +60,7 @@ func Check(changes []Change, others Others, core string) error {
 		}
 	}
 	if core == "" {
-		return installation.Check(items, core) // which says that there is none
+		return installation.Check(items, core) // reports the missing core provider
 	}
 	var problems []string
 	for label, contract := range others {
@@ -83,10 +83,10 @@ func Check(changes []Change, others Others, core string) error {
 	return installation.Check(items, core)
 }
 
-// coreLabel is the label of the core.
+// coreLabel is the label of the core provider.
 const coreLabel = "cluster-api"
 
-// Plan makes the plan of an upgrade.
+// Plan computes the plan of an upgrade.
 func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (installation.Plan, error) {
 	var p installation.Plan
 	if len(changes) == 0 {
@@ -127,30 +127,30 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 			add(installation.Waits(c.To)...)
 		}
 		for _, c := range changes {
-			add(c.complete(s)) // so that a wait that was interrupted is repeated by the same command, which knows the way back
+			add(c.complete(s)) // last, so that the same command repeats an interrupted wait and can still reverse the upgrade
 		}
 	}
 	return p, nil
 }
 
-// isApplied reports whether an earlier command has installed the new version, and was interrupted while it waited.
+// isApplied reports whether an earlier command has installed the new version, and was interrupted during the wait.
 func (c Change) isApplied() bool { return c.From.Applied && c.From.Next == c.To.Version }
 
-// applied is the step that notes that the components of the new version are installed.
+// applied returns the step that records the installation of the new version.
 func (c Change) applied(s installation.Settings) installation.Step {
 	record := c.From
 	record.Next, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
 	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
 }
 
-// complete is the step that ends the upgrade of a provider.
+// complete returns the step that completes the upgrade of a provider.
 func (c Change) complete(s installation.Settings) installation.Step {
 	record := c.To.Record()
 	record.UpdatedAt = s.UpdatedAt
 	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
-// Back makes the plan that undoes an upgrade, from the versions that it was to. Where it cannot be undone, it says why instead.
+// Back computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
 func Back(changes []Change, s installation.Settings) (installation.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {
@@ -173,7 +173,7 @@ func Back(changes []Change, s installation.Settings) (installation.Plan, string,
 	return p, "", err
 }
 
-// storesOtherwise says which CRD of the new version stores objects in a version that the former one does not store; empty: none.
+// storesOtherwise describes a CRD whose storage version differs in the new version; empty if there is none.
 func storesOtherwise(former, next installation.Item) string {
 	before := map[string]string{}
 	for _, o := range former.Objects {
@@ -193,7 +193,7 @@ func storesOtherwise(former, next installation.Item) string {
 	return ""
 }
 
-// migrations are the steps for CRDs in which there may be objects in versions that the new CRD does not have.
+// migrations returns the steps for CRDs that may have objects stored in versions that the new CRD lacks.
 func migrations(c Change, stored map[string]Stored) ([]installation.Step, error) {
 	var out []installation.Step
 	for _, o := range c.To.Objects {
@@ -212,7 +212,8 @@ func migrations(c Change, stored map[string]Stored) ([]installation.Step, error)
 	return out, nil
 }
 
-// surplus deletes what the new version does not have. Namespaces, CRDs and volumes stay, as when a provider is deleted.
+// surplus returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are retained,
+// as when a provider is deleted.
 func surplus(c Change) []installation.Step {
 	var out []installation.Step
 	ordered := component.InstallOrder(c.Present)
@@ -226,7 +227,7 @@ func surplus(c Change) []installation.Step {
 	return out
 }
 
-// running sets the replicas of Deployments that do not say how many they have: they were stopped.
+// running sets the replicas of Deployments that do not specify them, because the Deployments were stopped.
 func running(steps []installation.Step) []installation.Step {
 	for i, s := range steps {
 		if s.Verb != installation.Apply || s.Object.GetKind() != "Deployment" {
@@ -243,21 +244,21 @@ func running(steps []installation.Step) []installation.Step {
 	return steps
 }
 
-// has reports whether an object of that kind and name is among the objects, in whatever version of its kind.
+// has reports whether the objects include one of the same kind and name, in any version.
 func has(objects []*unstructured.Unstructured, o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
 		return other.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && other.GetName() == o.GetName() && other.GetNamespace() == o.GetNamespace()
 	})
 }
 
-// definition reads a CRD; nil: the object is none.
+// definition converts a CRD; it returns nil for other objects.
 func definition(o *unstructured.Unstructured) *apiextensionsv1.CustomResourceDefinition {
 	if o.GetKind() != "CustomResourceDefinition" {
 		return nil
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := decode(o, crd); err != nil {
-		return nil // the API server says what is wrong with it
+		return nil // the API server will report the error
 	}
 	return crd
 }

@@ -1,10 +1,5 @@
-// Package rebuild recovers a control plane whose etcd has lost its quorum, for people who ask for it.
-//
-// Does: asks the control plane to survey the members that are left, chooses the one that has most, and says what would be kept, what
-// would be lost and what is not known ([Order.Prepare]). Asks for the recovery and follows it until the control plane is whole
-// ([Order.Run]).
-//
-// Never: reaches a node, or changes a Machine: the controllers do.
-//
-// Read first: [Plan].
+// Package rebuild recovers a control plane whose etcd has lost its quorum, on behalf of a user. It requests a survey of
+// the remaining members from the control plane, selects the member with the most recent data, and reports which data
+// would be preserved, lost, and which is unknown ([Order.Prepare]). It requests the recovery and follows it until the
+// control plane is restored ([Order.Run]). The controllers access the nodes and change the Machines.
 package rebuild

@@ -28,28 +28,29 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// interval is how often it is read how far something is.
+	// interval is the default polling interval.
 	interval = time.Second
-	// surveyTime is how long infrastructure machines have to answer.
+	// surveyTime is the default timeout for the response of infrastructure machines.
 	surveyTime = 2 * time.Minute
-	// withdrawTime is how long a request that was not accepted is tried to be removed.
+	// withdrawTime is the timeout for the removal of a request that was not accepted.
 	withdrawTime = 30 * time.Second
 )
 
-// Order asks for a recovery and follows it.
+// Order requests a recovery and follows it.
 type Order struct {
 	Client client.Client
 	Now    func() time.Time
-	// Interval is how often it is read how far it is, SurveyTime how long infrastructure machines have to answer. Defaults: 1 s, 2 min.
+	// Interval is the polling interval, default 1 s. SurveyTime is the timeout for the response of infrastructure
+	// machines, default 2 min.
 	Interval, SurveyTime time.Duration
-	// Say is told how far it is, where that changes.
+	// Say is called with a progress message when the progress changes.
 	Say func(string)
-	// Program is given the program that a person runs on a node.
+	// Program is called with the program that a user must run on a node.
 	Program func(node, program string)
 }
 
-// Prepare finds the control plane of a Cluster, surveys the members of its etcd, and says what a recovery would do. Nothing is changed but
-// for the annotations that ask for the survey.
+// Prepare finds the control plane of a Cluster, surveys its etcd members, and returns the plan of a recovery. It
+// changes only the annotations that request the survey.
 func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Plan, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
@@ -91,7 +92,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	return p, err
 }
 
-// choose says which Machine stays.
+// choose selects the surviving Machine.
 func (p Plan) choose(want Choice) (Member, error) {
 	if p.Snapshot != nil {
 		return chooseForSnapshot(p.ControlPlane, p.Members, want, p.Snapshot.Snapshot)
@@ -99,7 +100,7 @@ func (p Plan) choose(want Choice) (Member, error) {
 	return choose(p.ControlPlane, p.Members, want)
 }
 
-// snapshot finds the one that is to be restored; nil: none is.
+// snapshot finds the snapshot to restore; nil if none is requested.
 func (o Order) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (*Snapshot, error) {
 	if want.Snapshot.Name == "" {
 		return nil, nil
@@ -132,7 +133,7 @@ func (o Order) nodeOf(ctx context.Context, namespace, machine string) string {
 	return m.Status.NodeRef.Name
 }
 
-// request writes the annotation of a control plane; nil removes it.
+// request sets the annotation of a control plane; nil removes it.
 func (o Order) request(ctx context.Context, plane client.Object, r *recovery.Request) error {
 	var value *string
 	if r != nil {
@@ -159,8 +160,8 @@ func (o Order) withdraw(ctx context.Context, key client.ObjectKey, r recovery.Re
 	}
 }
 
-// survey waits until the infrastructure of all Machines that stay and are not known to be lost has answered, and the control plane has
-// forgotten what it said of an earlier request. What does not answer in time says nothing.
+// survey waits until the infrastructure of all remaining Machines has responded, and the control plane no longer
+// reports the result of an earlier request. After the timeout it returns the responses received so far.
 func (o Order) survey(ctx context.Context, key client.ObjectKey, r recovery.Request, want Choice) ([]Member, error) {
 	limit := o.SurveyTime
 	if limit == 0 {
@@ -186,7 +187,8 @@ func (o Order) survey(ctx context.Context, key client.ObjectKey, r recovery.Requ
 	return out, err
 }
 
-// members are the Machines of a control plane, by name, with what their infrastructure machines have answered; complete: all that can have.
+// members returns the Machines of a control plane, sorted by name, with the responses of their infrastructure machines;
+// complete reports whether all have responded that can.
 func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.Request) (out []Member, complete bool, err error) {
 	list := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, list, client.InNamespace(plane.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
@@ -215,7 +217,7 @@ func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControl
 	return out, complete, nil
 }
 
-// report is what the infrastructure machine of a Machine has answered; nil: nothing, or there is none.
+// report returns the response of a Machine's infrastructure machine; nil if there is none.
 func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Report, error) {
 	ref := m.Spec.InfrastructureRef
 	mapping, err := o.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
@@ -230,7 +232,7 @@ func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Repor
 	return recovery.ParseReport(infra.GetAnnotations()), nil
 }
 
-// Run asks for the recovery, unless it is under way, and waits until the control plane is whole.
+// Run requests the recovery, unless it is in progress, and waits until the control plane is restored.
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
 	want := recovery.Request{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
@@ -255,12 +257,12 @@ func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 		return f.isDone(plane)
 	})
 	if err != nil {
-		return errors.Join(err, o.withdraw(ctx, key, want)) // one that was accepted has another value
+		return errors.Join(err, o.withdraw(ctx, key, want)) // an accepted request has another value
 	}
 	return nil
 }
 
-// until waits until something is done, an error says that it never will be, or the context ends.
+// until polls until done reports true or returns an error, or until the context ends.
 func (o Order) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -282,7 +284,7 @@ func (o Order) say(form string, args ...any) {
 	}
 }
 
-// following is how far a recovery was when it was read last.
+// following tracks the progress of a recovery.
 type following struct {
 	Order
 	plan    Plan
@@ -291,7 +293,7 @@ type following struct {
 	rebuilt bool
 }
 
-// isDone reports whether the control plane is whole. It is an error when the recovery waits for a person.
+// isDone reports whether the control plane is restored. It returns an error if the recovery does not proceed.
 func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
 	if f.rebuilt {
 		return f.isWhole(plane), nil
@@ -304,7 +306,7 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 		f.say("%s", c.Message)
 	case err == nil && request == nil:
 		return false, fault.New(fault.Invalid, ReasonFailed, "annotation %s was removed before the recovery was done", hostedv1.RecoverAnnotation)
-	case c == nil || c.Status == metav1.ConditionTrue: // not seen yet
+	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Recovering":
 		return false, fault.New(fault.Invalid, ReasonFailed, "the recovery does not proceed: %s", c.Message)
 	case c.Message != f.said:
@@ -318,7 +320,7 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 	return false, nil
 }
 
-// isWhole reports whether all Machines are there again, with healthy members of etcd.
+// isWhole reports whether all Machines exist again, with healthy etcd members.
 func (f *following) isWhole(plane *controlplanev1.KubeadmControlPlane) bool {
 	want := ptr.Deref(plane.Spec.Replicas, 1)
 	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)

@@ -24,57 +24,57 @@ const (
 	ReasonTimeout     = "Timeout"
 )
 
-// Member is a Machine with its member of etcd, as far as it is known.
+// Member is a Machine with the known state of its etcd member.
 type Member struct {
 	Machine string `json:"machine"`
 	Node    string `json:"node,omitempty"`
-	// Lost says why the member is lost; empty: it may not be.
+	// Lost is the reason why the member is lost; empty if it may not be.
 	Lost string `json:"lost,omitempty"`
-	// Found is what it says of itself; nil: nothing, Problem says why.
+	// Found is the state that it reports; nil if there is none, for the reason Problem.
 	Found   *recovery.Member `json:"found,omitempty"`
 	Problem string           `json:"problem,omitempty"`
-	// Created is when the Machine was.
+	// Created is the creation time of the Machine.
 	Created time.Time `json:"-"`
 }
 
-// Plan is what a recovery would do.
+// Plan is the plan of a recovery.
 type Plan struct {
 	Cluster      string   `json:"cluster"`
 	ControlPlane string   `json:"controlPlane"`
 	Survivor     string   `json:"survivor"`
 	Node         string   `json:"node"`
 	Members      []Member `json:"members"`
-	// UnderWay tells that the recovery has been accepted already: it is only followed.
+	// UnderWay means that the recovery has already been accepted, and is only followed.
 	UnderWay bool `json:"underWay,omitempty"`
 	Manual   bool `json:"manual,omitempty"`
 	Force    bool `json:"force,omitempty"`
-	// ID of the request.
+	// ID is the ID of the request.
 	ID string `json:"id"`
-	// Snapshot that etcd is put back to; nil: the survivor's own data is kept.
+	// Snapshot is the snapshot to restore; nil if the survivor's own data is used.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
-// Snapshot is one that is restored, and what that loses.
+// Snapshot is the snapshot to restore, with the data that the restore loses.
 type Snapshot struct {
 	snapshot.Snapshot
-	// Since are the Machines that were created after it: their Nodes are not in it.
+	// Since are the Machines created after the snapshot, whose Nodes are not in it.
 	Since []string `json:"machinesSince,omitempty"`
 
 	age  time.Duration
 	want recovery.Snapshot
 }
 
-// Choice says how a recovery is to be.
+// Choice has the options of a recovery.
 type Choice struct {
-	// Survivor is the Machine to rebuild from; empty: the one that has most.
+	// Survivor is the Machine to rebuild from; empty for the one with the most recent data.
 	Survivor      string
 	Manual, Force bool
-	// Snapshot to restore; without a name: none.
+	// Snapshot is the snapshot to restore; none if it has no name.
 	Snapshot snapshot.Choice
 }
 
-// chooseForSnapshot says on which Machine a snapshot is restored: the one that is named, or the oldest whose machine runs. One that joined after
-// the snapshot has no Node in it.
+// chooseForSnapshot selects the Machine on which a snapshot is restored: the named one, or the oldest one that runs.
+// The Node of a Machine that joined after the snapshot is not in the snapshot.
 func chooseForSnapshot(plane string, members []Member, want Choice, s snapshot.Snapshot) (Member, error) {
 	older := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Node == "" || !m.Created.Before(s.Time) })
 	if want.Survivor != "" {
@@ -94,7 +94,7 @@ func chooseForSnapshot(plane string, members []Member, want Choice, s snapshot.S
 	}), nil
 }
 
-// choose says which Machine etcd is rebuilt from: the one that is named, or of those that are left the one that has most.
+// choose selects the Machine from which etcd is rebuilt: the named one, or the remaining one with the most recent data.
 func choose(plane string, members []Member, want Choice) (Member, error) {
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {
@@ -140,7 +140,7 @@ func lostText(members []Member) string {
 	return strings.Join(out, "; ")
 }
 
-// memberOf is what is known of a Machine before its infrastructure is asked.
+// memberOf returns the state of a Machine that is known before the survey.
 func memberOf(m clusterv1.Machine) Member {
 	out := Member{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
 	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
@@ -153,7 +153,7 @@ func memberOf(m clusterv1.Machine) Member {
 	return out
 }
 
-// Lines are what the recovery does, for people.
+// Lines formats the plan for display.
 func (p Plan) Lines() []string {
 	if p.UnderWay && p.Snapshot != nil {
 		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}
@@ -189,7 +189,7 @@ func (p Plan) Lines() []string {
 	return append(lines, "  The API does not answer until then. On the survivor, the data of now is kept beside the new.")
 }
 
-// lines say what the snapshot has, and what is lost.
+// lines describes the content of the snapshot and the data that is lost.
 func (s Snapshot) lines(survivor Member) []string {
 	has := fmt.Sprintf("  Kept: what it had when the snapshot was taken, %s (%s ago)", s.Time.UTC().Format(time.RFC3339), s.age.Round(time.Second))
 	if s.Revision > 0 {
@@ -206,7 +206,7 @@ func (s Snapshot) lines(survivor Member) []string {
 	return out
 }
 
-// kept says what is known to be kept, and what is not known.
+// kept describes the data that is preserved, and the data whose state is unknown.
 func (p Plan) kept(survivor Member) []string {
 	var lines []string
 	if survivor.Found != nil {

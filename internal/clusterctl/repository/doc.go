@@ -1,7 +1,6 @@
-// Package repository reads the releases of providers, wherever they are published.
-//
-// Does: lists versions, chooses the latest of a contract, and reads the files of a release. The URL of a provider says
-// which kind of repository it is:
+// Package repository reads provider releases from the repositories where they are published. It lists versions, selects
+// the latest release with a contract, and reads the files of a release. The URL of the provider determines the kind of
+// repository:
 //
 //	file, absolute path       BASE/LABEL/VERSION/FILE
 //	https://github.com        /OWNER/PROJECT/releases/VERSION/FILE: versions from the Go module proxy, or from GitHub's API
@@ -9,25 +8,18 @@
 //	https, anything else      …/VERSION/FILE
 //	oci                       REGISTRY/REPOSITORY[:VERSION]: each tag is a version, each layer with a title is a file
 //
-// VERSION may be "latest" where versions can be listed: files, GitHub and OCI. A file that lies in the folder of
-// overrides takes the place of the repository's; which versions there are is the repository's to say.
+// VERSION may be "latest" if the repository can list versions: files, GitHub and OCI. A file in the overrides folder
+// replaces the file of the repository, but does not add a version. The version is selected as follows:
 //
-// A version is chosen so:
+//	the user specifies a version                  this version
+//	the URL specifies a version                   this version
+//	latest, a series has the requested contract   the latest release of the newest such series
+//	latest, a series has a compatible contract    the latest release of the newest such series
+//	latest, no series has either                  an error that lists the available contracts
 //
-//	someone named one                            that one
-//	the URL names one                            that one
-//	latest, a series has the wanted contract     the latest release of the newest such series
-//	latest, a series has a compatible contract   the latest release of the newest such series
-//	latest, no series has one                    an error with the contracts that there are
+// Releases take precedence over pre-releases. A tag without metadata.yaml is not a release.
 //
-// Releases come before pre-releases, a tag without metadata.yaml is no release.
-//
-// What comes over a network is bounded in size and time, is read over https alone (http only from this machine, and never
-// after a redirect from https), and no credentials follow a redirect to another host.
-//
-// Owns: the validation of metadata.yaml.
-//
-// Never: writes to a repository; changes what it read; puts a token or the query of a URL into an error.
-//
-// Read first: [Open], then [Source].
+// Downloads are limited in size and time, and use https only (http only from this machine, and never after a redirect
+// from https). Credentials are not sent to another host after a redirect. Errors never contain a token or the query of
+// a URL.
 package repository

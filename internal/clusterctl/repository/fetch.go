@@ -11,16 +11,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// fetcher reads from servers.
+// fetcher downloads files over HTTP.
 type fetcher struct {
 	client *http.Client
 	pause  func(context.Context, time.Duration) error
 }
 
-// tryTimeout is how long one try to read a file may take.
+// tryTimeout is the timeout of one attempt.
 const tryTimeout = time.Minute
 
-// pauses are those before the second try and the ones after it.
+// pauses returns the delays before the second and each further attempt.
 func pauses() []time.Duration { return []time.Duration{time.Second, 4 * time.Second} }
 
 func (o Options) fetcher() fetcher {
@@ -31,20 +31,20 @@ func (o Options) fetcher() fetcher {
 	return f
 }
 
-// request is what is read from a server, and with which token for that host.
+// request is a GET request, with an optional token for its host.
 type request struct {
 	url, accept, token string
-	// credentials says which variable has the token, for errors.
+	// credentials is the variable that provides the token, for error messages.
 	credentials string
 }
 
-// response is a body that was read to its end.
+// response is a complete response.
 type response struct {
 	body   []byte
 	header http.Header
 }
 
-// get reads from a server, trying again where that may help.
+// get sends a request, and retries temporary failures.
 func (f fetcher) get(ctx context.Context, r request) (response, error) {
 	out, err := f.try(ctx, r)
 	for _, d := range pauses() {
@@ -59,7 +59,7 @@ func (f fetcher) get(ctx context.Context, r request) (response, error) {
 	return out, err
 }
 
-// retryable reports whether another try may have another outcome: a server that limits requests is left in peace.
+// retryable reports whether a retry may succeed. Rate limits are not retried.
 func retryable(err error) bool {
 	known := fault.As(err)
 	return known != nil && known.Reason == ReasonUnreachable && !errors.Is(err, context.Canceled)
@@ -98,7 +98,8 @@ func (f fetcher) try(ctx context.Context, r request) (response, error) {
 	return response{body, resp.Header}, err
 }
 
-// unreachable is the fault of a request without an answer. The address is shortened: its query may hold a signature.
+// unreachable returns the fault for a request without a response. The URL is shortened because its query may contain a
+// signature.
 func unreachable(u *url.URL, err error) error {
 	if known := fault.As(err); known != nil {
 		return known
@@ -110,7 +111,7 @@ func unreachable(u *url.URL, err error) error {
 	return fault.New(fault.Unreachable, ReasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again. Without a network, a folder with the files of the release can be the url of the provider in the configuration file", u.Host, err).From(err)
 }
 
-// checkStatus makes a fault of every answer that is not the file.
+// checkStatus returns a fault unless the response has the status 200.
 func checkStatus(resp *http.Response, r request) error {
 	host, path := resp.Request.URL.Host, resp.Request.URL.Path
 	limited := resp.StatusCode == http.StatusTooManyRequests ||

@@ -14,13 +14,13 @@ import (
 const (
 	githubHost = "github.com"
 	githubAPI  = "https://api.github.com"
-	// githubToken is the variable with a token for GitHub.
+	// githubToken is the variable with a GitHub token.
 	githubToken = "GITHUB_TOKEN"
-	// maxPages of releases with a hundred each are read.
+	// maxPages is the maximum number of pages with a hundred releases each.
 	maxPages = 20
 )
 
-// github is the releases of a project on GitHub.
+// github reads the GitHub releases of a project.
 type github struct {
 	fetcher
 	modules        moduleProxy
@@ -29,7 +29,7 @@ type github struct {
 	token          string
 }
 
-// newGitHub takes the path /OWNER/PROJECT/releases/VERSION/FILE.
+// newGitHub parses the path /OWNER/PROJECT/releases/VERSION/FILE.
 func newGitHub(p provider.Provider, segments []string, o Options) (Repository, error) {
 	if len(segments) != 5 || segments[2] != "releases" {
 		return nil, malformed(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE, VERSION may be latest")
@@ -50,7 +50,8 @@ func (g github) DefaultVersion() string { return g.version }
 
 func (g github) ComponentsFile() string { return g.file }
 
-// Versions come from the Go module proxy, which has no limit of requests, where the project is a Go module that it knows.
+// Versions lists versions from the Go module proxy, which has no rate limit, if the project is a known Go module.
+// Otherwise it uses the GitHub API.
 func (g github) Versions(ctx context.Context) ([]string, error) {
 	versions, err := g.modules.versions(ctx, githubHost+"/"+g.owner+"/"+g.project)
 	if len(versions) > 0 {
@@ -62,7 +63,7 @@ func (g github) Versions(ctx context.Context) ([]string, error) {
 	return g.tags(ctx)
 }
 
-// tags are those of the releases that GitHub's API lists.
+// tags returns the tags of the releases listed by the GitHub API.
 func (g github) tags(ctx context.Context) ([]string, error) {
 	var out []string
 	next := githubAPI + "/repos/" + g.owner + "/" + g.project + "/releases?per_page=100"
@@ -94,7 +95,7 @@ func (g github) request(address, accept string) request {
 	return request{url: address, accept: accept, token: g.token, credentials: githubToken}
 }
 
-// decode reads an answer of GitHub's API.
+// decode parses a response of the GitHub API.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return fault.New(fault.Unreachable, ReasonUnreachable, "GitHub's API answers with something that is no JSON; run the command again later").From(err)
@@ -104,7 +105,7 @@ func decode(body []byte, into any) error {
 
 var nextLink = regexp.MustCompile(`<([^>]+)>;\s*rel="next"`)
 
-// nextPage is the address of the next page; one that leads away from the API is none.
+// nextPage returns the URL of the next page, or "" if there is none or if it is not a URL of the API.
 func nextPage(link string) string {
 	m := nextLink.FindStringSubmatch(link)
 	if m == nil || !strings.HasPrefix(m[1], githubAPI+"/") {
@@ -113,7 +114,7 @@ func nextPage(link string) string {
 	return m[1]
 }
 
-// File downloads an asset. Projects that need a token show their assets through the API alone.
+// File downloads an asset. The assets of private projects are available through the API only.
 func (g github) File(ctx context.Context, version, name string) ([]byte, error) {
 	project := g.owner + "/" + g.project
 	resp, err := g.get(ctx, request{url: "https://" + githubHost + "/" + project + "/releases/download/" + url.PathEscape(version) + "/" + url.PathEscape(name)})

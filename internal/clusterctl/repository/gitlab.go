@@ -11,11 +11,12 @@ import (
 
 const (
 	gitlabPrefix = "/api/v4/projects/"
-	// gitlabToken is the variable with a token for GitLab; in the configuration file it is written gitlab-access-token.
+	// gitlabToken is the variable with a GitLab token. In the configuration file it is written gitlab-access-token.
 	gitlabToken = "GITLAB_ACCESS_TOKEN"
 )
 
-// gitlab is a generic package in GitLab's registry. Its versions cannot be listed: the URL, or the user, names one.
+// gitlab reads a generic package from the GitLab package registry. Its versions cannot be listed: the URL or the user
+// specifies one.
 type gitlab struct {
 	fetcher
 	base, version, file string
@@ -32,7 +33,7 @@ func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	return gitlab{fetcher: o.fetcher(), base: base, version: version, file: file, token: o.variable(gitlabToken)}, err
 }
 
-// named checks the version and the file of a URL of a repository that cannot list its versions.
+// named validates the version and the file in the URL of a repository that cannot list its versions.
 func named(p provider.Provider, version, file string) (string, string, error) {
 	version, err := url.PathUnescape(version)
 	if err != nil || !isSegment(version) || !isSegment(file) {

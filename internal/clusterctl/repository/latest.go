@@ -10,10 +10,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Contract is the contract of the Cluster API that this build has.
+// Contract is the Cluster API contract that this build implements.
 const Contract = "v1beta2"
 
-// CompatibleContracts are the contracts that a provider may have beside core components of the contract, best first.
+// CompatibleContracts returns the provider contracts that are compatible with core components of the given contract,
+// best first.
 func CompatibleContracts(contract string) []string {
 	if contract == "v1beta2" {
 		return []string{"v1beta2", "v1beta1"}
@@ -21,16 +22,16 @@ func CompatibleContracts(contract string) []string {
 	return []string{contract}
 }
 
-// maxTagsWithoutRelease is how many tags without files are passed over before the search for a release ends.
+// maxTagsWithoutRelease is the maximum number of tags without files that the search for a release skips.
 const maxTagsWithoutRelease = 5
 
-// release is a tag that is a semantic version.
+// release is a tag with a semantic version.
 type release struct {
 	tag     string
 	version semver.Version
 }
 
-// semantic are the tags that are semantic versions: releases before pre-releases, the highest first.
+// semantic returns the tags with semantic versions, highest first, with releases before pre-releases.
 func semantic(tags []string) []release {
 	var out []release
 	for _, tag := range tags {
@@ -50,12 +51,12 @@ func semantic(tags []string) []release {
 	return slices.CompactFunc(out, func(a, b release) bool { return a.tag == b.tag })
 }
 
-// ParseVersion reads a semantic version, with or without the letter v in front.
+// ParseVersion parses a semantic version with or without the prefix v.
 func ParseVersion(s string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(s, "v"))
 }
 
-// Latest is the latest release with the contract, or with one that is compatible with it.
+// Latest returns the latest release with the contract, or with a compatible one.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -84,12 +85,13 @@ func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 		s.provider.Label(), contract, strings.Join(metadata.Contracts(), ", "))
 }
 
-// in reports whether the release is of the series.
+// in reports whether the release belongs to the series.
 func (r release) in(s ReleaseSeries) bool {
 	return uint64(s.Major) == r.version.Major && uint64(s.Minor) == r.version.Minor
 }
 
-// newest is the first of releases that has files, with its metadata. Tags are there some time before their files.
+// newest returns the first release that has files, with its metadata. A tag can exist some time before its files are
+// uploaded.
 func (s *Source) newest(ctx context.Context, releases []release) (release, Metadata, error) {
 	for _, r := range releases[:min(maxTagsWithoutRelease, len(releases))] {
 		data, err := s.released(ctx, r.tag, MetadataFile)

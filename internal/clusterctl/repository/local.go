@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// local is a repository of files on this machine: folder/VERSION/FILE.
+// local reads the files folder/VERSION/FILE on this machine.
 type local struct {
 	folder        string
 	version, file string
@@ -48,7 +48,7 @@ func (l local) Versions(context.Context) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		info, err := os.Stat(filepath.Join(l.folder, e.Name())) // of what a symbolic link leads to
+		info, err := os.Stat(filepath.Join(l.folder, e.Name())) // follow symbolic links
 		if err == nil && info.IsDir() {
 			out = append(out, e.Name())
 		}
@@ -70,7 +70,7 @@ func (l local) File(_ context.Context, version, name string) ([]byte, error) {
 	return data, err
 }
 
-// readFile reads a regular file of bounded size.
+// readFile reads a regular file of limited size.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func readFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fault.New(fault.Invalid, ReasonNotFound, "%s is no regular file; put a file there", path)
 	}
-	f, err := os.Open(path) // #nosec G304 -- the user names the folder
+	f, err := os.Open(path) // #nosec G304 -- the user chooses the folder
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func readFile(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// readAll reads everything, unless it is too large.
+// readAll reads everything up to the size limit.
 func readAll(r io.Reader, what string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Memory is a repository in memory: files by version and name.
+// Memory is a repository in memory with files by version and name.
 type Memory struct {
 	Default    string
 	Components string
@@ -40,8 +40,8 @@ func (m Memory) File(_ context.Context, version, name string) ([]byte, error) {
 	return []byte(data), nil
 }
 
-// notAmong is the fault of a file that a version does not have: it lists the files whose names begin as this one does, such as the templates of
-// other flavors. Without any, it is the other fault.
+// notAmong returns the fault for a file that does not exist in a version. It lists the files of the same kind, such as
+// the templates of other flavors. If there are none, it returns other.
 func notAmong(files []string, version, name string, other error) error {
 	kind := "clusterclass-"
 	if strings.HasPrefix(name, "cluster-template") {

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// MetadataFile is the name of the file that says which contract each release series has.
+// MetadataFile is the name of the file with the contracts of the release series.
 const MetadataFile = "metadata.yaml"
 
-// MetadataAPIVersion is the apiVersion of the file.
+// MetadataAPIVersion is the apiVersion of metadata.yaml.
 const MetadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
 
-// ReasonMetadata is the reason of the faults of metadata.yaml; Invalid.
+// ReasonMetadata is the reason when metadata.yaml is invalid; Invalid.
 const ReasonMetadata = "InvalidMetadata"
 
 // Metadata is the content of metadata.yaml.
@@ -29,18 +29,18 @@ type Metadata struct {
 	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
 }
 
-// ReleaseSeries says which contract the releases of a minor version have.
+// ReleaseSeries is the contract of the releases of a minor version.
 type ReleaseSeries struct {
 	Major    int32  `json:"major"`
 	Minor    int32  `json:"minor"`
 	Contract string `json:"contract"`
 }
 
-// contractForm is that of Kubernetes API versions.
+// contractForm matches Kubernetes API versions.
 var contractForm = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// ParseMetadata reads the file of a release, which of names in errors. What makes it unusable is an Invalid fault that
-// lists everything; what [LintMetadata] reports besides does not keep anyone from installing the release.
+// ParseMetadata parses the metadata.yaml of a release; of is the name of the release in errors. The Invalid fault lists
+// all problems that make the file unusable. Other problems that [LintMetadata] reports do not prevent the installation.
 func ParseMetadata(data []byte, of string) (Metadata, error) {
 	var m Metadata
 	if err := yaml.Unmarshal(data, &m); err != nil {
@@ -52,8 +52,8 @@ func ParseMetadata(data []byte, of string) (Metadata, error) {
 	return m, nil
 }
 
-// LintMetadata lists everything that is wrong with the file, also what clusterctl overlooks: unknown and repeated fields,
-// no kind, a series that is there twice.
+// LintMetadata lists all problems of metadata.yaml, including those that clusterctl ignores: unknown and repeated
+// fields, a missing kind, a duplicate series.
 func LintMetadata(data []byte) []string {
 	var m Metadata
 	var problems []string
@@ -76,7 +76,8 @@ func LintMetadata(data []byte) []string {
 	return append(problems, m.problems()...)
 }
 
-// problems are what makes metadata unusable. A file without a kind is usable: there are released ones.
+// problems returns the problems that make the metadata unusable. A missing kind is accepted, because published releases
+// omit it.
 func (m Metadata) problems() []string {
 	var out []string
 	if m.APIVersion != MetadataAPIVersion {
@@ -105,7 +106,7 @@ func (m Metadata) problems() []string {
 	return out
 }
 
-// ForVersion is the series of a version.
+// ForVersion returns the series of a version.
 func (m Metadata) ForVersion(v semver.Version) (ReleaseSeries, bool) {
 	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.in(s) })
 	if i < 0 {
@@ -114,7 +115,7 @@ func (m Metadata) ForVersion(v semver.Version) (ReleaseSeries, bool) {
 	return m.ReleaseSeries[i], true
 }
 
-// ForContract are the series with a contract, the newest first.
+// ForContract returns the series with a contract, newest first.
 func (m Metadata) ForContract(contract string) []ReleaseSeries {
 	out := slices.DeleteFunc(slices.Clone(m.ReleaseSeries), func(s ReleaseSeries) bool { return s.Contract != contract })
 	slices.SortFunc(out, func(a, b ReleaseSeries) int {
@@ -123,7 +124,7 @@ func (m Metadata) ForContract(contract string) []ReleaseSeries {
 	return out
 }
 
-// Contracts are those of all series, sorted.
+// Contracts returns the contracts of all series, sorted.
 func (m Metadata) Contracts() []string {
 	var out []string
 	for _, s := range m.ReleaseSeries {

@@ -11,19 +11,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// moduleProxy lists the versions of a Go module as the go command does: from the proxies of GOPROXY, in their order.
+// moduleProxy lists the versions of a Go module from the proxies in GOPROXY, in their order, as the go command does.
 type moduleProxy struct {
 	fetcher
 	setting string
 }
 
-// defaultProxy is used where GOPROXY is not set.
+// defaultProxy is used when GOPROXY is not set.
 const defaultProxy = "https://proxy.golang.org"
 
-// maxMajor is the highest major version that is looked for.
+// maxMajor is the highest major version to list.
 const maxMajor = 50
 
-// proxies are those before "direct" or "off", which mean that no proxy is to be used.
+// proxies returns the proxies listed before "direct" or "off", which mean that no proxy is used.
 func (m moduleProxy) proxies() []string {
 	if m.setting == "" {
 		return []string{defaultProxy}
@@ -41,7 +41,8 @@ func (m moduleProxy) proxies() []string {
 	return out
 }
 
-// versions of a module path without a major version, of all its major versions; none: no proxy knows the module.
+// versions returns the versions of all major versions of a module, for a path without a major version suffix. It
+// returns none if no proxy knows the module.
 func (m moduleProxy) versions(ctx context.Context, path string) ([]string, error) {
 	escaped, err := module.EscapePath(path)
 	if err != nil {
@@ -56,7 +57,7 @@ func (m moduleProxy) versions(ctx context.Context, path string) ([]string, error
 	return nil, err
 }
 
-// majors are the versions of all major versions that follow each other.
+// majors returns the versions of consecutive major versions.
 func (m moduleProxy) majors(ctx context.Context, base string) ([]string, error) {
 	var out []string
 	for major := 1; major <= maxMajor; major++ {
@@ -72,7 +73,7 @@ func (m moduleProxy) majors(ctx context.Context, base string) ([]string, error) 
 	return out, nil
 }
 
-// list are the versions of one major version.
+// list returns the versions of one major version.
 func (m moduleProxy) list(ctx context.Context, base string, major int) ([]string, error) {
 	if major > 1 {
 		base += "/v" + strconv.Itoa(major)
@@ -94,7 +95,8 @@ func (m moduleProxy) list(ctx context.Context, base string, major int) ([]string
 	return out, nil
 }
 
-// NewestModule is the newest release of a Go module that the proxies of GOPROXY know, pre-releases aside; empty: they know none.
+// NewestModule returns the newest release of a Go module from the proxies in GOPROXY, excluding pre-releases, or "" if
+// no proxy knows the module.
 func NewestModule(ctx context.Context, path string, o Options) (string, error) {
 	tags, err := moduleProxy{o.fetcher(), o.variable("GOPROXY")}.versions(ctx, path)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// titleAnnotation is the annotation of a layer with the name of the file that the layer is.
+// titleAnnotation is the annotation of a layer with its file name.
 const titleAnnotation = "org.opencontainers.image.title"
 
-// oci is artifacts in a registry: a tag for each version, a layer for each file.
+// oci reads artifacts from a registry: a tag for each version, a layer for each file.
 type oci struct {
 	repository    name.Repository
 	version, file string
@@ -81,7 +81,7 @@ func (o oci) File(ctx context.Context, version, file string) ([]byte, error) {
 	return nil, notFound(o.repository.String(), version, file)
 }
 
-// layer reads a layer as it is stored, and checks its digest.
+// layer reads a layer and verifies its digest.
 func (o oci) layer(ctx context.Context, of v1.Descriptor, version, file string) ([]byte, error) {
 	what := o.repository.String() + ":" + version + " " + file
 	if of.Size > maxFile {
@@ -91,7 +91,7 @@ func (o oci) layer(ctx context.Context, of v1.Descriptor, version, file string) 
 	if err != nil {
 		return nil, err
 	}
-	content, err := layer.Compressed() // as it is stored
+	content, err := layer.Compressed() // as stored
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (o oci) layer(ctx context.Context, of v1.Descriptor, version, file string) 
 	return readAll(content, what)
 }
 
-// explain makes a fault of an error of a registry.
+// explain converts an error of a registry to a fault.
 func (o oci) explain(err error, version, file string) error {
 	if err == nil || fault.As(err) != nil || errors.Is(err, context.Canceled) {
 		return err
@@ -122,7 +122,7 @@ func (o oci) explain(err error, version, file string) error {
 	return fault.New(fault.Unreachable, ReasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
 }
 
-// shortened is the innermost error: the ones around it repeat addresses, which may hold signatures.
+// shortened returns the innermost error. The outer errors repeat URLs, which may contain signatures.
 func shortened(err error) error {
 	inner := err
 	for inner != nil {

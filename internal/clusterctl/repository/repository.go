@@ -13,55 +13,55 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonURL says that the URL of a provider is not one of a repository; Invalid.
+	// ReasonURL is the reason when the URL of a provider is not the URL of a repository; Invalid.
 	ReasonURL = "RepositoryURL"
-	// ReasonNotFound says that a repository has no such version or file; Gone.
+	// ReasonNotFound is the reason when a repository does not have the version or file; Gone.
 	ReasonNotFound = "RepositoryFileNotFound"
-	// ReasonNoVersion says that no release fits; Invalid.
+	// ReasonNoVersion is the reason when no release is suitable; Invalid.
 	ReasonNoVersion = "NoSuitableRelease"
-	// ReasonUnreachable says that a server does not answer, or not with what it should; Unreachable.
+	// ReasonUnreachable is the reason when a server is unreachable or its response is unusable; Unreachable.
 	ReasonUnreachable = "RepositoryUnreachable"
-	// ReasonRateLimited says that a server refuses because of too many requests; Unreachable.
+	// ReasonRateLimited is the reason when a server limits the rate of requests; Unreachable.
 	ReasonRateLimited = "RepositoryRateLimited"
-	// ReasonCredentials says that a server wants other credentials; Invalid.
+	// ReasonCredentials is the reason when a server requires other credentials; Invalid.
 	ReasonCredentials = "RepositoryCredentials"
-	// ReasonInsecure says that something would have been read without TLS; Invalid.
+	// ReasonInsecure is the reason when a request would not use TLS; Invalid.
 	ReasonInsecure = "RepositoryInsecure"
-	// ReasonTooLarge says that a file is larger than what a repository may have; Invalid.
+	// ReasonTooLarge is the reason when a file exceeds the size limit; Invalid.
 	ReasonTooLarge = "RepositoryFileTooLarge"
 )
 
-// Latest in the place of a version in a URL is the latest release.
+// Latest, as the version in a URL, selects the latest release.
 const Latest = "latest"
 
-// maxFile is how many bytes a file of a repository may have. The largest released so far have about 2 MiB.
+// maxFile is the maximum size of a file in a repository in bytes. The largest published ones have about 2 MiB.
 const maxFile = 32 << 20
 
-// Repository has the releases of one provider.
+// Repository provides the releases of one provider.
 type Repository interface {
-	// DefaultVersion is the version that the URL names; [Latest] means that one is chosen.
+	// DefaultVersion returns the version in the URL; [Latest] means that a version must be selected.
 	DefaultVersion() string
-	// ComponentsFile is the name of the file with the objects to install.
+	// ComponentsFile returns the name of the components file.
 	ComponentsFile() string
-	// Versions that the repository can list, in any order.
+	// Versions returns the available versions in any order.
 	Versions(ctx context.Context) ([]string, error)
-	// File returns a file of a version. The fault is Gone where the version or the file does not exist.
+	// File returns a file of a version. The fault is Gone if the version or the file does not exist.
 	File(ctx context.Context, version, name string) ([]byte, error)
 }
 
-// Options say how repositories are read.
+// Options configure the access to repositories.
 type Options struct {
-	// Variable looks up GITHUB_TOKEN, GITLAB_ACCESS_TOKEN and GOPROXY. Nil: none is set.
+	// Variable looks up GITHUB_TOKEN, GITLAB_ACCESS_TOKEN and GOPROXY; nil means that none is set.
 	Variable func(name string) (value string, ok bool)
-	// Overrides is a folder with LABEL/VERSION/FILE, whose files take the place of those of repositories; empty: there is none.
+	// Overrides is a folder with files LABEL/VERSION/FILE that replace the files of repositories; empty for none.
 	Overrides string
-	// Transport reaches servers; nil: [http.DefaultTransport].
+	// Transport sends the requests; nil means [http.DefaultTransport].
 	Transport http.RoundTripper
-	// Pause waits between two tries; nil: real time.
+	// Pause waits before a retry; nil means real time.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Keychain has the credentials of registries; nil: that of the user's Docker configuration.
+	// Keychain provides the credentials for registries; nil means the user's Docker configuration.
 	Keychain authn.Keychain
 }
 
@@ -73,7 +73,7 @@ func (o Options) variable(name string) string {
 	return value
 }
 
-// Open returns the repository of a provider, with overrides and a cache in front of it. It reads nothing yet.
+// Open returns the repository of a provider with overrides and a cache. It does not read from the repository yet.
 func Open(p provider.Provider, o Options) (*Source, error) {
 	r, err := open(p, o)
 	if err != nil {
@@ -105,18 +105,18 @@ func open(p provider.Provider, o Options) (Repository, error) {
 	return newWeb(p, u, o)
 }
 
-// malformed is the fault of a URL; the URL itself is not repeated, it may hold a token.
+// malformed returns the fault for an invalid URL. It does not repeat the URL, which may contain a token.
 func malformed(p provider.Provider, message string, args ...any) error {
 	args = append([]any{p.Label()}, args...)
 	return fault.New(fault.Invalid, ReasonURL, "the url of provider %s is not that of a repository: "+message, args...)
 }
 
-// notFound is the fault of a file, or a version, that a repository does not have.
+// notFound returns the fault for a file or version that does not exist.
 func notFound(where, version, name string) error {
 	return fault.New(fault.Gone, ReasonNotFound, "%s has no file %s of version %s; check the version and that its release is complete", where, name, version)
 }
 
-// isSegment reports whether s is one segment of a path, so that nothing outside of a release can be named with it.
+// isSegment reports whether s is a single path segment, so that it cannot refer to anything outside of a release.
 func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\\?#%\x00 ")
 }

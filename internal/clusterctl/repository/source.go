@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Source is a repository as the verbs read it: with overrides, and with every file read once.
+// Source reads a repository for the commands. It applies overrides and reads every file only once.
 type Source struct {
 	provider   provider.Provider
 	repository Repository
@@ -24,18 +24,19 @@ type Source struct {
 	files map[[2]string][]byte
 }
 
-// New returns the source of a provider from a repository of any kind.
+// New returns the source for a provider and a repository of any kind.
 func New(p provider.Provider, r Repository, o Options) *Source {
 	return &Source{provider: p, repository: r, overrides: o.Overrides, files: map[[2]string][]byte{}}
 }
 
-// Provider whose releases these are.
+// Provider returns the provider whose releases the source reads.
 func (s *Source) Provider() provider.Provider { return s.provider }
 
-// ComponentsFile is the name of the file with the objects to install.
+// ComponentsFile returns the name of the components file.
 func (s *Source) ComponentsFile() string { return s.repository.ComponentsFile() }
 
-// Version is the named one if it is not empty, else the one of the URL, else the latest of the contract.
+// Version returns the named version if it is not empty, else the version in the URL, else the latest release with the
+// contract.
 func (s *Source) Version(ctx context.Context, named, contract string) (string, error) {
 	version := cmp.Or(named, s.repository.DefaultVersion())
 	if version == Latest {
@@ -47,7 +48,7 @@ func (s *Source) Version(ctx context.Context, named, contract string) (string, e
 	return version, nil
 }
 
-// Versions are the semantic versions of the repository, lowest first.
+// Versions returns the semantic versions of the repository, lowest first.
 func (s *Source) Versions(ctx context.Context) ([]string, error) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -61,18 +62,18 @@ func (s *Source) Versions(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// all are the versions of the repository as it names them.
+// all returns the versions of the repository unmodified.
 func (s *Source) all(ctx context.Context) ([]string, error) {
 	all, err := s.repository.Versions(ctx)
 	return all, s.withoutNetwork(err)
 }
 
-// Components is the file with the objects to install.
+// Components returns the components file of a version.
 func (s *Source) Components(ctx context.Context, version string) ([]byte, error) {
 	return s.File(ctx, version, s.repository.ComponentsFile())
 }
 
-// Template is the cluster template of a flavor; empty is the default one.
+// Template returns the cluster template of a flavor; empty for the default flavor.
 func (s *Source) Template(ctx context.Context, version, flavor string) ([]byte, error) {
 	name := "cluster-template.yaml"
 	if flavor != "" {
@@ -81,12 +82,12 @@ func (s *Source) Template(ctx context.Context, version, flavor string) ([]byte, 
 	return s.File(ctx, version, name)
 }
 
-// ClusterClass is the file with the ClusterClass of a name and what it refers to.
+// ClusterClass returns the file with the ClusterClass of the given name and its templates.
 func (s *Source) ClusterClass(ctx context.Context, version, name string) ([]byte, error) {
 	return s.File(ctx, version, "clusterclass-"+name+".yaml")
 }
 
-// Metadata says which contract each release series has. A file of overrides counts.
+// Metadata returns the contracts of the release series. An override of the file applies.
 func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error) {
 	data, err := s.File(ctx, version, MetadataFile)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error)
 	return ParseMetadata(data, s.provider.Label()+" "+version)
 }
 
-// File returns a file of a version: the one of the overrides, or the repository's.
+// File returns a file of a version from the overrides folder or else from the repository.
 func (s *Source) File(ctx context.Context, version, name string) ([]byte, error) {
 	if !isSegment(version) || !isSegment(name) {
 		return nil, fault.New(fault.Invalid, ReasonNotFound, "provider %s: %q of version %q is no file of a release; use names without slashes", s.provider.Label(), name, version)
@@ -109,7 +110,7 @@ func (s *Source) File(ctx context.Context, version, name string) ([]byte, error)
 	return s.released(ctx, version, name)
 }
 
-// released is a file of the repository itself.
+// released returns a file from the repository itself.
 func (s *Source) released(ctx context.Context, version, name string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,10 +126,11 @@ func (s *Source) released(ctx context.Context, version, name string) ([]byte, er
 	return data, nil
 }
 
-// shownVersions is how many versions an error lists.
+// shownVersions is the maximum number of versions in an error.
 const shownVersions = 5
 
-// absent is the fault of a file that could not be read: where the whole version is missing, it names those that there are.
+// absent returns the fault for a file that could not be read. If the version does not exist, it lists the available
+// versions.
 func (s *Source) absent(ctx context.Context, version string, err error) error {
 	if fault.KindOf(err) != fault.Gone {
 		return s.withoutNetwork(err)
@@ -142,7 +144,8 @@ func (s *Source) absent(ctx context.Context, version string, err error) error {
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }
 
-// withoutNetwork says, of the reference's provider of machines in containers, that there is one which needs no release.
+// withoutNetwork extends an Unreachable error of the docker provider with the hint that the built-in provider "local"
+// needs no release.
 func (s *Source) withoutNetwork(err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != ReasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// guarded sends requests over TLS, to this machine also without it, and keeps credentials at the host that they are for.
+// guarded requires TLS except for loopback addresses, and sends credentials only to the host they are for.
 type guarded struct{ next http.RoundTripper }
 
 func (o Options) transport() http.RoundTripper {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// web is a folder of releases on any web server: BASE/VERSION/FILE. Its versions cannot be listed.
+// web reads releases from a web server: BASE/VERSION/FILE. Its versions cannot be listed.
 type web struct {
 	fetcher
 	base, version, file string

@@ -16,10 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// manager is the field manager of the changes.
+// manager is the name of the field manager without its prefix.
 const manager = "rollout"
 
-// Restart replaces all Machines of the resource, as its strategy says: those created before now are out of date.
+// Restart marks all Machines created before now as out of date, so that they are replaced according to the rollout
+// strategy.
 func Restart(ctx context.Context, c client.Client, namespace string, r Resource, now time.Time) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if isPaused(o) {
@@ -32,7 +33,7 @@ func Restart(ctx context.Context, c client.Client, namespace string, r Resource,
 	}, func(o client.Object) { *after(o) = metav1.NewTime(now.Truncate(time.Second)) })
 }
 
-// Pause stops the rollout where it is.
+// Pause pauses the rollout.
 func Pause(ctx context.Context, c client.Client, namespace string, r Resource) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if isPaused(o) {
@@ -42,7 +43,7 @@ func Pause(ctx context.Context, c client.Client, namespace string, r Resource) e
 	}, func(o client.Object) { setPaused(o, true) })
 }
 
-// Resume lets the rollout continue.
+// Resume resumes the rollout.
 func Resume(ctx context.Context, c client.Client, namespace string, r Resource) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if !isPaused(o) {
@@ -52,7 +53,7 @@ func Resume(ctx context.Context, c client.Client, namespace string, r Resource) 
 	}, func(o client.Object) { setPaused(o, false) })
 }
 
-// change reads the object, checks it and changes it; again, where its controller has written meanwhile.
+// change reads the object, checks it and patches it, with retries on conflict.
 func (r Resource) change(ctx context.Context, c client.Client, namespace string, check func(client.Object) error, change func(client.Object)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o, err := get(ctx, c, namespace, r)
@@ -89,7 +90,7 @@ func get(ctx context.Context, c client.Reader, namespace string, r Resource) (cl
 	return o, nil
 }
 
-// after is the field that says which Machines are out of date; of no object: one that is empty.
+// after returns the field spec.rollout.after, or an empty time for kinds without it.
 func after(o client.Object) *metav1.Time {
 	switch o := o.(type) {
 	case *clusterv1.MachineDeployment:

@@ -7,36 +7,36 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonResource says that something cannot be rolled out, or not in this way; Invalid.
+	// ReasonResource is the reason when a resource has no rollout, or not one that the command supports; Invalid.
 	ReasonResource = "InvalidRolloutResource"
-	// ReasonNotFound says that there is no such object; Gone.
+	// ReasonNotFound is the reason when the object does not exist; Gone.
 	ReasonNotFound = "RolloutResourceNotFound"
-	// ReasonState says that the object does not allow it now; Invalid.
+	// ReasonState is the reason when the state of the object does not allow the change; Invalid.
 	ReasonState = "InvalidRolloutState"
 )
 
-// Kind is what rolls out.
+// Kind is a kind with rollouts.
 type Kind string
 
-// Kinds with rollouts.
+// The kinds with rollouts.
 const (
 	MachineDeployment   Kind = "MachineDeployment"
 	KubeadmControlPlane Kind = "KubeadmControlPlane"
 	MachinePool         Kind = "MachinePool"
 )
 
-// Resource is an object that rolls out.
+// Resource is an object with a rollout.
 type Resource struct {
 	Kind Kind
 	Name string
 }
 
-// String is the resource as kubectl writes it.
+// String returns the resource in the notation of kubectl.
 func (r Resource) String() string { return strings.ToLower(string(r.Kind)) + "/" + r.Name }
 
-// names are what people write for a kind.
+// names returns the accepted names of a kind.
 func names(k Kind) []string {
 	singular := strings.ToLower(string(k))
 	out := []string{singular, singular + "s"}
@@ -49,13 +49,13 @@ func names(k Kind) []string {
 	return append(out, "mp")
 }
 
-// Changeable are the kinds whose rollout can be restarted, paused and resumed.
+// Changeable returns the kinds whose rollout can be restarted, paused and resumed.
 func Changeable() []Kind { return []Kind{MachineDeployment, KubeadmControlPlane} }
 
-// Readable are the kinds whose rollout can be followed.
+// Readable returns the kinds whose rollout status can be read.
 func Readable() []Kind { return append(Changeable(), MachinePool) }
 
-// Parse reads resources as kubectl does: "md/a", "md/a kcp/b", or "md a b".
+// Parse parses resources as kubectl does: "md/a", "md/a kcp/b", or "md a b".
 func Parse(args []string, kinds []Kind) ([]Resource, error) {
 	if len(args) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonResource, "name what rolls out, for example machinedeployment/NAME; the kinds are: %s", list(kinds))
@@ -101,7 +101,7 @@ func find(name string, kinds []Kind) (Kind, error) {
 			}
 		}
 	}
-	if strings.Contains(name, "-") { // no kind has one: it is a name
+	if strings.Contains(name, "-") { // no kind contains a hyphen, so this is a name
 		return "", fault.New(fault.Invalid, ReasonResource, "the kind of %q is missing: write KIND/%s; the kinds are: %s", name, name, list(kinds))
 	}
 	return "", fault.New(fault.Invalid, ReasonResource, "%q has no rollout that this verb knows; the kinds are: %s", name, list(kinds))

@@ -15,26 +15,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// State is how far a rollout is.
+// State is the progress of a rollout.
 type State struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
-	// Cluster that it belongs to.
+	// Cluster is the name of the resource's Cluster.
 	Cluster string `json:"cluster,omitempty"`
 	// Desired, Replicas, UpToDate and Available count Machines.
 	Desired   int32 `json:"desired"`
 	Replicas  int32 `json:"replicas"`
 	UpToDate  int32 `json:"upToDate"`
 	Available int32 `json:"available"`
-	// Observed: the status is of the newest spec.
+	// Observed reports whether the status reflects the current generation.
 	Observed bool `json:"observed"`
-	// Paused is what pauses it; empty: nothing.
+	// Paused is what pauses the rollout; empty if nothing does.
 	Paused string `json:"paused,omitempty"`
-	// Reason is what holds a rollout up, or what the controller says about it.
+	// Reason explains why the rollout is not complete, from the RollingOut condition.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Read reads how far the rollout of a resource is.
+// Read returns the progress of the rollout of a resource.
 func Read(ctx context.Context, c client.Reader, namespace string, r Resource, now time.Time) (State, error) {
 	o, err := get(ctx, c, namespace, r)
 	if err != nil {
@@ -70,8 +70,8 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource, no
 	return s, nil
 }
 
-// current counts the Machines of MachineSets that are what the MachineDeployment asks for now: straight after it was changed, its
-// status still counts Machines that are not.
+// current counts the Machines of MachineSets that match the current spec of the MachineDeployment. Directly after a
+// change, the status of the MachineDeployment still counts outdated Machines as up to date.
 func current(ctx context.Context, c client.Reader, d *clusterv1.MachineDeployment, now time.Time) (int32, error) {
 	sets := &clusterv1.MachineSetList{}
 	if err := c.List(ctx, sets, client.InNamespace(d.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: d.Name}); err != nil {
@@ -99,7 +99,7 @@ func (s *State) counts(desired, replicas, upToDate, available *int32) {
 	s.UpToDate, s.Available = value(upToDate, 0), value(available, 0)
 }
 
-// says takes what the conditions say: why the rollout is not over, and that nothing is reconciled.
+// says sets Reason and Paused from the conditions.
 func (s *State) says(conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition); c != nil && c.Status == metav1.ConditionTrue {
 		first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
@@ -110,12 +110,12 @@ func (s *State) says(conditions []metav1.Condition) {
 	}
 }
 
-// Done reports whether all Machines are up to date and available, and none is left over.
+// Done reports whether all Machines are up to date and available, and no surplus Machine is left.
 func (s State) Done() bool {
 	return s.Observed && s.UpToDate >= s.Desired && s.Replicas == s.Desired && s.Available >= s.Desired
 }
 
-// String says it as kubectl does, and why it waits.
+// String describes the progress in the words of kubectl, with the reason for waiting.
 func (s State) String() string {
 	name := fmt.Sprintf("%s %q", strings.ToLower(string(s.Kind)), s.Name)
 	waiting := "Waiting for rollout of " + name + " to finish: "
@@ -132,7 +132,7 @@ func (s State) String() string {
 	return waiting + fmt.Sprintf("%d of %d updated machines are available...", s.Available, s.Desired) + s.because()
 }
 
-// reasonLength is how much of the reason a line holds, in characters; "slipway describe" has all.
+// reasonLength is the maximum length of a reason in characters. "slipway describe" prints it in full.
 const reasonLength = 300
 
 func shortened(text string) string {

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Snapshot is what a decision looks at. Machines are read after Plane: those that are created later have what Plane says is in effect.
+// Snapshot is the input of a decision. Machines are read after Plane, so that Machines created later use the
+// certificates that Plane reports.
 type Snapshot struct {
 	Now         time.Time
 	Cluster     *clusterv1.Cluster
@@ -30,13 +31,13 @@ type Snapshot struct {
 	Machines    []clusterv1.Machine
 }
 
-// soon is how far in the future a restart may be that a rotation has asked for itself.
+// soon is the maximum distance in the future of a restart that the rotation itself has requested.
 const soon = 2 * time.Minute
 
-// Action is one step of a rotation.
+// Action is an action of a rotation.
 type Action interface{ String() string }
 
-// Install puts the phase after this one into the Secret.
+// Install updates the Secret to the phase that follows After.
 type Install struct{ After Phase }
 
 func (a Install) String() string {
@@ -51,7 +52,7 @@ func (a Install) String() string {
 	return "The rotation is done"
 }
 
-// Note records that the phase is in effect, and which Machines exist.
+// Note records that the phase is in effect, with the Machines that existed at this time.
 type Note struct{ Machines string }
 
 func (a Note) String() string { return "The control plane has followed" }
@@ -63,20 +64,20 @@ func (a Restart) String() string {
 	return "MachineDeployment " + a.Deployment + " replaces its Machines"
 }
 
-// Replace deletes a Machine of a MachinePool, which its infrastructure replaces.
+// Replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
 type Replace struct{ Machine, Pool string }
 
 func (a Replace) String() string {
 	return fmt.Sprintf("Machine %s of MachinePool %s is replaced", a.Machine, a.Pool)
 }
 
-// Step is what comes next: actions, or what is waited for. Neither: the rotation is done.
+// Step is the next step: actions, or a wait. If both are empty, the rotation is done.
 type Step struct {
 	Actions []Action
 	Wait    string
 }
 
-// Decide says what comes next. It is an error when a person has to do something first.
+// Decide returns the next step. The error lists problems that a user must solve first.
 func Decide(s Snapshot) (Step, error) {
 	state, err := Read(s.Secret)
 	if err != nil {
@@ -103,7 +104,7 @@ func Decide(s Snapshot) (Step, error) {
 		return Step{Actions: []Action{Install{NewAlone}}}, nil
 	}
 	if !state.InEffect {
-		for i := range s.Pools { // a machine of a pool may be bootstrapped before its Machine exists
+		for i := range s.Pools { // the machine of a pool may be bootstrapped before its Machine exists
 			if wait := poolBehind(&s.Pools[i]); wait != "" {
 				return Step{Wait: wait}, nil
 			}
@@ -113,7 +114,8 @@ func Decide(s Snapshot) (Step, error) {
 	return s.replace(state), nil
 }
 
-// replace says how the Machines go that existed when the phase came into effect, and what comes then.
+// replace returns the step that replaces the Machines that existed when the phase came into effect, or installs the
+// next phase.
 func (s Snapshot) replace(state State) Step {
 	left := s.outdated(state)
 	var out Step
@@ -142,7 +144,7 @@ func (s Snapshot) replace(state State) Step {
 	return Step{Actions: []Action{Install{state.Phase}}}
 }
 
-// outdated are the Machines that existed when the phase came into effect, by name.
+// outdated returns the remaining Machines of state.Outdated, sorted by name.
 func (s Snapshot) outdated(state State) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {
@@ -163,7 +165,8 @@ func (s Snapshot) machineNames() []string {
 	return out
 }
 
-// needsRestart reports whether a MachineDeployment keeps some of the Machines: their MachineSet is not out of date.
+// needsRestart reports whether a MachineDeployment would retain some of the Machines, because their MachineSet is up to
+// date.
 func (s Snapshot) needsRestart(d *clusterv1.MachineDeployment, left []*clusterv1.Machine) bool {
 	return slices.ContainsFunc(left, func(m *clusterv1.Machine) bool {
 		if m.Labels[clusterv1.MachineDeploymentNameLabel] != d.Name || !m.DeletionTimestamp.IsZero() {
@@ -183,7 +186,8 @@ func (s Snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
 	})
 }
 
-// planeBehind says what the control plane lacks; empty: it is available with what the Secret has.
+// planeBehind returns the reason why the control plane is not available with the certificates in the Secret; empty if
+// it is.
 func (s Snapshot) planeBehind() string {
 	name := "HostedControlPlane " + s.Plane.Name
 	available := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.AvailableCondition)
@@ -200,7 +204,7 @@ func (s Snapshot) planeBehind() string {
 	return ""
 }
 
-// unsettled says what is rolled out; empty: all Machines are up to date and available.
+// unsettled describes a rollout in progress; empty if all Machines are up to date and available.
 func (s Snapshot) unsettled() string {
 	for i := range s.Deployments {
 		if text := deploymentBehind(&s.Deployments[i]); text != "" {
@@ -233,7 +237,7 @@ func poolBehind(p *clusterv1.MachinePool) string {
 	})
 }
 
-// counts are those of Machines.
+// counts are the replica counts of a rollout.
 type counts struct {
 	observed                               bool
 	desired, replicas, upToDate, available int32
@@ -265,7 +269,7 @@ func firstLine(text string) string {
 	return first
 }
 
-// problems are what a person has to do before the rotation can begin, or continue.
+// problems returns the problems that a user must solve before the rotation can start or continue.
 func (s Snapshot) problems(state State) []string {
 	var out []string
 	switch {
@@ -295,7 +299,7 @@ func (s Snapshot) all() []*clusterv1.Machine {
 	return s.outdated(State{Outdated: s.machineNames()})
 }
 
-// unreplaceable says which of the Machines the rotation cannot replace, and what to do.
+// unreplaceable returns the reasons why Machines cannot be replaced by the rotation, with the remedy.
 func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
 	var out, alone []string
 	for _, m := range machines {
@@ -314,7 +318,7 @@ func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
 			out = append(out, text)
 		}
 	}
-	for i := range s.Pools { // machines of a pool without Machines are not known
+	for i := range s.Pools { // the machines of a pool without Machines are unknown
 		if text := s.heldPool(s.Pools[i].Name); text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
@@ -333,7 +337,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// heldDeployment says what keeps a MachineDeployment from replacing its Machines.
+// heldDeployment returns the reason why a MachineDeployment does not replace its Machines.
 func (s Snapshot) heldDeployment(name string) string {
 	at := slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })
 	if at < 0 {
@@ -350,7 +354,7 @@ func (s Snapshot) heldDeployment(name string) string {
 	return ""
 }
 
-// heldPool says what keeps a MachinePool from replacing the machines of its nodes.
+// heldPool returns the reason why a MachinePool does not replace its machines.
 func (s Snapshot) heldPool(name string) string {
 	at := slices.IndexFunc(s.Pools, func(p clusterv1.MachinePool) bool { return p.Name == name })
 	if at < 0 {

@@ -1,23 +1,20 @@
-// Package rotation replaces the certificate authority of a cluster with a hosted control plane while the cluster runs.
+// Package rotation rotates the certificate authority (CA) of a cluster with a hosted control plane while the cluster is
+// running. It reads the progress from Secret <cluster>-ca ([Read]), computes the next step ([Decide], without side
+// effects), executes it, and waits until the control plane and all nodes have followed ([Order.Run]). The command can
+// be killed at any time, and continues when it is run again:
 //
-// Does: reads from Secret <cluster>-ca how far a rotation is ([Read]), says what comes next ([Decide], pure), does it, and waits until the
-// control plane and all nodes have followed ([Order.Run]). It may be killed at any point, and continues when it is run again:
-//
-//	Phase       tls.crt    tls.key  kept beside        what it waits for
-//	None        old        old                         nothing is rolled out
+//	Phase       tls.crt    tls.key  also stored        prerequisite of the next phase
+//	None        old        old                         no rollout is in progress
 //	TrustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
 //	NewSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
-//	NewAlone    new        new                         the control plane refuses the old
+//	NewAlone    new        new                         the control plane rejects the old
 //
-// When a phase is in effect, the names of the Machines that exist are recorded in the Secret: each may have been bootstrapped with what
-// was before, and the next phase begins when none of them is left. Names and no times: clocks differ, and clusterctl move creates all
-// objects again, with their names.
+// When a phase is in effect, the names of the existing Machines are recorded in the Secret: each may have been
+// bootstrapped with the previous CA bundle, and the next phase starts when none of them is left. Names are recorded
+// instead of times, because clocks differ and clusterctl move recreates all objects with the same names.
 //
-// Owns: tls.crt and tls.key of Secret <cluster>-ca during a rotation, and its keys next.key, previous.key and rotation;
-// spec.rollout.after of MachineDeployments, or of their topology where that has one.
-//
-// Never: writes a private key anywhere but into the Secret; changes an authority with a chain of its own, or one of a
-// KubeadmControlPlane: kubeadm knows one authority at a time.
-//
-// Read first: [Read], then [Decide].
+// During a rotation the package owns tls.crt and tls.key of Secret <cluster>-ca, its keys next.key, previous.key and
+// rotation, and spec.rollout.after of MachineDeployments, or of their topology if it is set there. A private key is
+// never written anywhere but to the Secret. A CA with a chain of its own, or the CA of a KubeadmControlPlane, is not
+// supported; kubeadm supports only one CA at a time.
 package rotation

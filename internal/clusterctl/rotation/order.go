@@ -25,23 +25,25 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+	// patience is the maximum number of consecutive reads during which the management cluster may be unreachable,
+	// because it may be restarting.
 	patience = 15
 )
 
-// Order rotates authorities.
+// Order rotates CAs.
 type Order struct {
 	Client client.Client
 	Now    func() time.Time
-	// New is the authority to install; nil: one is made.
+	// New is the CA to install; nil to generate one.
 	New *pki.Pair
-	// Interval is how often it is read how far it is; default 1 s.
+	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is told how far it is, where that changes.
+	// Say is called with a progress message when the progress changes.
 	Say func(string)
 }
 
-// Prepare reads what a rotation of the Cluster's authority would do, or where one is that is under way. Nothing is changed.
+// Prepare returns the plan of the rotation of a Cluster's CA, or the state of a rotation in progress. It changes
+// nothing.
 func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
 	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
@@ -65,21 +67,21 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 	return planOf(s, state, o.New), nil
 }
 
-// Run does what Prepare has planned, until it is done.
+// Run executes the plan until the rotation is done.
 func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
 	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
 }
 
-// run is one run of a rotation. Once it has begun, a Secret without a rotation says that it is done: also where the answer to the last
-// write was lost.
+// run is one run of a rotation. Once the rotation has started, a Secret without a rotation means that it is done, even
+// if the response to the last write was lost.
 type run struct {
 	Order
 	cluster client.ObjectKey
 	begun   bool
 }
 
-// step does what comes next, and says it.
+// step executes the next step and reports it.
 func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	s, err := r.read(ctx, r.cluster)
 	if err != nil {
@@ -132,7 +134,7 @@ func (o Order) act(ctx context.Context, s Snapshot, do Action) error {
 	return fault.New(fault.Bug, "UnknownAction", "no such action: %T", do)
 }
 
-// newPair is the authority to install.
+// newPair returns the CA to install.
 func (o Order) newPair(state State) (pki.Pair, error) {
 	if o.New == nil {
 		return state.generate(o.Now())
@@ -140,12 +142,12 @@ func (o Order) newPair(state State) (pki.Pair, error) {
 	return *o.New, state.checkNew(*o.New)
 }
 
-// restart has a MachineDeployment replace the Machines that it has: where its topology says when it was restarted last, there, because
-// it would be put back to that.
+// restart restarts a MachineDeployment. If its topology sets spec.rollout.after, it is set there, because the topology
+// would overwrite the field.
 func (o Order) restart(ctx context.Context, s Snapshot, name string) error {
 	d := s.Deployments[slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })]
 	when := o.Now().Truncate(time.Second)
-	for _, set := range s.Sets { // their times are the management cluster's
+	for _, set := range s.Sets { // their times are from the clock of the management cluster
 		if set.Labels[clusterv1.MachineDeploymentNameLabel] == name && !set.CreationTimestamp.Time.Before(when) {
 			when = set.CreationTimestamp.Add(time.Second)
 		}
@@ -160,7 +162,7 @@ func (o Order) restart(ctx context.Context, s Snapshot, name string) error {
 	})
 }
 
-// read reads what a decision looks at, the Machines last.
+// read reads the input of a decision, the Machines last.
 func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
 	s := Snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
@@ -195,7 +197,7 @@ func unsupported(cluster, kind string) string {
 	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
 }
 
-// overdue is the error of a rotation whose time to wait is over.
+// overdue returns the error for a rotation that timed out.
 func overdue(said string, cause error) error {
 	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }

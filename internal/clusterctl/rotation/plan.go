@@ -15,20 +15,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Plan is what a rotation does, and where it is. It has no keys.
+// Plan is the plan and the progress of a rotation. It contains no keys.
 type Plan struct {
 	Cluster string `json:"cluster"`
 	Phase   Phase  `json:"phase"`
-	// Old and New are the authorities; New is nil where it is yet to be made, Old where it is gone.
+	// Old and New are the CAs. New is nil if it is not generated yet, Old if it has been removed.
 	Old *Certificate `json:"old,omitempty"`
 	New *Certificate `json:"new,omitempty"`
-	// Steps in their order.
+	// Steps are in order of execution.
 	Steps []PlanStep `json:"steps"`
-	// Problem is what has to be done before it can begin or continue; empty: nothing.
+	// Problem is a problem to solve before the rotation can start or continue; empty if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Certificate is what people compare of one.
+// Certificate identifies a certificate for the user.
 type Certificate struct {
 	Subject  string    `json:"subject"`
 	NotAfter time.Time `json:"notAfter"`
@@ -39,14 +39,14 @@ func (c Certificate) String() string {
 	return fmt.Sprintf("%s, valid until %s, SHA-256 %s", c.Subject, c.NotAfter.UTC().Format(time.DateOnly), c.SHA256)
 }
 
-// PlanStep is one of the steps.
+// PlanStep is a step of a plan.
 type PlanStep struct {
 	Name string `json:"name"`
 	// State is "done", "under way" or "to do".
 	State string `json:"state"`
 }
 
-// UnderWay reports whether the rotation has begun.
+// UnderWay reports whether the rotation has started.
 func (p Plan) UnderWay() bool { return p.Phase != None }
 
 func planOf(s Snapshot, state State, given *pki.Pair) Plan {
@@ -92,7 +92,7 @@ func certificate(c *x509.Certificate) *Certificate {
 	return &Certificate{Subject: c.Subject.String(), NotAfter: c.NotAfter, SHA256: hex.EncodeToString(sum[:])}
 }
 
-// nodesText says which nodes are replaced.
+// nodesText describes the nodes to replace.
 func (s Snapshot) nodesText() string {
 	groups := map[string]int{}
 	for _, m := range s.Machines {
@@ -119,7 +119,7 @@ func (s Snapshot) nodesText() string {
 	return fmt.Sprintf("%d nodes (%s)", len(s.Machines), strings.Join(names, ", "))
 }
 
-// Lines are the plan for people.
+// Lines formats the plan for display.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the certificate authority of cluster %s:", p.Cluster)}
 	if p.Old != nil {

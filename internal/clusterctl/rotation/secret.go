@@ -19,20 +19,20 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonUnsupported says that the authority cannot be replaced in this way; Invalid.
+	// ReasonUnsupported is the reason when the CA cannot be rotated in this way; Invalid.
 	ReasonUnsupported = "RotationUnsupported"
-	// ReasonNotNow says what has to be done before the rotation can begin or continue; Invalid.
+	// ReasonNotNow is the reason when the rotation cannot start or continue in the current state; Invalid.
 	ReasonNotNow = "RotationNotPossibleNow"
-	// ReasonCertificate says why a certificate cannot be the new authority; Invalid.
+	// ReasonCertificate is the reason when a certificate cannot be the new CA; Invalid.
 	ReasonCertificate = "InvalidAuthority"
-	// ReasonTimeout says that the time to wait is over; Transient.
+	// ReasonTimeout is the reason when the wait timed out; Transient.
 	ReasonTimeout = "Timeout"
 )
 
-// Phase is how far a rotation is.
+// Phase is the phase of a rotation.
 type Phase string
 
-// The phases, in their order. In None there is no rotation.
+// The phases in order. In None there is no rotation.
 const (
 	None      Phase = "None"
 	TrustBoth Phase = "TrustBoth"
@@ -40,34 +40,34 @@ const (
 	NewAlone  Phase = "NewAlone"
 )
 
-// Keys of the Secret beside tls.crt and tls.key.
+// Keys of the Secret in addition to tls.crt and tls.key.
 const (
 	nextKey     = "next.key"
 	previousKey = "previous.key"
 	recordKey   = "rotation"
 )
 
-// record is what the Secret says of the rotation beside its certificates.
+// record is the progress of the rotation as stored in the Secret.
 type record struct {
 	Phase Phase `json:"phase"`
-	// InEffect: the control plane has followed, and Outdated are the Machines that existed then.
+	// InEffect means that the control plane has followed; Outdated are the Machines that existed then.
 	InEffect bool     `json:"inEffect,omitempty"`
 	Outdated []string `json:"outdated,omitempty"`
 }
 
-// State is what the Secret of an authority says of its rotation.
+// State is the state of the rotation, as read from the Secret of the CA.
 type State struct {
 	Phase Phase
-	// InEffect: the control plane has followed; Outdated are the names of Machines that existed then.
+	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.
 	InEffect bool
 	Outdated []string
 
-	// signer signs; other is trusted too, its key is nil outside of phases with two.
+	// signer is the CA that signs. other is also trusted; it is empty outside of the phases with two CAs.
 	signer, other pki.Pair
 }
 
-// Read reads how far a rotation is. A Secret with several certificates that are not those of a rotation is an error: only its owner knows
-// what they are for.
+// Read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
+// error, because their purpose is unknown.
 func Read(secret *corev1.Secret) (State, error) {
 	certs, err := split(secret.Data[corev1.TLSCertKey])
 	if err != nil {
@@ -89,7 +89,7 @@ func Read(secret *corev1.Secret) (State, error) {
 	}
 	var r record
 	if len(secret.Data[recordKey]) > 0 && json.Unmarshal(secret.Data[recordKey], &r) != nil {
-		r = record{} // what it says is found again
+		r = record{} // the state is determined again
 	}
 	switch {
 	case s.Phase == None && r.Phase == NewAlone:
@@ -100,7 +100,7 @@ func Read(secret *corev1.Secret) (State, error) {
 	return s, nil
 }
 
-// next is the new authority of a rotation that is under way.
+// next returns the new CA of a rotation in progress.
 func (s State) next() pki.Pair {
 	if s.Phase == TrustBoth {
 		return s.other
@@ -108,7 +108,7 @@ func (s State) next() pki.Pair {
 	return s.signer
 }
 
-// takeOther takes the second certificate, if the key is its key.
+// takeOther sets s.other if the certificate and the key match.
 func (s *State) takeOther(cert, key []byte) bool {
 	if len(key) == 0 {
 		return false
@@ -124,7 +124,7 @@ func unusable(secret *corev1.Secret, err error) error {
 	return fault.New(fault.Invalid, ReasonUnsupported, "Secret %s cannot be used", secret.Name).From(err)
 }
 
-// split returns the certificates of PEM data, at least one, each in PEM.
+// split splits PEM data into its certificates, at least one, each in PEM.
 func split(data []byte) ([][]byte, error) {
 	clean, err := pki.ReencodeCerts(data)
 	if err != nil {
@@ -137,7 +137,7 @@ func split(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// install puts the phase after the present one into the Secret. next is the new authority, where that is TrustBoth.
+// install updates the Secret to the phase after the current one. next is the new CA for TrustBoth.
 func (s State) install(secret *corev1.Secret, next pki.Pair) {
 	data := map[string][]byte{}
 	for key, value := range secret.Data {
@@ -164,7 +164,7 @@ func (s State) install(secret *corev1.Secret, next pki.Pair) {
 	secret.Data = data
 }
 
-// note records that the phase is in effect, and which Machines existed then.
+// note records in the Secret that the phase is in effect, and the Machines that existed then.
 func (s State) note(secret *corev1.Secret, machines []string) {
 	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
 }
@@ -176,7 +176,7 @@ func (r record) encoded() []byte {
 
 func both(first, second pki.Pair) []byte { return append(first.Alone(), second.Alone()...) }
 
-// generate makes a new authority with a key as that of the old one.
+// generate generates a new CA with the key algorithm of the old one.
 func (s State) generate(now time.Time) (pki.Pair, error) {
 	data, err := authority.Generate(authority.CA, authority.Keys{Algorithm: algorithmOf(s.signer.Cert)}, now)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s State) generate(now time.Time) (pki.Pair, error) {
 	return pki.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 }
 
-// algorithmOf is that of a certificate's key; one that is not generated here counts as the default.
+// algorithmOf returns the key algorithm of a certificate. A key that Slipway does not generate counts as the default.
 func algorithmOf(cert *x509.Certificate) pki.Algorithm {
 	switch key := cert.PublicKey.(type) {
 	case *rsa.PublicKey:
@@ -204,7 +204,7 @@ func algorithmOf(cert *x509.Certificate) pki.Algorithm {
 	return ""
 }
 
-// Given is an authority that a person brings, as PEM data. It has to be usable now, alone, and not the one of before.
+// Given parses a CA provided by the user as PEM data. It must be valid now, and without a chain.
 func Given(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	certs, err := split(certPEM)
 	if err != nil {
@@ -233,7 +233,7 @@ func Given(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	return pair, err
 }
 
-// checkNew says why the new authority cannot follow the old one.
+// checkNew returns an error if the new CA cannot replace the old one.
 func (s State) checkNew(next pki.Pair) error {
 	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
 		return fault.New(fault.Invalid, ReasonCertificate, "the new authority has the key of the present one, so that everything it has signed would stay valid: make a new key")

@@ -18,23 +18,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// embeddedBinding is the ClusterRoleBinding that only management clusters of `slipway up` have.
+// embeddedBinding is a ClusterRoleBinding that exists only in management clusters of `slipway up`.
 const embeddedBinding = "slipway:admins"
 
-// coreCRD is the CRD whose stored version is the contract of the core.
+// coreCRD is the CRD whose storage version is the contract of the core provider.
 const coreCRD = "clusters.cluster.x-k8s.io"
 
-// Cluster is what a management cluster has.
+// Cluster is the state of a management cluster.
 type Cluster struct {
 	installation.State
-	// Builtin are the providers that run in the process of the management cluster, or were brought by a manager that was not
-	// installed with these verbs.
+	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
+	// installed with these commands.
 	Builtin []providerset.Name
-	// Embedded: `slipway up` runs the cluster, and keeps certificates.
+	// Embedded means that `slipway up` runs the cluster and issues certificates.
 	Embedded bool
 }
 
-// ReadCluster reads which providers a management cluster has.
+// ReadCluster reads the providers of a management cluster.
 func ReadCluster(ctx context.Context, c client.Reader) (Cluster, error) {
 	var out Cluster
 	var err error
@@ -71,7 +71,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (Cluster, error) {
 	return out, nil
 }
 
-// builtin are the providers of this build whose webhooks are there without a record of them.
+// builtin returns the built-in providers whose webhooks exist without an inventory object.
 func builtin(ctx context.Context, c client.Reader, installed []inventory.Provider) ([]providerset.Name, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))

@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Loader reads providers from their repositories.
+// Loader loads providers from their repositories.
 type Loader struct {
 	Config  *configfile.File
 	Options repository.Options
 }
 
-// New returns the loader of a configuration file, with its variables and overrides.
+// New returns a loader with the variables and overrides of a configuration file.
 func New(config *configfile.File) Loader {
 	return Loader{Config: config, Options: repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }
 
-// Source is the repository of a provider.
+// Source returns the repository of a provider.
 func (l Loader) Source(t provider.Type, name string) (*repository.Source, error) {
 	p, err := l.Config.Provider(t, name)
 	if err != nil {
@@ -33,7 +33,8 @@ func (l Loader) Source(t provider.Type, name string) (*repository.Source, error)
 	return repository.Open(p, l.Options)
 }
 
-// Find is the repository of a provider and the version that is meant: without one, the latest with the contract of this build.
+// Find returns the repository of a provider and the version: the specified one, or the latest with the contract of this
+// build.
 func (l Loader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*repository.Source, string, error) {
 	source, err := l.Source(t, r.Name)
 	if err != nil {
@@ -43,12 +44,12 @@ func (l Loader) Find(ctx context.Context, t provider.Type, r provider.Reference)
 	return source, version, err
 }
 
-// Item reads a provider: the named version, or the latest one with the contract of this build.
+// Item loads a provider in the specified version, or the latest with the contract of this build.
 func (l Loader) Item(ctx context.Context, c installation.Choice, namespace string) (installation.Item, error) {
 	return l.item(ctx, c, component.Options{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
 }
 
-// ImagesOf reads a provider for its images: variables are not replaced, and no namespace is needed.
+// ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace.
 func (l Loader) ImagesOf(ctx context.Context, c installation.Choice) (installation.Item, error) {
 	return l.item(ctx, c, component.Options{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
 }
@@ -67,7 +68,7 @@ func (l Loader) item(ctx context.Context, c installation.Choice, o component.Opt
 	return installation.Item{Components: components, Contract: contract}, err
 }
 
-// Items reads several providers.
+// Items loads several providers.
 func (l Loader) Items(ctx context.Context, choices []installation.Choice, namespace string) ([]installation.Item, error) {
 	var out []installation.Item
 	for _, c := range choices {
@@ -80,8 +81,8 @@ func (l Loader) Items(ctx context.Context, choices []installation.Choice, namesp
 	return out, nil
 }
 
-// Latest is the latest version of an installed provider that has the contract, or one that goes together with it; empty: there is
-// none. The core has the contract itself.
+// Latest returns the latest version of an installed provider that is compatible with the contract, or "" if there is
+// none. For the core provider, the contract must be equal.
 func (l Loader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
@@ -101,7 +102,7 @@ func (l Loader) Latest(ctx context.Context, p inventory.Provider, contract strin
 	return version, nil
 }
 
-// sourceOf is the repository of an installed provider.
+// sourceOf returns the repository of an installed provider.
 func (l Loader) sourceOf(p inventory.Provider) (*repository.Source, error) {
 	source, err := l.Source(p.Type, p.Name)
 	if known := fault.As(err); known != nil && known.Reason == configfile.ReasonUnknownProvider {
@@ -111,7 +112,7 @@ func (l Loader) sourceOf(p inventory.Provider) (*repository.Source, error) {
 	return source, err
 }
 
-// ContractOf is the contract of the version of a provider that is installed.
+// ContractOf returns the contract of the installed version of a provider.
 func (l Loader) ContractOf(ctx context.Context, p inventory.Provider) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
@@ -120,7 +121,7 @@ func (l Loader) ContractOf(ctx context.Context, p inventory.Provider) (string, e
 	return Contract(ctx, source, p.Version)
 }
 
-// Contract is that of a version of a provider.
+// Contract returns the contract of a provider version.
 func Contract(ctx context.Context, s *repository.Source, version string) (string, error) {
 	parsed, err := repository.ParseVersion(version)
 	if err != nil {

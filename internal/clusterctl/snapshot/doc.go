@@ -1,9 +1,5 @@
-// Package snapshot finds, takes and restores snapshots of the etcd of workload clusters, for people who ask for one.
-//
-// Does: lists what the status of EtcdSnapshotPolicies says ([List]), asks a policy for a snapshot and waits for it ([Take]), says what a
-// restore would lose ([Prepare]), asks for it and waits until it is done ([Restore.Run]).
-//
-// Never: reaches a store, a member of etcd or the folder of a control plane: the controllers do, on the host where these are.
-//
-// Read first: [List].
+// Package snapshot lists, takes and restores etcd snapshots of workload clusters for the CLI. It reads the status of
+// EtcdSnapshotPolicies ([List]), requests a snapshot from a policy and waits for it ([Order.Take]), computes the data
+// that a restore would lose ([Order.Prepare]), and requests a restore and waits for it ([Order.Run]). It never accesses
+// a store, an etcd member or the data directory of a control plane; the controllers do so on the host that has them.
 package snapshot

@@ -17,25 +17,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNoPolicy says that no EtcdSnapshotPolicy is for the Cluster; the kind is Invalid.
+	// ReasonNoPolicy is the reason when no EtcdSnapshotPolicy selects the Cluster; Invalid.
 	ReasonNoPolicy = "NoSnapshotPolicy"
-	// ReasonAmbiguous says that a policy has to be named; the kind is Invalid.
+	// ReasonAmbiguous is the reason when several policies select the Cluster and none was named; Invalid.
 	ReasonAmbiguous = "SeveralSnapshotPolicies"
-	// ReasonNotFound says that there is no such snapshot or Cluster; the kind is Gone.
+	// ReasonNotFound is the reason when the snapshot or Cluster does not exist; Gone.
 	ReasonNotFound = "NotFound"
-	// ReasonFailed says that there is no snapshot, or no restore, and why; the kind is Invalid.
+	// ReasonFailed is the reason when a snapshot or restore failed; Invalid.
 	ReasonFailed = "SnapshotFailed"
-	// ReasonTimeout says that the time to wait is over; the kind is Transient.
+	// ReasonTimeout is the reason when the wait timed out; Transient.
 	ReasonTimeout = "Timeout"
-	// ReasonUnsupported says that control planes of this kind are not restored; the kind is Invalid.
+	// ReasonUnsupported is the reason when control planes of this kind cannot be restored; Invalid.
 	ReasonUnsupported = "RestoreUnsupported"
-	// ReasonBusy says that another restore was asked for and is not done; the kind is Invalid.
+	// ReasonBusy is the reason when another snapshot or restore is in progress; Invalid.
 	ReasonBusy = "RestoreUnderway"
 )
 
-// Snapshot is one in the store of a policy, as the policy's status has it.
+// Snapshot is a snapshot listed in the status of a policy.
 type Snapshot struct {
 	Cluster   string    `json:"cluster"`
 	Policy    string    `json:"policy"`
@@ -47,16 +47,16 @@ type Snapshot struct {
 	Encrypted bool      `json:"encrypted,omitempty"`
 }
 
-// Listed is what the policies of a namespace say.
+// Listed has the snapshots in the status of the policies of a namespace.
 type Listed struct {
 	Snapshots []Snapshot `json:"snapshots"`
-	// More is how many snapshots the stores have beside those.
+	// More is the number of further snapshots in the stores.
 	More int32 `json:"more,omitempty"`
-	// Problems say of which Clusters snapshots are missing, and why.
+	// Problems explain for which Clusters snapshots are missing, and why.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// List returns the snapshots of the Clusters of a namespace, or of one of them, the newest first.
+// List returns the snapshots of one Cluster or of all Clusters in a namespace, newest first.
 func List(ctx context.Context, c client.Client, namespace, cluster string) (Listed, error) {
 	policies, err := policiesOf(ctx, c, namespace)
 	if err != nil {
@@ -65,7 +65,7 @@ func List(ctx context.Context, c client.Client, namespace, cluster string) (List
 	return listOf(policies, cluster), nil
 }
 
-// listOf is what policies say about all of their Clusters, or one of them.
+// listOf returns the snapshots in the status of the policies, for one Cluster or for all.
 func listOf(policies []hostedv1.EtcdSnapshotPolicy, cluster string) Listed {
 	out := Listed{Snapshots: []Snapshot{}}
 	for _, p := range policies {
@@ -97,7 +97,7 @@ func policiesOf(ctx context.Context, c client.Client, namespace string) ([]hoste
 	return all.Items, nil
 }
 
-// policyFor returns the policy for a Cluster: the one that is named, or the only one that selects it.
+// policyFor returns the policy for a Cluster: the named policy, or the only one that selects the Cluster.
 func policyFor(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, named string) (*hostedv1.EtcdSnapshotPolicy, error) {
 	all, err := policiesOf(ctx, c, cluster.Namespace)
 	if err != nil {

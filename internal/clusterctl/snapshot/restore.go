@@ -19,30 +19,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/restoring"
 )
 
-// Restore is a snapshot that a control plane is to go back to, and what that loses.
+// Restore is the restore of a control plane from a snapshot, with the data that it loses.
 type Restore struct {
 	Snapshot
 	ControlPlane string `json:"controlPlane"`
-	// Age of the snapshot: what was written in it is lost.
+	// Age is the age of the snapshot. All data written since then is lost.
 	Age time.Duration `json:"-"`
-	// Since are the Machines that were created after the snapshot: their Nodes are not in it.
+	// Since are the Machines created after the snapshot, whose Nodes are not in it.
 	Since []string `json:"machinesSince,omitempty"`
-	// IdentitySecret has the identity of age, OtherCluster allows a snapshot of another UID.
+	// IdentitySecret is the Secret with the age identity. OtherCluster allows a snapshot of a Cluster with another UID.
 	IdentitySecret string `json:"identitySecret,omitempty"`
 	OtherCluster   bool   `json:"otherCluster,omitempty"`
 
 	key client.ObjectKey
 }
 
-// Choice says which snapshot is to be restored, and how.
+// Choice selects the snapshot to restore, and the options of the restore.
 type Choice struct {
-	// Name of the snapshot; empty: the newest. Policy whose store has it; empty: the one that lists it.
+	// Name is the snapshot; empty for the newest. Policy is the policy that stores it; empty for any policy that lists
+	// it.
 	Name, Policy   string
 	IdentitySecret string
 	OtherCluster   bool
 }
 
-// Prepare finds the control plane of a Cluster and the snapshot, and says what would be lost. Nothing is changed.
+// Prepare finds the control plane of a Cluster and the snapshot, and returns the data that a restore would lose. It
+// changes nothing.
 func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Restore, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind == "KubeadmControlPlane" {
@@ -71,7 +73,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	return out, err
 }
 
-// MachinesSince are the names of the Machines of a Cluster that were created after a snapshot.
+// MachinesSince returns the names of the Machines of a Cluster that were created after a time.
 func (o Order) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
 	machines := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
@@ -87,7 +89,7 @@ func (o Order) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at
 	return since, nil
 }
 
-// Find returns the snapshot that is meant, as a policy lists it.
+// Find returns the selected snapshot as a policy lists it.
 func (o Order) Find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
 	found, err := o.find(ctx, cluster, want)
 	if err == nil && found.Encrypted && want.IdentitySecret == "" {
@@ -111,7 +113,7 @@ func (o Order) find(ctx context.Context, cluster *clusterv1.Cluster, want Choice
 		return Snapshot{}, fault.New(fault.Gone, ReasonNotFound, "no EtcdSnapshotPolicy lists a snapshot of cluster %q; see `slipway snapshots list %s`", cluster.Name, cluster.Name)
 	}
 	if taken, ok := strings.CutPrefix(want.Name, cluster.Name+"-"); ok && want.Policy != "" {
-		if at, err := time.Parse(stamp, taken); err == nil { // older than those that a status lists
+		if at, err := time.Parse(stamp, taken); err == nil { // older than the snapshots listed in the status
 			return Snapshot{Cluster: cluster.Name, Policy: want.Policy, Name: want.Name, Time: at}, nil
 		}
 	}
@@ -119,7 +121,7 @@ func (o Order) find(ctx context.Context, cluster *clusterv1.Cluster, want Choice
 		"no EtcdSnapshotPolicy lists snapshot %q of cluster %q; see `slipway snapshots list %s`; for one that is older than those, name its policy with --policy", want.Name, cluster.Name, cluster.Name)
 }
 
-// Lines are what a restore does, for people.
+// Lines describes the restore for the confirmation prompt.
 func (r Restore) Lines() []string {
 	from := fmt.Sprintf("Restore of the control plane of cluster %s from snapshot %s of EtcdSnapshotPolicy %s, taken %s (%s ago)",
 		r.Cluster, r.Name, r.Policy, r.Time.UTC().Format(time.RFC3339), r.Age.Round(time.Second))
@@ -133,7 +135,7 @@ func (r Restore) Lines() []string {
 	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
 }
 
-// Text is a list of names for people, of which a long one is cut.
+// Text joins names for a message, and truncates long lists.
 func Text(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -142,7 +144,7 @@ func Text(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Run asks for the restore and waits until the API server answers with the data of the snapshot.
+// Run requests the restore and waits until the API server serves the data of the snapshot.
 func (o Order) Run(ctx context.Context, r Restore) error {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := o.Client.Get(ctx, r.key, plane); err != nil {
@@ -169,18 +171,18 @@ func (o Order) Run(ctx context.Context, r Restore) error {
 	})
 }
 
-// following is how far a restore was when it was looked at last.
+// following tracks the progress of a restore.
 type following struct {
 	Order
-	// value of the annotation, and what it asks for.
+	// value is the value of the restore annotation, and asked the request in it.
 	value string
 	asked restoring.Request
 	said  string
-	// gone is since when the annotation is not there; zero: it is.
+	// gone is the time since which the annotation is missing; zero if it is present.
 	gone time.Time
 }
 
-// done reports whether the restore is over. It is an error when it waits for a person, or was called off.
+// done reports whether the restore has finished. It returns an error if the restore does not proceed or was cancelled.
 func (f *following) done(plane *hostedv1.HostedControlPlane) (bool, error) {
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
 	switch {
@@ -191,10 +193,10 @@ func (f *following) done(plane *hostedv1.HostedControlPlane) (bool, error) {
 		if f.gone.IsZero() {
 			f.gone = f.Now()
 		}
-		if f.Now().Sub(f.gone) >= grace { // the status follows the annotation
+		if f.Now().Sub(f.gone) >= grace { // the status is updated after the annotation is removed
 			return false, fault.New(fault.Invalid, ReasonFailed, "annotation %s was removed or changed before the restore was done", hostedv1.RestoreAnnotation)
 		}
-	case c == nil || c.Status == metav1.ConditionTrue: // not seen yet
+	case c == nil || c.Status == metav1.ConditionTrue: // not observed yet
 	case c.Reason != "Restoring":
 		return false, fault.New(fault.Invalid, ReasonFailed, "the restore does not proceed: %s; to leave the control plane as it is, remove annotation %s of HostedControlPlane %s",
 			c.Message, hostedv1.RestoreAnnotation, plane.Name)

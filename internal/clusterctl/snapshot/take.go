@@ -21,25 +21,27 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// stamp is the form of times in names of snapshots and restores.
+	// stamp is the time format in names of snapshots and IDs of restores.
 	stamp = "20060102T150405Z"
-	// interval is how often it is looked whether something is done.
+	// interval is the default polling interval.
 	interval = time.Second
-	// grace is how long a controller has to react to a request, before what its object says counts as its answer.
+	// grace is the time for a controller to react to a request. Until then, the status of its object may not reflect
+	// the request yet.
 	grace = 15 * time.Second
 )
 
-// Order asks for snapshots and restores, and waits for them.
+// Order requests snapshots and restores, and waits for them.
 type Order struct {
 	Client client.Client
 	Now    func() time.Time
-	// Interval is how often it is looked whether something is done. Default: 1 s.
+	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is told how far it is, where that changes.
+	// Say is called with a progress message when the progress changes.
 	Say func(string)
 }
 
-// Take asks a policy for a snapshot of a Cluster and waits until its store has it. Without a name it is the only policy for the Cluster.
+// Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the
+// only policy that selects the Cluster.
 func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
 	p, err := policyFor(ctx, o.Client, cluster, policy)
 	if err != nil {
@@ -66,13 +68,14 @@ func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy stri
 	return out, err
 }
 
-// request is for a snapshot of a Cluster, at a time.
+// request is a request for a snapshot of a Cluster at a given time.
 type request struct {
 	cluster, name string
 	at            time.Time
 }
 
-// taken reports whether a snapshot is there. It is an error when the policy has given up, or waits for a person.
+// taken reports whether the snapshot is stored. It returns an error if the policy gave up, or if its store is not
+// available.
 func (o Order) taken(ctx context.Context, key client.ObjectKey, r request) (Snapshot, bool, error) {
 	p := &hostedv1.EtcdSnapshotPolicy{}
 	if err := o.Client.Get(ctx, key, p); err != nil {
@@ -105,7 +108,7 @@ func (o Order) say(form string, args ...any) {
 	}
 }
 
-// until waits until something is done, an error says that it never will be, or the context ends.
+// until polls until done reports true or returns an error, or until the context ends.
 func (o Order) until(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
 	every := o.Interval
 	if every == 0 {

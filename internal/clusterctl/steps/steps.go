@@ -1,10 +1,5 @@
-// Package steps runs one step after the other until there is nothing left to do, though the management cluster restarts meanwhile.
-//
-// Does: repeats a step ([Runner.Run]), says what it waits for where that changes, and goes on where a cluster does not answer for a while.
-//
-// Never: decides what a step is.
-//
-// Read first: [Runner].
+// Package steps repeats a step until it is done ([Runner.Run]), and tolerates restarts of the management cluster. It
+// reports the reason for waiting when it changes, and retries while a cluster is temporarily unreachable.
 package steps
 
 import (
@@ -18,22 +13,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// interval is how often it is looked how far something is, by default.
+// interval is the default polling interval.
 const interval = time.Second
 
-// Runner repeats steps.
+// Runner repeats a step.
 type Runner struct {
-	// Interval is how often it is looked how far something is; default 1 s.
+	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Patience is how many steps in a row may find a cluster unreachable: it may be restarting.
+	// Patience is the maximum number of consecutive steps during which a cluster may be unreachable, because it may be
+	// restarting.
 	Patience int
-	// Say is told what is waited for, where that changes; may be nil.
+	// Say is called with the reason for waiting when it changes; it may be nil.
 	Say func(string)
-	// Timeout makes the error of a time to wait that is over; said is what was waited for.
+	// Timeout returns the error after a timeout; said is the last reason for waiting.
 	Timeout func(said string, cause error) error
 }
 
-// Run repeats the step until it is done. A step that met a conflict is taken again.
+// Run repeats the step until it is done. It retries after a conflict.
 func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, wait string, err error)) error {
 	said, failures, every := "", 0, r.Interval
 	if every == 0 {
@@ -44,7 +40,7 @@ func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, 
 		switch {
 		case ctx.Err() != nil:
 			return r.over(ctx, said)
-		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // decided again
+		case fault.KindOf(err) == fault.Conflict || apierrors.IsConflict(err): // retried with current objects
 		case fault.KindOf(err) == fault.Unreachable && failures < r.Patience:
 			failures++
 		case err != nil:
@@ -67,7 +63,7 @@ func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, 
 	}
 }
 
-// over is the error of steps that were ended from outside.
+// over returns the error for a run that ended with ctx.
 func (r Runner) over(ctx context.Context, said string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()

@@ -1,17 +1,12 @@
-// Package substitution replaces the variables of templates by their values.
+// Package substitution replaces the variables of templates by their values. It supports the envsubst syntax used in
+// Cluster API provider templates: ${VAR}, also with spaces in the braces; defaults ${VAR:-x}, ${VAR:=x}, ${VAR=x};
+// transformations (${VAR^^}, ${VAR:0:3}, ${VAR/a/b}, ${VAR%x} and so on); $${VAR} for the literal ${VAR}.
 //
-// Does: the syntax of envsubst, as templates of Cluster API providers have it: ${VAR}, also with spaces in the braces;
-// defaults ${VAR:-x}, ${VAR:=x}, ${VAR=x}; changes of the value (${VAR^^}, ${VAR:0:3}, ${VAR/a/b}, ${VAR%x}
-// and so on); $${VAR} for the text ${VAR}. Lists the variables of a template.
+//	the variable has a value            the value, even if it is empty and there is no default
+//	the value is empty, with a default  the default
+//	no value, with a default            the default
+//	no value, no default                an Invalid fault that lists all such variables
 //
-//	the variable has a value        that one, also where it is empty and there is no default
-//	its value is empty, a default   the default
-//	no value, a default             the default
-//	no value, no default            an Invalid fault that lists all of these
-//
-// Whether a variable has a default is what its first use in the template says, as clusterctl does it.
-//
-// Never: puts the value of a variable into an error.
-//
-// Read first: [Processor], then [Envsubst].
+// The first reference to a variable in the template determines its default, as in clusterctl. Errors never contain the
+// value of a variable.
 package substitution

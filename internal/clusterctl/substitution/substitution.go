@@ -12,38 +12,38 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonTemplate says that a template cannot be read; Invalid.
+	// ReasonTemplate is the reason when a template cannot be parsed; Invalid.
 	ReasonTemplate = "InvalidTemplate"
-	// ReasonMissing says that variables have no value; Invalid.
+	// ReasonMissing is the reason when variables have no value; Invalid.
 	ReasonMissing = "MissingVariables"
 )
 
-// Variable of a template.
+// Variable is a variable of a template.
 type Variable struct {
 	Name string `json:"name"`
-	// Default is the value that the template gives it, as it is written there; nil: it needs one.
+	// Default is the default value as written in the template; nil if a value is required.
 	Default *string `json:"default,omitempty"`
 }
 
 // Lookup returns the value of a variable.
 type Lookup func(name string) (value string, ok bool)
 
-// Processor turns templates into manifests. [Envsubst] is the one of the verbs; programs may bring their own.
+// Processor renders templates as manifests. The commands use [Envsubst]; programs may provide another.
 type Processor interface {
-	// Variables of a template, by name.
+	// Variables returns the variables of a template, sorted by name.
 	Variables(template []byte) ([]Variable, error)
-	// Process is the template with its variables replaced.
+	// Process returns the template with its variables replaced.
 	Process(template []byte, lookup Lookup) ([]byte, error)
 }
 
-// Envsubst is the processor of templates with variables like ${VAR}.
+// Envsubst processes templates with variables such as ${VAR}.
 type Envsubst struct{}
 
 var spaces = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
 
-// normalized has no spaces in the braces, which envsubst does not take.
+// normalized removes spaces within the braces, which envsubst does not accept.
 func normalized(template []byte) string { return spaces.ReplaceAllString(string(template), "$${$1}") }
 
 // Variables implements Processor.
@@ -59,7 +59,7 @@ func (Envsubst) Variables(template []byte) ([]Variable, error) {
 	return out, nil
 }
 
-// variables appends those of a node that are not there yet.
+// variables appends the variables of a node that are not in the list yet.
 func variables(n parse.Node, to *[]Variable) {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -73,8 +73,8 @@ func variables(n parse.Node, to *[]Variable) {
 	}
 }
 
-// defaultOf is the default of a use of a variable. A function that changes the value counts as one, and gives the empty text
-// of which there is nothing to change: templates that clusterctl takes rely on it.
+// defaultOf returns the default in a reference to a variable. A function that changes the value counts as a default,
+// with the empty string as the value, because existing clusterctl templates rely on it.
 func defaultOf(n *parse.FuncNode) *string {
 	var b strings.Builder
 	for _, a := range n.Args {
@@ -109,7 +109,7 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 	}
 	text := normalized(template)
 	defer func() {
-		if recover() != nil { // a part of a value that cannot be cut out, for example one of negative length
+		if recover() != nil { // a substring that does not exist, for example one with a negative length
 			out, err = nil, fault.New(fault.Invalid, ReasonTemplate, "the template cuts a part out of the value of a variable that is not there; correct the value or the template")
 		}
 	}()
@@ -123,7 +123,8 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 	return []byte(result), nil
 }
 
-// malformed is the fault of a template that cannot be read, with the first line that cannot be read by itself.
+// malformed returns the fault for a template that cannot be parsed, with the first line that cannot be parsed on its
+// own.
 func malformed(text string, err error) error {
 	where := "the template"
 	for i, line := range strings.Split(text, "\n") {

@@ -13,14 +13,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/release/template"
 )
 
-// BuiltinName is the name of the infrastructure provider of this build.
+// BuiltinName is the name of the built-in infrastructure provider.
 const BuiltinName = "local"
 
-// BuiltinNetwork is the variable of its templates that holds the first half of a cluster's network.
+// BuiltinNetwork is the variable of its templates with the first two octets of a cluster's subnet.
 const BuiltinNetwork = template.Network
 
-// Builtin is this build's own infrastructure provider, as a repository with one version: that of the build. Its templates and
-// ClusterClasses are those of a release.
+// Builtin returns the built-in infrastructure provider as a repository with one version, the version of this build, and
+// with the same templates and ClusterClasses as a release.
 func Builtin() (*repository.Source, error) {
 	files := map[string]string{}
 	for _, flavor := range template.Flavors() {
@@ -52,5 +52,5 @@ func Builtin() (*repository.Source, error) {
 	}, repository.Options{}), nil
 }
 
-// BuiltinVersion is the version of the providers of this build.
+// BuiltinVersion returns the version of the built-in providers.
 func BuiltinVersion() string { return strings.ReplaceAll(buildinfo.Version(), "/", "-") }

@@ -1,16 +1,11 @@
-// Package template makes the manifest of a cluster from a cluster template.
+// Package template builds the manifest of a cluster from a cluster template. The template comes from a release of an
+// infrastructure provider, a URL, a file, the standard input, a ConfigMap, or this build ([Builtin]). Its variables are
+// replaced, all objects are moved to the namespace of the cluster, and the ClusterClass is added if it does not exist
+// in the management cluster. The package writes to no cluster, and errors never contain the value of a variable.
 //
-// Does: reads a template from where it is: a release of an infrastructure provider, an address, a file, the standard input, or
-// a ConfigMap; replaces its variables, puts everything into the namespace of the cluster, and adds the ClusterClass that
-// the template names where the management cluster does not have it. Has the templates of this build ([Builtin]).
-//
-//	CLUSTER_NAME, NAMESPACE        given, always
-//	KUBERNETES_VERSION             given, else that of the environment or the configuration file
-//	CONTROL_PLANE_MACHINE_COUNT    given, else the same, else 1
-//	WORKER_MACHINE_COUNT           given, else the same, else 0
-//	others                         the environment, then the configuration file
-//
-// Never: writes to a cluster; puts the value of a variable into an error.
-//
-// Read first: [New], then [Source].
+//	CLUSTER_NAME, NAMESPACE        always from the options
+//	KUBERNETES_VERSION             from the options, else the environment or the configuration file
+//	CONTROL_PLANE_MACHINE_COUNT    the same, else 1
+//	WORKER_MACHINE_COUNT           the same, else 0
+//	others                         from the environment, else the configuration file
 package template

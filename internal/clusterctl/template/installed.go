@@ -14,11 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonProvider says that no infrastructure provider can be chosen; Invalid.
+// ReasonProvider is the reason when no infrastructure provider can be selected; Invalid.
 const ReasonProvider = "NoInfrastructureProvider"
 
-// Installed is the infrastructure provider of the management cluster with its version: the one of a name, else the only one. Where
-// none is noted as installed and the management cluster has the kinds of this build, it is that of this build.
+// Installed returns the installed infrastructure provider with its version: the named one, or the only one. If none is
+// recorded and the management cluster has the CRDs of the built-in provider, it returns the built-in one.
 func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {
@@ -31,7 +31,7 @@ func Installed(ctx context.Context, c client.Client, name string) (provider.Refe
 	return only(found, name)
 }
 
-// infrastructure are the infrastructure providers of an inventory, each version of each once.
+// infrastructure returns the infrastructure providers in an inventory, without duplicates.
 func infrastructure(installed []inventory.Provider, name string) []provider.Reference {
 	var out []provider.Reference
 	for _, p := range installed {
@@ -43,7 +43,7 @@ func infrastructure(installed []inventory.Provider, name string) []provider.Refe
 	return out
 }
 
-// isOwn reports whether the management cluster has the kinds of this build.
+// isOwn reports whether the management cluster has the CRDs of the built-in provider.
 func isOwn(c client.Client) bool {
 	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: localv1.GroupVersion.Group, Kind: "LocalCluster"})
 	return err == nil

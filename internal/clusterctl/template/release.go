@@ -23,13 +23,13 @@ type Release struct {
 	Flavor  string
 }
 
-// Text is the text of the template.
+// Text returns the text of the template.
 func (r Release) Text(ctx context.Context) ([]byte, error) {
 	return r.Source.Template(ctx, r.Version, r.Flavor)
 }
 
-// Template makes the manifest, with the ClusterClasses that it names and the management cluster does not have. A reader of nil has
-// none.
+// Template builds the manifest, including the ClusterClasses that its Clusters use and that do not exist in the
+// management cluster. If existing is nil, none exist.
 func (r Release) Template(ctx context.Context, existing client.Reader, o Options) (*Template, error) {
 	text, err := r.Text(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r Release) Template(ctx context.Context, existing client.Reader, o Options
 	return t, nil
 }
 
-// classesOf are the ClusterClasses that Clusters name and the manifest does not have.
+// classesOf returns the ClusterClasses that Clusters use and that are not in the manifest.
 func classesOf(objects []*unstructured.Unstructured) []client.ObjectKey {
 	var out []client.ObjectKey
 	own := map[client.ObjectKey]bool{}
@@ -71,7 +71,7 @@ func classesOf(objects []*unstructured.Unstructured) []client.ObjectKey {
 	return slices.DeleteFunc(out, func(key client.ObjectKey) bool { return own[key] })
 }
 
-// classOf is the class of a Cluster in either version.
+// classOf returns the class of a Cluster of either API version.
 func classOf(o *unstructured.Unstructured) client.ObjectKey {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec", "topology"}, fields...)...)
@@ -87,8 +87,8 @@ func classOf(o *unstructured.Unstructured) client.ObjectKey {
 	return key
 }
 
-// class is the manifest of a ClusterClass; nil: the management cluster has it. It is refused where the management cluster has
-// parts of it: it is not known whose they are.
+// class returns the manifest of a ClusterClass; nil if the class exists in the management cluster. It returns an error
+// if only parts of the class exist there, because their owner is unknown.
 func (r Release) class(ctx context.Context, existing client.Reader, key client.ObjectKey, o Options) (*Template, error) {
 	there, err := exists(ctx, existing, clusterv1.GroupVersion.String(), "ClusterClass", key)
 	if there || err != nil {
@@ -119,7 +119,7 @@ func (r Release) class(ctx context.Context, existing client.Reader, key client.O
 	return t, nil
 }
 
-// exists reports whether the management cluster has an object; one that does not have the kind has none.
+// exists reports whether an object exists in the management cluster. If its kind is not installed, it does not.
 func exists(ctx context.Context, r client.Reader, apiVersion, kind string, key client.ObjectKey) (bool, error) {
 	if r == nil {
 		return false, nil

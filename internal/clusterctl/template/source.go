@@ -19,32 +19,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of reading a template.
+// Reasons of faults when reading a template.
 const (
-	// ReasonNotFound says that there is no template where it was said to be; Gone.
+	// ReasonNotFound is the reason when there is no template at the address; Gone.
 	ReasonNotFound = "ClusterTemplateNotFound"
-	// ReasonUnreachable says that a server does not answer, or not with a template; Unreachable.
+	// ReasonUnreachable is the reason when a server is unreachable, or does not return a template; Unreachable.
 	ReasonUnreachable = "ClusterTemplateUnreachable"
 )
 
-// maxTemplate is how many bytes a template may have.
+// maxTemplate is the maximum size of a template in bytes.
 const maxTemplate = 32 << 20
 
-// DefaultKey is the key of a ConfigMap that holds a template.
+// DefaultKey is the default key of a template in a ConfigMap.
 const DefaultKey = "template"
 
-// Source reads templates from addresses.
+// Source reads templates from files and URLs.
 type Source struct {
-	// In is what "-" means.
+	// In is the standard input for "-".
 	In io.Reader
 	// Variable looks up GITHUB_TOKEN.
 	Variable substitution.Lookup
-	// Client reads from servers; nil: [http.DefaultClient].
+	// Client sends HTTP requests; nil means [http.DefaultClient].
 	Client *http.Client
 }
 
-// Read returns the text at an address: "-" is the standard input, then https addresses, those of a file in a repository of GitHub
-// among them, then paths of files.
+// Read returns the template at an address: "-" for the standard input, an https URL, including the page of a file on
+// GitHub, or the path of a file.
 func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	if from == "-" {
 		return bounded(s.In, "the standard input")
@@ -57,7 +57,7 @@ func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	if err == nil && u.Scheme == "file" {
 		path = u.Path
 	}
-	f, err := os.Open(path) // #nosec G304 -- the user names it
+	f, err := os.Open(path) // #nosec G304 -- the user chooses the path
 	if err != nil {
 		return nil, fault.New(fault.Gone, ReasonNotFound, "the template %s cannot be read: %v", path, pathCause(err)).From(err)
 	}
@@ -65,7 +65,7 @@ func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	return bounded(f, path)
 }
 
-// pathCause is what the operating system says, without the path.
+// pathCause returns the error of the operating system without the path.
 func pathCause(err error) error {
 	if e := (*os.PathError)(nil); errors.As(err, &e) {
 		return e.Err
@@ -86,7 +86,7 @@ func bounded(r io.Reader, what string) ([]byte, error) {
 
 const githubHost = "github.com"
 
-// raw is the address of the bytes of a file that GitHub shows as a page.
+// raw returns the download URL for the page of a file on GitHub.
 func raw(u *url.URL) *url.URL {
 	// /OWNER/REPOSITORY/blob/REF/PATH
 	segments := strings.SplitN(strings.Trim(u.EscapedPath(), "/"), "/", 4)
@@ -96,7 +96,7 @@ func raw(u *url.URL) *url.URL {
 	return &url.URL{Scheme: "https", Host: "raw.githubusercontent.com", Path: "/" + segments[0] + "/" + segments[1] + "/" + segments[3]}
 }
 
-// isLoopback reports whether a host is this machine, whose traffic leaves no network interface.
+// isLoopback reports whether a host is the loopback interface, where TLS is not required.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -141,7 +141,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	return bounded(response.Body, u.Host+u.Path)
 }
 
-// FromConfigMap reads the text in a key of a ConfigMap.
+// FromConfigMap reads the template in a key of a ConfigMap.
 func FromConfigMap(ctx context.Context, r client.Reader, key client.ObjectKey, dataKey string) ([]byte, error) {
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, key, found)

@@ -16,22 +16,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/input"
 )
 
-// ReasonOptions says that what was asked for cannot be; Invalid.
+// ReasonOptions is the reason when the options are invalid; Invalid.
 const ReasonOptions = "InvalidTemplateOptions"
 
-// ReasonTemplate says that a template cannot be used; Invalid.
+// ReasonTemplate is the reason when a template is invalid; Invalid.
 const ReasonTemplate = "InvalidClusterTemplate"
 
-// Options are the choices for one cluster.
+// Options are the options for one cluster.
 type Options struct {
 	Name, Namespace string
-	// KubernetesVersion; empty: the variable KUBERNETES_VERSION.
+	// KubernetesVersion is the Kubernetes version; empty for the variable KUBERNETES_VERSION.
 	KubernetesVersion string
-	// ControlPlaneMachines and WorkerMachines; nil: the variables, else 1 and 0.
+	// ControlPlaneMachines and WorkerMachines are the numbers of machines; nil for the variables, or else 1 and 0.
 	ControlPlaneMachines, WorkerMachines *int64
-	// Lookup returns values of other variables.
+	// Lookup returns the values of other variables.
 	Lookup substitution.Lookup
-	// Processor of templates; nil: [substitution.Envsubst].
+	// Processor processes the template; nil means [substitution.Envsubst].
 	Processor substitution.Processor
 }
 
@@ -42,14 +42,14 @@ func (o Options) processor() substitution.Processor {
 	return o.Processor
 }
 
-// count is a number of machines, and how it may be given.
+// count is a number of machines with its variable and minimum.
 type count struct {
 	given    *int64
 	variable string
 	least    int64
 }
 
-// values checks the choices, and returns the lookup that knows them.
+// values validates the options, and returns a lookup that includes them.
 func (o Options) values() (substitution.Lookup, error) {
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
 		return nil, invalid("%q is no name of a namespace; correct --target-namespace", o.Namespace)
@@ -101,12 +101,12 @@ func invalid(message string, args ...any) error {
 
 // Template is the manifest of a cluster.
 type Template struct {
-	// Variables of the text.
+	// Variables are the variables in the text.
 	Variables []substitution.Variable
 	Objects   []*unstructured.Unstructured
 }
 
-// New makes the manifest from the text of a template.
+// New builds the manifest from the text of a template.
 func New(data []byte, o Options) (*Template, error) {
 	lookup, err := o.values()
 	if err != nil {
@@ -129,10 +129,10 @@ func New(data []byte, o Options) (*Template, error) {
 	return t, nil
 }
 
-// YAML is the manifest as one stream of documents.
+// YAML encodes the manifest as a multi-document YAML stream.
 func (t *Template) YAML() ([]byte, error) { return manifest.YAML(t.Objects) }
 
-// Merge adds the variables and objects of another template before those of this.
+// Merge adds the variables and objects of another template before the existing ones.
 func (t *Template) Merge(before *Template) {
 	t.Objects = append(slices.Clone(before.Objects), t.Objects...)
 	for _, v := range before.Variables {

@@ -10,19 +10,20 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Options say what the tree shows; they are the flags of `describe cluster`.
+// Options select what the tree shows. They are the flags of `describe cluster`.
 type Options struct {
-	// ShowConditions names the objects whose conditions become rows: "all", a kind, or kind/name, in any case.
+	// ShowConditions names the objects whose conditions are shown as rows: "all", a kind, or kind/name;
+	// case-insensitive.
 	ShowConditions []string
-	// ShowMachineSets shows all MachineSets between MachineDeployments and Machines, not only those that say something that
-	// no other row says.
+	// ShowMachineSets shows all MachineSets between MachineDeployments and Machines, not only those with an issue of
+	// their own.
 	ShowMachineSets bool
 	// ShowResourceSets shows all ClusterResourceSets that apply to the cluster, not only those with an issue.
 	ShowResourceSets bool
-	// ShowTemplates shows the templates that machines are made from.
+	// ShowTemplates shows the templates of machines.
 	ShowTemplates bool
-	// Echo shows infrastructure and bootstrap objects of machines also where they say nothing that their
-	// machine does not say.
+	// Echo shows infrastructure and bootstrap objects of machines even if they have no information that their machine
+	// does not have.
 	Echo bool
 	// Grouping shows machines in the same state as one row.
 	Grouping bool
@@ -44,7 +45,7 @@ func Build(s Snapshot, o Options) *Object {
 	return root
 }
 
-// hooks are the handlers of Runtime Extensions that hold back the topology.
+// hooks returns the handlers of Runtime Extensions that block the topology.
 func (b builder) hooks() *Object {
 	if len(b.Hooks) == 0 {
 		return nil
@@ -65,8 +66,8 @@ func (o *Object) add(children ...*Object) {
 	}
 }
 
-// controlPlane is the control plane with its machines; machines of a control plane that nothing provides
-// hang below a row of their own.
+// controlPlane returns the control plane with its machines. Control plane machines without a control plane object get a
+// row of their own.
 func (b builder) controlPlane() *Object {
 	row := b.referenced("ControlPlane", b.Cluster.Spec.ControlPlaneRef)
 	var machines []*Object
@@ -117,7 +118,7 @@ func (b builder) workers() *Object {
 	return row
 }
 
-// placed reports whether a worker machine is shown below a deployment, set or pool.
+// placed reports whether a worker machine is shown below a MachineSet or MachinePool.
 func (b builder) placed(m *clusterv1.Machine) bool {
 	for i := range b.Sets {
 		if ownedBy(m, "MachineSet", b.Sets[i].Name, clusterv1.MachineSetNameLabel) {
@@ -202,7 +203,7 @@ func (b builder) machine(m *clusterv1.Machine) *Object {
 	return row
 }
 
-// details hangs the infrastructure and bootstrap objects below a row, unless they only echo it.
+// details adds the infrastructure and bootstrap objects of a row, unless they only repeat its state.
 func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure string) {
 	for _, child := range []*Object{
 		b.referenced(infrastructure, spec.InfrastructureRef),
@@ -214,8 +215,8 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 	}
 }
 
-// echoes reports whether a child says nothing that is not said by its parent: it is ready, or reports no
-// state, or has the same status and messages that the parent's messages contain.
+// echoes reports whether a child adds no information to its parent: its issues are displayed there, and it is ready,
+// reports no state, or has the same status.
 func echoes(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false
@@ -233,7 +234,7 @@ func echoes(child, parent *Object) bool {
 	return p != nil && c.Status == p.Status && (c.Message != "" || c.Reason == p.Reason)
 }
 
-// adds reports whether a set says something that neither its deployment nor its Machines say.
+// adds reports whether a set has an issue that is displayed neither at its deployment nor at its Machines.
 func (o *Object) adds(deployment *Object) bool {
 	heard := deployment.sayable()
 	for _, c := range o.Children {
@@ -260,12 +261,12 @@ func sortObjects(objects []*Object) {
 	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Unmatched are the kinds and kind/name of ShowConditions that no object of the tree is.
+// Unmatched returns the entries of ShowConditions that match no object of the tree.
 func (o Options) Unmatched(root *Object) []string {
 	return slices.DeleteFunc(slices.Clone(o.ShowConditions), func(want string) bool { return strings.EqualFold(want, "all") || root.is(want) })
 }
 
-// is reports whether an object of the subtree is of the kind, or is the kind/name.
+// is reports whether the subtree contains an object of the kind or kind/name.
 func (o *Object) is(want string) bool {
 	kind, name, one := strings.Cut(want, "/")
 	if strings.EqualFold(kind, o.Kind) && (!one || strings.EqualFold(name, o.Name) || slices.ContainsFunc(o.Members, func(m string) bool { return strings.EqualFold(m, name) })) {
@@ -274,7 +275,7 @@ func (o *Object) is(want string) bool {
 	return slices.ContainsFunc(o.Children, func(c *Object) bool { return c.is(want) })
 }
 
-// Kinds are those of the objects of the subtree, sorted.
+// Kinds returns the kinds of the objects of the subtree, sorted.
 func (o *Object) Kinds() []string {
 	var kinds []string
 	if o.Kind != "" {
@@ -287,7 +288,7 @@ func (o *Object) Kinds() []string {
 	return slices.Compact(kinds)
 }
 
-// asked reports whether the conditions of an object should be rows.
+// asked reports whether the conditions of an object are shown as rows.
 func (o Options) asked(kind, name string) bool {
 	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {
 		return strings.EqualFold(want, "all") || strings.EqualFold(want, kind) || strings.EqualFold(want, kind+"/"+name)

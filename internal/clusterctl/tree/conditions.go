@@ -11,11 +11,11 @@ import (
 
 // conditionsOf reads the conditions of an object in any layout that the contract allows:
 //
-//	                      wanted v1beta2                 wanted v1beta1
+//	                      v1beta2 requested              v1beta1 requested
 //	v1beta2 contract      status.conditions              status.deprecated.v1beta1.conditions
 //	v1beta1 contract      status.v1beta2.conditions      status.conditions
 //
-// An object that has only one of the two layouts is shown with the one it has.
+// If an object has only one of the two layouts, its conditions are used.
 func conditionsOf(content map[string]any, deprecated bool) []Condition {
 	paths := [][]string{{"status", "v1beta2", "conditions"}, {"status", "conditions"}}
 	if deprecated {
@@ -59,7 +59,7 @@ func parse(list []any) []Condition {
 	return conditions
 }
 
-// rank puts the conditions that sum an object up before the others.
+// rank sorts summary conditions before the others.
 func rank(conditionType string) int {
 	switch conditionType {
 	case "Available":
@@ -71,5 +71,5 @@ func rank(conditionType string) int {
 	}
 }
 
-// ConditionsOf returns the conditions of a provider object in the v1beta2 form where it has one.
+// ConditionsOf returns the conditions of a provider object, in v1beta2 form if available.
 func ConditionsOf(u *unstructured.Unstructured) []Condition { return conditionsOf(u.Object, false) }

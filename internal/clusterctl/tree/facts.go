@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// core makes the row of an object of Cluster API's own kinds.
+// core returns the row of an object of a core Cluster API kind.
 func (b builder) core(o client.Object, kind string) *Object {
 	row := b.identity(o, kind)
 	row.APIVersion = clusterv1.GroupVersion.String()
-	// The conversion cannot fail for API types; a row without conditions would be the result.
+	// The conversion cannot fail for API types; otherwise the row would have no conditions.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err == nil {
 		row.Conditions = conditionsOf(content, b.Deprecated)
@@ -23,7 +23,7 @@ func (b builder) core(o client.Object, kind string) *Object {
 	return row
 }
 
-// negativeGates are the types of conditions that the spec of an object says should be False.
+// negativeGates returns the types of the gates with negative polarity in the spec of an object.
 func negativeGates(o client.Object) []string {
 	var types []string
 	gate := func(conditionType string, p clusterv1.ConditionPolarity) {
@@ -54,7 +54,7 @@ func (b builder) identity(o metav1.Object, kind string) *Object {
 	}
 }
 
-// referenced makes the row of a provider object; nil when the reference is not set.
+// referenced returns the row of a provider object; nil if the reference is not set.
 func (b builder) referenced(role string, r clusterv1.ContractVersionedObjectReference) *Object {
 	if !r.IsDefined() {
 		return nil
@@ -62,7 +62,7 @@ func (b builder) referenced(role string, r clusterv1.ContractVersionedObjectRefe
 	return b.object(role, refOf(r))
 }
 
-// object makes the row of a provider object, found or not.
+// object returns the row of a provider object, which may be missing.
 func (b builder) object(role string, ref Ref) *Object {
 	u := b.Objects[ref]
 	if u == nil {
@@ -80,8 +80,8 @@ func (b builder) object(role string, ref Ref) *Object {
 	return row
 }
 
-// replicasOf reads the counters that the control plane contract gives to scalable objects; nil where an object
-// asks for no replicas, as a control plane without machines or the infrastructure of a pool.
+// replicasOf reads the replica counters of the control plane contract. It returns nil for objects without
+// spec.replicas, for example a control plane without Machines or the infrastructure of a pool.
 func replicasOf(u *unstructured.Unstructured) *Replicas {
 	desired := number(u, "spec", "replicas")
 	if desired == nil {
@@ -121,7 +121,7 @@ func clusterReplicas(c *clusterv1.Cluster) *Replicas {
 	return total
 }
 
-// count is 1 when the condition is true, 0 when it is not, and nil when it is not reported.
+// count returns 1 if the condition is true, 0 if it is not, and nil if it is not reported.
 func (o *Object) count(conditionType string) *int32 {
 	c := o.Condition(conditionType)
 	if c == nil {

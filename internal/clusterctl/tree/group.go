@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// messagesShown is how many messages of one condition the row of a group repeats.
+// messagesShown is the maximum number of messages in the condition of a grouped row.
 const messagesShown = 10
 
-// group turns machines in the same state into one row, which stands where the first of them stood. A machine
-// with rows below it, whose conditions were asked for, or that is about to be remediated, stays alone.
+// group merges machines in the same state into one row at the position of the first of them. A machine with children,
+// with conditions shown or with an upcoming remediation is not grouped.
 func (b builder) group(machines []*Object) []*Object {
 	if !b.Grouping {
 		return machines
@@ -39,7 +39,7 @@ func (b builder) group(machines []*Object) []*Object {
 	return rows
 }
 
-// state is what machines of one group have in common. Messages and times may differ.
+// state returns the grouping key of a machine. Messages and times are not part of it.
 func (o *Object) state() string {
 	key := fmt.Sprint(o.DeletedAt != nil)
 	for _, c := range o.Conditions {
@@ -50,7 +50,8 @@ func (o *Object) state() string {
 	return key
 }
 
-// join makes one row of machines. Its conditions are those that all have in common, each with the latest transition.
+// join returns one row for several machines. It has the conditions that all machines have in common, with the latest
+// transition time.
 func join(members []*Object) *Object {
 	first := members[0]
 	row := &Object{APIVersion: first.APIVersion, Kind: first.Kind, Namespace: first.Namespace, negative: first.negative}
@@ -67,8 +68,8 @@ func join(members []*Object) *Object {
 	return row
 }
 
-// joinCondition is the condition of a group; false: not all members have it. Where messages differ each is said with the
-// machine that it is about.
+// joinCondition returns the condition of a group, and false if not all members have it. Different messages are listed
+// with the name of their machine.
 func joinCondition(c Condition, members []*Object) (Condition, bool) {
 	var lines []string
 	differ := false

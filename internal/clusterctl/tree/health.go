@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Remediation is what a MachineHealthCheck does about a Machine when the time of one of its checks is over.
+// Remediation is an upcoming remediation of a Machine by a MachineHealthCheck.
 type Remediation struct {
 	HealthCheck string `json:"healthCheck"`
-	// At is when the time is over.
+	// At is the time when the timeout of the check expires.
 	At metav1.Time `json:"at"`
-	// Because of what the Machine is found unhealthy.
+	// Because is the condition that makes the Machine unhealthy.
 	Because string `json:"because"`
-	// Held is why it is not remediated all the same; empty: it is.
+	// Held is the reason why the Machine will not be remediated; empty if it will be.
 	Held string `json:"held,omitempty"`
 }
 
-// text says it in a sentence, which at no time (zero) is the one of all times.
+// text describes the remediation in one sentence. With a zero now it does not mention the remaining time.
 func (r Remediation) text(now time.Time) string {
 	switch left := r.At.Sub(now); {
 	case r.Held != "":
@@ -38,8 +38,9 @@ func (r Remediation) text(now time.Time) string {
 	}
 }
 
-// remediation is that of the Machine by the health check that comes first, while the time of one of its checks runs. It follows
-// from what is in the API, where no field has it. Conditions of the Node other than Ready are not there.
+// remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
+// field has this information, so it is computed from the conditions. Node conditions other than Ready are not
+// available.
 func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
 	if !m.DeletionTimestamp.IsZero() || !b.judges(m) {
 		return nil
@@ -61,8 +62,8 @@ func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
 	return first
 }
 
-// judges reports whether Machines of the cluster are judged now: workers once the control plane is initialized, and none while the
-// cluster is paused or its infrastructure is not ready any more.
+// judges reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane is
+// initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
 func (b builder) judges(m *clusterv1.Machine) bool {
 	c := b.Cluster
 	if c.Spec.Paused != nil && *c.Spec.Paused || condition.Set(c.Status.Conditions).IsFalse(clusterv1.ClusterInfrastructureReadyCondition) {
@@ -73,7 +74,7 @@ func (b builder) judges(m *clusterv1.Machine) bool {
 	return controlPlane || reached != nil && *reached
 }
 
-// selects reports whether the check is about the Machine.
+// selects reports whether the check applies to the Machine.
 func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
 	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {
 		if _, marked := m.Annotations[mark]; marked {
@@ -85,7 +86,8 @@ func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
 	return !paused && err == nil && !selector.Empty() && selector.Matches(labels.Set(m.Labels))
 }
 
-// deadline is when the first of the checks that are under way finds the Machine unhealthy, and why; empty: none is under way.
+// deadline returns the earliest time at which a failing check makes the Machine unhealthy, and the failed condition;
+// empty if no check fails.
 func deadline(checks clusterv1.MachineHealthCheckChecks, m *clusterv1.Machine) (first time.Time, why string) {
 	have := condition.Set(m.Status.Conditions)
 	under := func(c *metav1.Condition, timeout *int32, text string) {
@@ -110,7 +112,7 @@ func deadline(checks clusterv1.MachineHealthCheckChecks, m *clusterv1.Machine) (
 	return first, why
 }
 
-// ofNode reports whether a reason of NodeReady is one of a Node that could be read.
+// ofNode reports whether a reason of NodeReady was derived from an existing Node.
 func ofNode(reason string) bool {
 	return slices.Contains([]string{clusterv1.MachineNodeReadyReason, clusterv1.MachineNodeNotReadyReason, clusterv1.MachineNodeReadyUnknownReason}, reason)
 }

@@ -9,8 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Negative returns the types of conditions that should be False, in every kind. A provider's own types are unknown; beside
-// those of Cluster API there are those that many projects use. All others should be True.
+// Negative returns the condition types with negative polarity, which should be False: the types of Cluster API, and
+// common types of other projects. All other types should be True.
 func Negative() []string {
 	return []string{
 		clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RemediatingCondition, clusterv1.RollingOutCondition,
@@ -19,7 +19,7 @@ func Negative() []string {
 	}
 }
 
-// Issues returns the conditions that are not what they should be and have a message.
+// Issues returns the conditions that have a message and not the status they should have.
 func (o *Object) Issues() []Condition {
 	var issues []Condition
 	for _, c := range o.Conditions {
@@ -38,8 +38,9 @@ func (o *Object) isGood(c Condition) bool {
 	return c.Status == metav1.ConditionTrue
 }
 
-// Shown are the conditions that are shown below the headline: all when they were asked for, else the issues that neither the
-// headline nor the rows below say, and Paused while it is true, because it explains why nothing moves.
+// Shown returns the conditions that are shown below the headline: all if ShowConditions is set. Otherwise the issues
+// that are not included in the headline or the rows below, and Paused while it is true, because it explains why nothing
+// is reconciled.
 func (o *Object) Shown() []Condition {
 	if o.ShowConditions {
 		return o.Conditions
@@ -47,7 +48,7 @@ func (o *Object) Shown() []Condition {
 	return o.shown
 }
 
-// chooseShown chooses the conditions to show, those of the children first, and returns all messages of the subtree.
+// chooseShown selects the conditions to show, children first, and returns all displayed conditions of the subtree.
 func (o *Object) chooseShown() said {
 	var all said
 	for _, c := range o.Children {
@@ -69,7 +70,7 @@ func (o *Object) chooseShown() said {
 	return all
 }
 
-// sayable is what the rows of a subtree can say.
+// sayable returns the headlines and issues of a subtree.
 func (o *Object) sayable() said {
 	all := said(o.Issues())
 	if head := o.Headline(); head != nil {
@@ -81,14 +82,14 @@ func (o *Object) sayable() said {
 	return all
 }
 
-// said are conditions whose messages a reader sees.
+// said is a list of conditions whose messages are displayed.
 type said []Condition
 
-// subject begins a line of a message that repeats what other objects say: "Machines a, b: ".
+// subject matches the prefix of a message line that repeats the messages of other objects: "Machines a, b: ".
 var subject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]* [a-z0-9][a-z0-9.-]*(, [a-z0-9][a-z0-9.-]*)*(, \.\.\. \(\d+ more\))?:\s*`)
 
-// includes reports whether a reader sees every line of a message, apart from how it is indented and which objects it names.
-// That an object is being deleted needs no repetition where its Deleting condition is seen, which tells more.
+// includes reports whether every line of a message is already displayed, ignoring indentation and object names. The
+// line "Deleting: …" counts as displayed if the more detailed Deleting condition of an object is.
 func (s said) includes(message string) bool {
 	for line := range strings.Lines(message) {
 		line = strings.TrimSpace(strings.TrimLeft(line, "* "))
@@ -105,13 +106,15 @@ func (s said) includes(message string) bool {
 	return true
 }
 
-// item is a line of a message that sums conditions up, "* Type: what it says".
+// item matches a line of a summary message: "* Type: message".
 var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
-// lastWords follow in a message on what a control plane was logging as it died, many lines that few of say why.
+// lastWords precedes the last log lines of a failed control plane in a message. Most of these lines do not explain the
+// failure.
 const lastWords = "; it last said:"
 
-// withoutLog leaves out of a message what a control plane was logging, up to the next item. How to see it is said before that.
+// withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them
+// describes how to view the log.
 func withoutLog(message string) string {
 	var out []string
 	inLog := false
@@ -125,8 +128,8 @@ func withoutLog(message string) string {
 	return strings.Join(out, "\n")
 }
 
-// joined joins the lines of a message that say the same of several conditions: "* A, B: what both say". A line that goes on below
-// stays as it is.
+// joined merges the lines of a message that are the same for several conditions: "* A, B: message". Lines with
+// continuation lines are left unchanged.
 func joined(message string) string {
 	lines := strings.Split(message, "\n")
 	var out []string
@@ -147,7 +150,7 @@ func joined(message string) string {
 	return strings.Join(out, "\n")
 }
 
-// Said returns the messages that the row of an object shows about what is not as it should be.
+// Said returns the issue messages displayed in the row of an object.
 func (o *Object) Said() []string {
 	var messages []string
 	if head := o.Headline(); head != nil && head.Message != "" && !o.isGood(*head) {

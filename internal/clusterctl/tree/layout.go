@@ -7,11 +7,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
-// narrowest is the width of the message column below which wrapping does more harm than good.
+// narrowest is the minimum width of the message column. In a narrower one messages are printed below their row.
 const narrowest = 30
 
-// String lays the lines out: every column as wide as its widest cell, two spaces between columns, none at the
-// end of a line. Messages stand in the last column, or below their row where the terminal is too narrow for that.
+// String formats the lines with columns as wide as their widest cell, two spaces between columns, and no trailing
+// spaces. Messages are in the last column, or below their row if the terminal is too narrow.
 func (t *table) String() string {
 	for _, l := range t.lines {
 		for i, c := range l.cells {
@@ -52,13 +52,13 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// columns are the widths of a table, and the column that colours go to.
+// columns are the column widths of a table, and the index of the colored column.
 type columns struct {
 	widths  []int
 	painted int
 }
 
-// beside prints a line with its message in the last column, which has the width room; 0 is any width.
+// beside prints a line with its message in the last column, which has the width room; 0 is unlimited.
 func (k columns) beside(out *strings.Builder, l line, room int) {
 	last := len(l.cells) - 1
 	for i, part := range wrap(l.cells[last], room) {
@@ -71,7 +71,7 @@ func (k columns) beside(out *strings.Builder, l line, room int) {
 	}
 }
 
-// under prints a line with its message on lines of its own; the heading has none.
+// under prints a line with its message below it. The heading has no message.
 func (k columns) under(out *strings.Builder, l line, width int, heading bool) {
 	last := len(l.cells) - 1
 	k.write(out, l.cells[:last], l.paint)
@@ -102,8 +102,8 @@ func (k columns) write(out *strings.Builder, cells []string, paint string) {
 	out.WriteString(strings.TrimRight(row.String(), " ") + "\n")
 }
 
-// wrap splits a message at its line breaks, and at spaces so that no part is wider than room; room 0 splits at
-// line breaks only. There is always at least one part.
+// wrap splits a message at its line breaks, and at spaces so that no part is wider than room; with room 0 only at line
+// breaks. It returns at least one part.
 func wrap(message string, room int) []string {
 	var parts []string
 	for paragraph := range strings.Lines(message) {

@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Object is one row of the tree and what hangs below it. It is what `-o json` and `-o yaml` print.
+// Object is one row of the tree with its children. `-o json` and `-o yaml` print it.
 type Object struct {
-	// Role says what the object is for its parent, for example ClusterInfrastructure. Empty where the kind
-	// says it. A row with a role and no kind only groups its children.
+	// Role is the role of the object for its parent, for example ClusterInfrastructure. It is empty if the kind is
+	// sufficient. A row with a role and no kind only groups its children.
 	Role string `json:"role,omitempty"`
 
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -17,33 +17,33 @@ type Object struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
 
-	// Members are the names of the objects that one row stands for; Name is empty then.
+	// Members are the names of the objects that a grouped row represents; Name is empty then.
 	Members []string `json:"members,omitempty"`
 
-	// Unreported: no controller has written a status yet.
+	// Unreported means that no controller has written a status yet.
 	Unreported bool `json:"unreported,omitempty"`
 
-	// Missing says why a referenced object could not be read. Empty when it was.
+	// Missing is the reason why a referenced object could not be read; empty if it was read.
 	Missing string `json:"missing,omitempty"`
 
-	// Remediation of a Machine that a MachineHealthCheck is about to find unhealthy; nil: none is.
+	// Remediation is the upcoming remediation of a Machine by a MachineHealthCheck; nil if there is none.
 	Remediation *Remediation `json:"remediation,omitempty"`
 
-	// DeletedAt is when deletion was requested.
+	// DeletedAt is the deletion timestamp.
 	DeletedAt *metav1.Time `json:"deletedAt,omitempty"`
 
-	// Replicas are the counters of a scalable object; a Machine counts as one.
+	// Replicas are the counters of a scalable object. A Machine counts as one.
 	Replicas *Replicas `json:"replicas,omitempty"`
 
-	// Conditions are all conditions of the object, Available and Ready first, then by type.
+	// Conditions are all conditions of the object: Available and Ready first, then by type.
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// ShowConditions is true when the conditions were asked for as rows of their own.
+	// ShowConditions is true if all conditions are to be shown as separate rows.
 	ShowConditions bool `json:"-"`
 
-	// shown are the conditions that are rows of their own without being asked for.
+	// shown are the conditions shown as separate rows by default.
 	shown []Condition
-	// negative are the types of conditions that should be False in this object, beside those of [Negative].
+	// negative are the types of conditions with negative polarity of this object, in addition to [Negative].
 	negative []string
 
 	Children []*Object `json:"children,omitempty"`
@@ -58,7 +58,7 @@ type Replicas struct {
 	UpToDate  *int32 `json:"upToDate,omitempty"`
 }
 
-// Condition is a condition of either API version: Severity is only ever set in deprecated v1beta1 conditions.
+// Condition is a v1beta1 or v1beta2 condition. Only deprecated v1beta1 conditions have a Severity.
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
@@ -66,7 +66,7 @@ type Condition struct {
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty,omitzero"`
-	// ObservedGeneration of the object that the condition was made from; 0 where it is not reported.
+	// ObservedGeneration is the generation of the object that the condition reflects; 0 if it is not reported.
 	ObservedGeneration int64 `json:"-"`
 }
 
@@ -79,8 +79,8 @@ func (o *Object) Condition(conditionType string) *Condition {
 	return &o.Conditions[i]
 }
 
-// Headline returns the condition that sums the object up: Deleting while it is being deleted, else Available,
-// else Ready; a Machine is summed up by Ready. Nil when it has none of them.
+// Headline returns the summary condition of the object: Deleting while it is being deleted, else Available, else Ready;
+// for a Machine, Ready takes precedence. It returns nil if the object has none of them.
 func (o *Object) Headline() *Condition {
 	order := []string{"Available", "Ready"}
 	if o.Kind == "Machine" {
@@ -100,7 +100,7 @@ func (o *Object) Headline() *Condition {
 	return nil
 }
 
-// add sums counters; a counter that neither side reports stays nil.
+// add sums counters. A counter that neither operand reports remains nil.
 func (r *Replicas) add(s *Replicas) *Replicas {
 	if r == nil || s == nil {
 		return cmpOr(r, s)

@@ -24,14 +24,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube/quickstart"
 )
 
-// Reader is what reading needs of a client.
+// Reader is the client interface that [Read] requires.
 type Reader interface {
 	client.Reader
 	RESTMapper() meta.RESTMapper
 }
 
-// Read reads what belongs to the cluster. The error is the API's when the Cluster does not exist; a provider
-// object that does not exist, or whose kind is not installed, is not an error but noted in Missing.
+// Read reads the objects of a cluster. It returns the API's error if the Cluster does not exist. A provider object that
+// does not exist, or whose kind is not installed, is recorded in Missing instead.
 func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
 	s := Snapshot{Now: time.Now(), Cluster: &clusterv1.Cluster{}}
 	if err := r.Get(ctx, key, s.Cluster); err != nil {
@@ -71,7 +71,7 @@ func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
 		list    client.ObjectList
 		options []client.ListOption
 	}{
-		// What users write has no label before its controller has seen it; there are few of these.
+		// Objects created by users have no cluster label before their controller adds it. There are few of them.
 		{&deployments, []client.ListOption{here}},
 		{&pools, []client.ListOption{here}},
 		{&sets, []client.ListOption{here, labelled}},
@@ -92,7 +92,8 @@ func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// readChecks reads the MachineHealthChecks. A user who may not read them sees the tree without what follows from them.
+// readChecks reads the MachineHealthChecks. Without permission to list them, the tree does not show upcoming
+// remediations.
 func (s *Snapshot) readChecks(ctx context.Context, r client.Reader) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	err := r.List(ctx, list, client.InNamespace(s.Cluster.Namespace))
@@ -117,7 +118,7 @@ func byName[T any](items []T, name func(*T) string) {
 	})
 }
 
-// readResourceSets finds the ClusterResourceSets that select the cluster, and those that were applied to it.
+// readResourceSets finds the ClusterResourceSets that select the cluster or were applied to it.
 func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error {
 	var binding addonsv1.ClusterResourceSetBinding
 	err := r.Get(ctx, client.ObjectKeyFromObject(s.Cluster), &binding)
@@ -147,7 +148,7 @@ func (s *Snapshot) readResourceSets(ctx context.Context, r client.Reader) error 
 	return nil
 }
 
-// hasAll reports whether the cluster of a binding has all resources of a set.
+// hasAll reports whether all resources of a set are applied to the cluster of a binding.
 func hasAll(binding addonsv1.ClusterResourceSetBinding, set addonsv1.ClusterResourceSet) bool {
 	for _, b := range binding.Spec.Bindings {
 		if b.ClusterResourceSetName != set.Name {
@@ -162,8 +163,8 @@ func hasAll(binding addonsv1.ClusterResourceSetBinding, set addonsv1.ClusterReso
 	return false
 }
 
-// readObjects reads the referenced objects with one list per kind; what carries no label of the cluster is
-// read by name.
+// readObjects reads the referenced objects with one list per kind. Objects without the label of the cluster are read by
+// name.
 func (s *Snapshot) readObjects(ctx context.Context, r Reader, refs []Ref) error {
 	for _, name := range s.ResourceSets {
 		refs = append(refs, Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
@@ -234,7 +235,8 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	return nil
 }
 
-// elsewhere says in which namespace there is an object of that name, as far as this user may know: a forgotten -n is a usual reason.
+// elsewhere names a namespace that has an object with that name, if the user may list it, because a missing -n is a
+// common mistake.
 func elsewhere(ctx context.Context, r client.Reader, mapping *meta.RESTMapping, name string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(mapping.GroupVersionKind)
@@ -261,9 +263,10 @@ func (s *Snapshot) missing(ref Ref, why string) {
 // Reasons of the events about lifecycle hooks of a Cluster.
 const hookBlocking, hookCompleted = "HookBlocking", "HookCompleted"
 
-// readHooks reads which handlers hold back the topology, and since when: the events after the last completed hook, about hooks that the message
-// of the condition still names. A hook that another one overtook, as when the Cluster is deleted during an upgrade, never completes. Without the
-// right to read events the message of the condition is all there is.
+// readHooks reads from events which handlers block the topology, and since when. It uses the events since the last
+// completed hook whose hook is named in the message of the condition: a hook that is superseded, for example when the
+// Cluster is deleted during an upgrade, never completes. Without permission to list events, only the condition's
+// message is available.
 func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
 	topology := meta.FindStatusCondition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	if topology == nil || topology.Status == metav1.ConditionTrue {
@@ -294,7 +297,8 @@ func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// hookOf is the name of the hook that an event is about, "Hook NAME: …"; empty: the event has another form.
+// hookOf returns the name of the hook in the message of an event, "Hook NAME: …", or "" if the message has another
+// format.
 func hookOf(note string) string {
 	rest, ok := strings.CutPrefix(note, "Hook ")
 	name, _, found := strings.Cut(rest, ":")
@@ -304,7 +308,7 @@ func hookOf(note string) string {
 	return name
 }
 
-// lastSeen is when an event last happened.
+// lastSeen returns the time of the last occurrence of an event.
 func lastSeen(e eventsv1.Event) time.Time {
 	if e.Series != nil {
 		return e.Series.LastObservedTime.Time

@@ -10,22 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Style says how the table looks.
+// Style configures the table.
 type Style struct {
-	// Now is the time that SINCE is counted from.
+	// Now is the reference time of the SINCE column.
 	Now time.Time
-	// Unicode draws the branches with box characters instead of ASCII.
+	// Unicode draws the branches with box-drawing characters instead of ASCII.
 	Unicode bool
-	// Color paints the status of conditions with ANSI colours.
+	// Color prints the status of conditions with ANSI colors.
 	Color bool
-	// Width wraps messages so that lines fit, in columns. 0 leaves them whole.
+	// Width is the width of the terminal in columns, to which messages are wrapped; 0 does not wrap.
 	Width int
-	// Deprecated prints the columns of v1beta1 conditions.
+	// Deprecated prints the columns for v1beta1 conditions.
 	Deprecated bool
 }
 
-// Render prints the tree as a table, one row per line, with a heading. Longer messages continue below their
-// row.
+// Render prints the tree as a table with a heading, one row per object. Long messages continue below their row.
 func Render(root *Object, s Style) string {
 	t := table{style: s, glyphs: ascii}
 	if s.Unicode {
@@ -43,7 +42,7 @@ var (
 	ascii   = glyphs{"|-", "`-", "| ", "  "}
 )
 
-// line is one row of the table: cells, and what continues the tree below it.
+// line is one row of the table: its cells, and the prefix of its continuation lines.
 type line struct {
 	cells []string
 	below string
@@ -64,8 +63,8 @@ func (t *table) heading() {
 	t.lines = append(t.lines, line{cells: cells})
 }
 
-// object adds the rows of an object, its conditions and its children. lead begins the object's own line, below
-// those of its descendants.
+// object adds the rows of an object, its conditions and its children. lead is the prefix of the object's own line,
+// below the prefix of its descendants' lines.
 func (t *table) object(o *Object, lead, below string) {
 	conditions := o.Shown()
 	open, head := t.glyphs.gap, below
@@ -92,7 +91,7 @@ func (t *table) object(o *Object, lead, below string) {
 	}
 }
 
-// entry is what the row of an object is made from.
+// entry is the content of an object's row.
 type entry struct {
 	name, below string
 	replicas    *Replicas
@@ -100,7 +99,6 @@ type entry struct {
 	note        string
 }
 
-// add adds the row of an object.
 func (t *table) add(e entry) {
 	var status, severity, reason, since, message, paint string
 	if c := e.condition; c != nil {
@@ -125,7 +123,6 @@ func (t *table) add(e entry) {
 	t.lines = append(t.lines, line{cells, e.below, paint})
 }
 
-// condition adds the row of a condition.
 func (t *table) condition(name, below string, c Condition) {
 	if t.style.Deprecated {
 		t.add(entry{name: name, below: below, condition: &c})
@@ -149,7 +146,7 @@ func (o *Object) title() string {
 	return name
 }
 
-// note is what the row says besides its condition.
+// note returns the additional message of the row.
 func (o *Object) note(now time.Time) string {
 	if o.Missing != "" {
 		return o.Missing
@@ -183,7 +180,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// color paints by the status of conditions whose normal state is known.
+// color returns the color for the status of a condition.
 func (t *table) color(c *Condition) string {
 	if !t.style.Color {
 		return ""

@@ -14,9 +14,9 @@ import (
 // Ref names an object in the namespace of the cluster.
 type Ref struct{ Group, Kind, Name string }
 
-// Snapshot is everything that belongs to one cluster, as read.
+// Snapshot has all objects of one cluster.
 type Snapshot struct {
-	// Now is when it was read.
+	// Now is the time of the read.
 	Now         time.Time
 	Cluster     *clusterv1.Cluster
 	Deployments []clusterv1.MachineDeployment
@@ -26,15 +26,16 @@ type Snapshot struct {
 	// Checks are the MachineHealthChecks of the cluster.
 	Checks []clusterv1.MachineHealthCheck
 
-	// Objects are the provider objects that were found.
+	// Objects are the provider objects that exist.
 	Objects map[Ref]*unstructured.Unstructured
-	// Missing says why a referenced object is not among Objects.
+	// Missing has the reasons why referenced objects are not in Objects.
 	Missing map[Ref]string
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
 	ResourceSets []string
-	// Applied are those of them of which this cluster has all: what they say then is about other clusters.
+	// Applied has the ClusterResourceSets that are completely applied to this cluster. Their issues concern other
+	// clusters.
 	Applied map[string]bool
-	// Hooks are the events about handlers that hold back the topology, as conditions.
+	// Hooks are the events about Runtime Extension handlers that block the topology, as conditions.
 	Hooks []Condition
 }
 
@@ -42,8 +43,8 @@ func refOf(r clusterv1.ContractVersionedObjectReference) Ref {
 	return Ref{Group: r.APIGroup, Kind: r.Kind, Name: r.Name}
 }
 
-// refs returns every reference of the snapshot's core objects to a provider object, templates included when
-// asked for, sorted and without repetition.
+// refs returns the references of the core objects to provider objects, optionally including templates, sorted and
+// without duplicates.
 func (s Snapshot) refs(templates bool) []Ref {
 	all := []clusterv1.ContractVersionedObjectReference{s.Cluster.Spec.InfrastructureRef, s.Cluster.Spec.ControlPlaneRef}
 	machine := func(spec clusterv1.MachineSpec) {
@@ -75,13 +76,13 @@ func (s Snapshot) refs(templates bool) []Ref {
 	return slices.Compact(refs)
 }
 
-// controlPlane returns the object that the Cluster's controlPlaneRef names, or nil.
+// controlPlane returns the object referenced by the Cluster's controlPlaneRef, or nil.
 func (s Snapshot) controlPlane() *unstructured.Unstructured {
 	return s.Objects[refOf(s.Cluster.Spec.ControlPlaneRef)]
 }
 
-// controlPlaneTemplate returns the reference to the machine template of the control plane, in either form of
-// the contract. ok is false for a control plane without machines.
+// controlPlaneTemplate returns the reference to the infrastructure machine template of the control plane, from either
+// contract version. ok is false for a control plane without Machines.
 func (s Snapshot) controlPlaneTemplate() (ref Ref, ok bool) {
 	cp := s.controlPlane()
 	if cp == nil {
@@ -104,8 +105,8 @@ func (s Snapshot) controlPlaneTemplate() (ref Ref, ok bool) {
 	return Ref{}, false
 }
 
-// ownedBy reports whether an object of the kind and name controls o, or, while ownership is not recorded yet,
-// whether the label says so.
+// ownedBy reports whether an object of the kind and name is the controller owner of o. If o has no controller owner
+// yet, the label decides.
 func ownedBy(o metav1.Object, kind, name, label string) bool {
 	if c := metav1.GetControllerOf(o); c != nil {
 		return c.Kind == kind && c.Name == name

@@ -1,10 +1,5 @@
-// Package upgrade changes the Kubernetes version of a cluster that has a topology.
-//
-// Does: says beforehand what the upgrade will do ([Of]): the versions that the control plane and the workers get, step by step, how
-// many nodes are replaced in each, and what holds some back; writes the version ([Apply]).
-//
-// Never: upgrades anything itself, nor decides the order: that is the topology controller's, with package lifecycle, which makes
-// this plan, too.
-//
-// Read first: [Of].
+// Package upgrade changes the Kubernetes version of a cluster with a topology. [Of] plans the upgrade: the versions of
+// the control plane and the workers step by step, the number of nodes that are replaced, and the reasons why groups are
+// held back. [Apply] sets the version. The topology controller determines the order and performs the upgrade with
+// package lifecycle, which also computes this plan.
 package upgrade

@@ -24,52 +24,52 @@ import (
 // manager is the name of the field manager without its prefix.
 const manager = "cli"
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonNoTopology says that the Cluster has no ClusterClass; the kind is Invalid.
+	// ReasonNoTopology is the reason when the Cluster has no ClusterClass; Invalid.
 	ReasonNoTopology = "ClusterWithoutTopology"
-	// ReasonBusy says that an upgrade runs already; the kind is Invalid.
+	// ReasonBusy is the reason when an upgrade is in progress; Invalid.
 	ReasonBusy = "UpgradeUnderway"
-	// ReasonChanged says that the Cluster is not the one of the plan; the kind is Conflict.
+	// ReasonChanged is the reason when the Cluster has changed since the plan was computed; Conflict.
 	ReasonChanged = "ClusterChanged"
 )
 
-// Plan is what an upgrade will do.
+// Plan is the plan of an upgrade.
 type Plan struct {
 	Cluster string `json:"cluster"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Steps in their order; empty: everything has the version.
+	// Steps are in execution order; empty if everything has the target version.
 	Steps []Step `json:"steps"`
-	// Extension is the handler that will be asked for the steps, which are not known before; empty: none.
+	// Extension is the handler that determines the steps during the upgrade; empty if there is none.
 	Extension string `json:"extension,omitempty"`
 }
 
-// Step is one version for one side of the cluster.
+// Step is the upgrade of the control plane or of workers to one version.
 type Step struct {
-	// ControlPlane tells a step of the control plane from one of the workers.
+	// ControlPlane is true for the control plane, and false for workers.
 	ControlPlane bool   `json:"controlPlane"`
 	Version      string `json:"version"`
-	// Nodes of the control plane that are replaced; 0: it has none.
+	// Nodes is the number of control plane nodes to replace; 0 if it has none.
 	Nodes int `json:"nodes,omitempty"`
-	// Workers are the groups that get the version. None for the control plane.
+	// Workers are the groups to upgrade; empty for the control plane.
 	Workers []Group `json:"workers,omitempty"`
 }
 
 // Group is a MachineDeployment or MachinePool of the topology.
 type Group struct {
 	Kind string `json:"kind"`
-	// Name is that in the topology.
+	// Name is the name in the topology.
 	Name string `json:"name"`
-	// From is the version that the group has before the upgrade.
+	// From is the version before the upgrade.
 	From string `json:"from"`
-	// Nodes that are replaced.
+	// Nodes is the number of nodes to replace.
 	Nodes int32 `json:"nodes"`
-	// Held says why the group will not get the version for now; empty: it will.
+	// Held is the reason why the group is not upgraded yet; empty if it is.
 	Held string `json:"held,omitempty"`
 }
 
-// Of plans an upgrade of the cluster. The error says why there cannot be one.
+// Of plans an upgrade of the cluster. The error explains why the upgrade is not possible.
 func Of(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error) {
 	topology := s.Cluster.Spec.Topology
 	p := Plan{Cluster: s.Cluster.Name, To: to, Steps: []Step{}}
@@ -104,7 +104,7 @@ func Of(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error)
 	return p, nil
 }
 
-// check refuses a target that is no version, or an older one.
+// check returns an error if the target version is invalid or older.
 func check(from, to string) error {
 	at, err := version.Parse(from)
 	if err != nil {
@@ -120,7 +120,7 @@ func check(from, to string) error {
 	return nil
 }
 
-// steps puts both sides in the order in which they are upgraded: workers after the control plane of the same version.
+// steps orders the upgrades: workers after the control plane of the same version.
 func steps(from string, route lifecycle.Route, groups []Group) []Step {
 	out := []Step{}
 	add := func(v string) {
@@ -138,7 +138,7 @@ func steps(from string, route lifecycle.Route, groups []Group) []Step {
 	return out
 }
 
-// due are the groups that do not have the version. Those that get it have it in the steps that follow.
+// due returns the groups that do not have the version, and updates groups for the following steps.
 func due(groups []Group, v string) []Group {
 	var out []Group
 	for i, g := range groups {
@@ -153,7 +153,7 @@ func due(groups []Group, v string) []Group {
 	return out
 }
 
-// controlPlaneVersion is that of the control plane's spec; of the topology while there is none.
+// controlPlaneVersion returns the version in the control plane's spec, or in the topology if there is no control plane.
 func controlPlaneVersion(s tree.Snapshot) string {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if o := s.Objects[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}]; o != nil {
@@ -164,7 +164,7 @@ func controlPlaneVersion(s tree.Snapshot) string {
 	return s.Cluster.Spec.Topology.Version
 }
 
-// controlPlaneNodes is how many Machines the control plane has.
+// controlPlaneNodes returns the number of control plane Machines.
 func controlPlaneNodes(s tree.Snapshot) int {
 	n := 0
 	for i := range s.Machines {
@@ -175,7 +175,7 @@ func controlPlaneNodes(s tree.Snapshot) int {
 	return n
 }
 
-// groupsOf are the workers of the topology that exist, in its order.
+// groupsOf returns the existing workers of the topology in its order.
 func groupsOf(s tree.Snapshot) []Group {
 	var out []Group
 	held := ""
@@ -210,7 +210,7 @@ func why(m clusterv1.ObjectMeta, held string) string {
 	return held
 }
 
-// count is the number of nodes that is asked for.
+// count returns the desired number of nodes.
 func count(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
@@ -218,8 +218,8 @@ func count(replicas *int32) int32 {
 	return *replicas
 }
 
-// Apply gives the topology its new version. A change of the Cluster's spec since it was read, which the plan has not seen, is not
-// overwritten; what controllers write meanwhile does not matter.
+// Apply sets the new version of the topology. It returns a conflict if the Cluster's spec has changed since it was read
+// for the plan; concurrent changes by controllers are ignored.
 func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to string) error {
 	writer := kube.NewWriter(c, manager)
 	live := read
@@ -248,7 +248,7 @@ func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to str
 	return nil
 }
 
-// Lines are the plan for people.
+// Lines formats the plan for display.
 func (p Plan) Lines() []string {
 	if p.Extension != "" {
 		return []string{fmt.Sprintf("Upgrade of cluster %s from %s to %s; handler %s decides the steps on the way.", p.Cluster, p.From, p.To, p.Extension)}
@@ -281,7 +281,7 @@ func (p Plan) Lines() []string {
 	return lines
 }
 
-// String is the group for people.
+// String formats the group for display.
 func (g Group) String() string {
 	text := fmt.Sprintf("%s %s: %d nodes are replaced, now %s", g.Kind, g.Name, g.Nodes, g.From)
 	if g.Nodes == 1 {

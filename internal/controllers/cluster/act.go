@@ -14,17 +14,17 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// SetEndpoint takes over the endpoint of a provider object.
+	// SetEndpoint copies the control plane endpoint from a provider object.
 	SetEndpoint struct {
 		Host string
 		Port int32
 		From string
 	}
-	// CreateKubeconfig writes the Secret with the kubeconfig.
+	// CreateKubeconfig creates the Secret with the kubeconfig.
 	CreateKubeconfig struct{ Name string }
-	// Delete deletes something that belongs to the Cluster.
+	// Delete deletes an object that belongs to the Cluster.
 	Delete struct{ Kind, Name string }
-	// DeleteBinding deletes the record of what was applied to the Cluster.
+	// DeleteBinding deletes the ClusterResourceSetBinding of the Cluster.
 	DeleteBinding struct{ Name string }
 )
 
@@ -62,7 +62,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
 }
 
-// find returns the object that an action names; Decide names only what is there.
+// find returns the object that an action names, which must be in the snapshot.
 func (s Snapshot) find(a Delete) client.Object {
 	for _, o := range s.objects(a.Kind) {
 		if o.GetName() == a.Name {

@@ -18,7 +18,7 @@ import (
 // controlPlaneDeleted is the reason of RemoteConnectionProbe while the control plane is deleted with its Cluster.
 const controlPlaneDeleted = "ControlPlaneDeleted"
 
-// conditions are those that the controller writes, in the order in which they are evaluated.
+// conditions are the conditions that the controller writes, in the order of their evaluation.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: judged.infrastructureReady},
@@ -37,7 +37,8 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.ClusterAvailableCondition, Over: judged.available},
 }
 
-// judged is a snapshot with what became of it.
+// judged is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
+// status.
 type judged struct {
 	Snapshot
 	plan    loop.Plan
@@ -67,7 +68,7 @@ func (j judged) controlPlaneAvailable() condition.Verdict {
 	return j.mirror(j.control())
 }
 
-// mirror repeats the condition of a provider object, which a topology may still have to create.
+// mirror returns the mirrored condition of a provider object. The topology may not have created the object yet.
 func (j judged) mirror(l link.Link) condition.Verdict {
 	if l.Presence() == contract.NotSet && j.Cluster.Spec.Topology.IsDefined() {
 		return condition.False(clusterv1.ObjectDoesNotExistReason, "Waiting for the topology of the Cluster to be reconciled")
@@ -122,7 +123,7 @@ func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict {
 		condition.Reasons{Good: clusterv1.UpToDateReason, Bad: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
 }
 
-// withinGracePeriod reports whether a Machine is so new that it need not have an UpToDate condition yet.
+// withinGracePeriod reports whether a Machine is so new that it may lack an UpToDate condition.
 func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
 	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
@@ -149,8 +150,8 @@ func (j judged) scalingDown() condition.Verdict {
 	return j.movement(clusterv1.ScalingDownCondition, reasons, j.setMembers())
 }
 
-// movement aggregates one of the three conditions over everything that has
-// replicas. A control plane need not have them, nor a pool RollingOut.
+// movement aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with replicas.
+// The conditions are optional for the control plane, and RollingOut is optional for MachinePools.
 func (j judged) movement(conditionType string, reasons condition.Reasons, sets []condition.Member) condition.Verdict {
 	must := condition.Part{Type: conditionType, Polarity: condition.Negative}
 	may := condition.Part{Type: conditionType, Polarity: condition.Negative, Optional: true}
@@ -196,8 +197,8 @@ func (j judged) remoteConnectionProbe() condition.Verdict {
 	return condition.False(clusterv1.ClusterRemoteConnectionProbeFailedReason, message)
 }
 
-// controlPlaneLeaves reports whether the control plane is being deleted with the Cluster, or gone: that it does not answer is then
-// as it should be.
+// controlPlaneLeaves reports whether the control plane is deleted, or being deleted, with the Cluster. A failing
+// connection to the workload cluster is then expected.
 func (j judged) controlPlaneLeaves() bool {
 	if !deleting(j.Snapshot) || len(j.plan.Wait) > 0 && j.plan.Wait[0].Reason == clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason {
 		return false
@@ -209,14 +210,14 @@ func (j judged) controlPlaneLeaves() bool {
 	return l.IsGone() || l.Presence() == contract.Found && !l.Object().GetDeletionTimestamp().IsZero()
 }
 
-// connectionGraceLeft is how long a connection that fails still counts as good.
+// connectionGraceLeft returns how long a failing connection still counts as healthy.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	was := condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition)
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }
 
 func (j judged) available(set condition.Set) condition.Verdict {
-	parts := []condition.Part{ // what explains the others comes first
+	parts := []condition.Part{ // conditions that explain the others come first
 		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
 		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{
 			clusterv1.ClusterTopologyReconciledFailedReason, clusterv1.ClusterTopologyReconciledClusterClassNotReconciledReason,
@@ -238,8 +239,8 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	}, parts...)
 }
 
-// join is one verdict over those of several kinds: the worst decides, and every
-// line of what is not good is kept.
+// join combines the verdicts of several kinds. The worst status decides, and the message includes every line of the
+// verdicts that are not good.
 func join(reasons condition.Reasons, p condition.Polarity, verdicts ...condition.Verdict) condition.Verdict {
 	bad, good := metav1.ConditionFalse, metav1.ConditionTrue
 	if p == condition.Negative {

@@ -15,24 +15,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "cluster"
 
-// DefaultConnectionGrace is how long a workload cluster may not answer before
-// RemoteConnectionProbe says so.
+// DefaultConnectionGrace is how long a workload cluster may be unreachable before RemoteConnectionProbe reports it.
 const DefaultConnectionGrace = 50 * time.Second
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// ConnectionGrace is how long a workload cluster may not answer; zero: DefaultConnectionGrace.
+	// ConnectionGrace is how long a workload cluster may be unreachable. Zero means DefaultConnectionGrace.
 	ConnectionGrace time.Duration
-	// DeleteHook makes the deletion of Clusters with a topology wait for the
-	// annotation runtime.cluster.x-k8s.io/ok-to-delete. Set it where the
-	// runtime SDK and topologies are on.
+	// DeleteHook makes the deletion of Clusters with a topology wait for the annotation
+	// runtime.cluster.x-k8s.io/ok-to-delete. Set it if the Runtime SDK and topologies are enabled.
 	DeleteHook bool
 }
 
-// Connections is what the controller needs to know of the workload clusters.
+// Connections reports the health of the connections to workload clusters.
 type Connections interface {
 	Health(cluster client.ObjectKey) remote.Health
 }
@@ -48,7 +46,6 @@ type Controller struct {
 	now         func() time.Time
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
@@ -95,7 +92,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.ControlPlaneRef}
 }
 
-// clusterOf names the Cluster that an object is labelled with.
+// clusterOf returns a request for the Cluster in the object's cluster label.
 func clusterOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {

@@ -17,7 +17,7 @@ type tally struct {
 
 func newTally() tally { return tally{versions: version.Counts{}} }
 
-// machine counts a Machine that nothing but the Cluster counts.
+// machine adds a Machine that is not counted by an owner other than the Cluster.
 func (t *tally) machine(m *clusterv1.Machine) {
 	set := condition.Set(m.Status.Conditions)
 	t.desired++
@@ -32,7 +32,7 @@ func (t *tally) machine(m *clusterv1.Machine) {
 	t.versions.Add(running, 1)
 }
 
-// group is what MachineDeployments, MachinePools and MachineSets have in common.
+// group contains the counters that MachineDeployments, MachinePools and MachineSets have in common.
 type group struct {
 	desired, replicas, upToDate, ready, available *int32
 	versions                                      []clusterv1.StatusVersion
@@ -49,8 +49,7 @@ func (t *tally) group(g group) {
 	}
 }
 
-// workersStatus sums up MachineDeployments, MachinePools, and the MachineSets and
-// Machines that belong to neither.
+// workersStatus sums up MachineDeployments, MachinePools, and standalone MachineSets and Machines.
 func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 	t := newTally()
 	for _, d := range s.Deployments {
@@ -75,8 +74,8 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 	}
 }
 
-// controlPlaneStatus is what the control plane object counts, or the Machines of
-// a control plane that has no object. Nil where nothing is known.
+// controlPlaneStatus returns the counters of the control plane object, or counts the Machines of a control plane
+// without such an object. It returns nil if nothing is known.
 func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		v := s.ControlPlane
@@ -86,7 +85,7 @@ func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 			Versions: v.Versions.Or(nil),
 		}
 		if reflect.ValueOf(status).IsZero() {
-			return nil // one that counts nothing
+			return nil // the control plane object reports no counters
 		}
 		return &status
 	}

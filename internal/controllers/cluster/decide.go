@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// missingRecheck is when to look again for what is not watched.
+	// missingRecheck is the interval for checking objects that cannot be watched.
 	missingRecheck = 30 * time.Second
-	// bindingRecheck is when to look whether the record of applied resources is gone: it is not watched.
+	// bindingRecheck is the interval for checking whether the ClusterResourceSetBinding is gone, which is not
+	// watched.
 	bindingRecheck = time.Second
-	// upToDateGrace is how long a new Machine may have no UpToDate condition.
+	// upToDateGrace is how long a new Machine may lack an UpToDate condition.
 	upToDateGrace = 10 * time.Second
 )
 
-// Decide says what to do about a Cluster: about its provider objects what package link says, and then
+// Decide computes the plan for a Cluster. Besides the actions of package link for its provider objects:
 //
-//	infrastructure provisioned, or control plane initialized   take over its endpoint, unless there is one
+//	infrastructure provisioned, or control plane initialized   copy its endpoint, unless one is set
 //	no control plane object                                    create the kubeconfig
 func Decide(s Snapshot) loop.Plan {
 	if deleting(s) {
@@ -35,7 +36,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// endpoint is the endpoint to set, invalid where there is none to set.
+// endpoint returns the endpoint to set, or an invalid one if there is nothing to set.
 func endpoint(s Snapshot) (contract.Endpoint, string) {
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return contract.Endpoint{}, ""
@@ -53,7 +54,7 @@ func endpoint(s Snapshot) (contract.Endpoint, string) {
 	return contract.Endpoint{}, ""
 }
 
-// makesKubeconfig reports whether the kubeconfig is this controller's to write.
+// makesKubeconfig reports whether this controller writes the kubeconfig.
 func makesKubeconfig(s Snapshot) bool {
 	return !deleting(s) && !s.Cluster.Spec.ControlPlaneRef.IsDefined() && s.Cluster.Spec.ControlPlaneEndpoint.IsValid()
 }
@@ -71,7 +72,7 @@ func decideKubeconfig(s Snapshot, p *loop.Plan) {
 	p.Do(CreateKubeconfig{Name: s.Cluster.Name + "-kubeconfig"})
 }
 
-// decideRecheck asks to be woken when the passing of time changes a condition.
+// decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
 func decideRecheck(s Snapshot, p *loop.Plan) {
 	for i := range s.Machines {
 		m := &s.Machines[i]

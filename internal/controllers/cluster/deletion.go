@@ -15,9 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// decideDeletion removes what belongs to the Cluster, one stage after the other;
-// within a stage everything at once. Watches on everything that is
-// waited for wake the controller.
+// decideDeletion deletes the objects of the Cluster in stages. Within a stage everything is deleted at once.
+// Watches on all awaited objects enqueue the Cluster.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	for _, stage := range []func(Snapshot, *loop.Plan){awaitHook, deleteWorkers, awaitHidden, deleteControlPlane, deleteInfrastructure, deleteBinding} {
@@ -29,7 +28,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// awaitHook holds the deletion until a runtime hook allows it.
+// awaitHook delays the deletion until a runtime hook allows it.
 func awaitHook(s Snapshot, p *loop.Plan) {
 	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
 		return
@@ -55,8 +54,8 @@ func deleteWorkers(s Snapshot, p *loop.Plan) {
 	left.wait(p, clusterv1.ClusterDeletingWaitingForWorkersDeletionReason)
 }
 
-// awaitHidden holds the control plane and the infrastructure while another manager may still have Machines in its hands: they
-// could not be deleted any more.
+// awaitHidden delays the deletion of the control plane and the infrastructure while another manager may still
+// reconcile Machines of the Cluster, which could not be deleted afterwards.
 func awaitHidden(s Snapshot, p *loop.Plan) {
 	if len(s.Hidden) == 0 {
 		return
@@ -71,8 +70,8 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(missingRecheck)
 }
 
-// deleteControlPlane deletes the control plane object and waits for its Machines
-// too; these are deleted here only where there is no such object.
+// deleteControlPlane deletes the control plane object and waits until it and its Machines are gone. Machines are
+// deleted here only if there is no control plane object.
 func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	var left pending
 	ref := s.Cluster.Spec.ControlPlaneRef
@@ -93,7 +92,7 @@ func deleteInfrastructure(s Snapshot, p *loop.Plan) {
 	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
 }
 
-// deleteBinding deletes the record of what was applied to the Cluster, where the controller that keeps it has not done so.
+// deleteBinding deletes the Cluster's ClusterResourceSetBinding if its own controller has not done so.
 func deleteBinding(s Snapshot, p *loop.Plan) {
 	if s.Binding == nil || !s.Binding.DeletionTimestamp.IsZero() {
 		return
@@ -102,13 +101,13 @@ func deleteBinding(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(bindingRecheck)
 }
 
-// pending is what a stage waits for, by kind in the order of its adding.
+// pending collects the objects that a stage waits for, grouped by kind.
 type pending struct {
 	kinds []string
 	names map[string][]string
-	// held describes, for each kind, finalizers of other parties that hold an object.
+	// held describes, for each kind, the foreign finalizers that block a deletion.
 	held map[string]string
-	// unreadable are references that may still point to something.
+	// unreadable are references whose objects may still exist.
 	unreadable []link.Link
 }
 
@@ -125,10 +124,10 @@ func (w *pending) add(kind, name, held string) {
 	w.names[kind] = append(w.names[kind], name)
 }
 
-// core is a kind of the Cluster's own API group.
+// core returns the GroupKind for a kind of the Cluster's API group.
 func core(kind string) schema.GroupKind { return clusterv1.GroupVersion.WithKind(kind).GroupKind() }
 
-// remove waits for an object, and deletes it if nothing else will.
+// remove deletes an object if no other controller does, and waits for it.
 func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
 		p.Do(Delete{Kind: kind, Name: o.GetName()})
@@ -136,7 +135,7 @@ func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 	w.add(kind, o.GetName(), loop.Held(core(kind), o))
 }
 
-// link deletes what a reference points to, and waits for it.
+// link deletes the referenced object and waits for it.
 func (w *pending) link(p *loop.Plan, l link.Link) {
 	switch l.Remove(p) {
 	case contract.Unreadable:

@@ -1,10 +1,7 @@
-// Package cluster is the Cluster controller.
-//
-// Does: connects a Cluster with its infrastructure and its control plane, takes
-// over what they report (provisioned, initialized, endpoint, failure domains),
-// writes the kubeconfig of clusters that have no control plane object, shows the
-// state of everything below the Cluster in its status, and deletes all of it in
-// order.
+// Package cluster is the Cluster controller. It connects a Cluster with its infrastructure and its control plane
+// and copies their results (provisioned, initialized, endpoint, failure domains). It writes the kubeconfig of
+// Clusters without a control plane object, reports the state of all objects of the Cluster in its status, and
+// deletes these objects in order.
 //
 //	InfraCluster ── provisioned, endpoint, failure domains ──┐
 //	ControlPlane ── initialized, endpoint, counters ─────────┼─► Cluster: status, conditions, spec.controlPlaneEndpoint
@@ -13,13 +10,9 @@
 //
 //	deletion:  workers ─► control plane ─► infrastructure ─► finalizer
 //
-// Owns: of Clusters: finalizer, spec.controlPlaneEndpoint where it is not set,
-// and the status except the condition TopologyReconciled. Of InfraCluster and
-// ControlPlane: owner and cluster label. The Secret <cluster>-kubeconfig of
-// clusters without controlPlaneRef.
-//
-// Never: creates infrastructure or control planes, or deletes the Machines of a
-// control plane that has an object of its own.
-//
-// Read first: [Snapshot], [Decide], then conditions.go.
+// The controller owns the finalizer of Clusters, spec.controlPlaneEndpoint if it is not set, and the status except
+// for the condition TopologyReconciled. It also owns the owner reference and the cluster label of InfraCluster and
+// control plane, and the Secret <cluster>-kubeconfig of Clusters without controlPlaneRef. It never creates
+// infrastructure or control planes, and never deletes the Machines of a control plane object. Start with [Snapshot]
+// and [Decide], then read conditions.go.
 package cluster

@@ -10,8 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// kubeconfig makes the Secret with an administrator's kubeconfig from the
-// certificate authority of the Cluster.
+// kubeconfig returns the Secret with an administrator's kubeconfig, signed by the Cluster's certificate authority.
 func kubeconfig(s Snapshot) (*corev1.Secret, error) {
 	ca, err := pki.ParsePair(s.Access.CA.Data[corev1.TLSCertKey], s.Access.CA.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {

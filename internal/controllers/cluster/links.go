@@ -21,21 +21,24 @@ var (
 	}
 )
 
-// infra counts as reached where the Cluster can do without; one with a topology cannot, it is given its infrastructure later.
+// infra returns the link to the infrastructure. It counts as reached if the Cluster needs no infrastructure. A
+// Cluster with a topology always needs it, because the topology sets the reference later.
 func (s Snapshot) infra() link.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
 	reached := isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
 	return s.link(infrastructure, ref, s.Infra, reached)
 }
 
-// control counts as reached where the Cluster has none and a control plane Machine has a Node.
+// control returns the link to the control plane. Without a control plane object, it counts as reached if a control
+// plane Machine has a Node.
 func (s Snapshot) control() link.Link {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	reached := isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) || !ref.IsDefined() && hasControlPlaneNode(s)
 	return s.link(controlPlane, ref, s.ControlPlane, reached)
 }
 
-// link is one of the references. A Cluster with a topology controls what it refers to, since that was created for it.
+// link returns one of the references. A Cluster with a topology is the controller of the referenced object, because
+// the object was created for it.
 func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) link.Link {
 	return link.Link{
 		Role: r, From: s.Cluster, Cluster: s.Cluster.Name, Ref: ref, View: v, Reached: reached, Shared: !s.Cluster.Spec.Topology.IsDefined(),

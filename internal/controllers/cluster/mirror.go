@@ -30,7 +30,7 @@ func (j judged) poolMembers() []condition.Member {
 	return out
 }
 
-// setMembers are the MachineSets that belong to no MachineDeployment.
+// setMembers returns the MachineSets without a MachineDeployment.
 func (j judged) setMembers() []condition.Member {
 	var out []condition.Member
 	for i, m := range j.Sets {
@@ -49,10 +49,10 @@ func (j judged) controlPlaneMember(conditionType string) []condition.Member {
 	return []condition.Member{{Kind: j.ControlPlane.GetKind(), Name: j.ControlPlane.GetName(), Conditions: condition.Set{c}}}
 }
 
-// legacyReady is a condition that only the projection to v1beta1 sees.
+// legacyReady is a condition that only the v1beta1 projection uses.
 const legacyReady = "ReadyV1Beta1"
 
-// withLegacyReady adds the summary that v1beta1 calls Ready.
+// withLegacyReady adds the summary for the v1beta1 Ready condition.
 func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
 	v := condition.Summarize(set, condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
 		condition.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition}, condition.Part{Type: clusterv1.ClusterInfrastructureReadyCondition})
@@ -60,7 +60,7 @@ func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
 	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.Moment{Now: s.Now})...)
 }
 
-// legacy is the projection to v1beta1.
+// legacy returns the v1beta1 projection.
 func legacy(s Snapshot) []condition.Legacy {
 	notInitialized := clusterv1.WaitingForControlPlaneProviderInitializedV1Beta1Reason
 	if !s.Cluster.Spec.ControlPlaneRef.IsDefined() {

@@ -18,37 +18,36 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a Cluster looks at.
+// Snapshot is the input of all decisions about a Cluster.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Cluster  *clusterv1.Cluster
-	// Infra and ControlPlane are what the references point to.
+	// Infra and ControlPlane are the referenced objects.
 	Infra        contract.InfraClusterView
 	ControlPlane contract.ControlPlaneView
-	// What belongs to the Cluster by its label, each sorted by name.
+	// The objects with the Cluster's label, sorted by name.
 	Deployments []clusterv1.MachineDeployment
 	Pools       []clusterv1.MachinePool
 	Sets        []clusterv1.MachineSet
 	Machines    []clusterv1.Machine
-	// Hidden is what belongs to a Cluster that is deleted, and what the manager does not see, since it lacks the watch label
-	// of the Cluster: "Machine m".
+	// Hidden lists objects of a Cluster that is being deleted, such as "Machine m", that the manager's cache
+	// excludes because they lack the Cluster's watch label.
 	Hidden []string
-	// Binding records which resources were applied to a Cluster that is deleted; nil: nothing does.
+	// Binding is the ClusterResourceSetBinding of a Cluster that is being deleted, or nil.
 	Binding *addonsv1.ClusterResourceSetBinding
-	// Gates are the availability gates of the Cluster, or else of its class.
+	// Gates are the availability gates of the Cluster or, if it has none, of its ClusterClass.
 	Gates []clusterv1.ClusterAvailabilityGate
-	// Connection to the workload cluster.
+	// Connection is the health of the connection to the workload cluster.
 	Connection remote.Health
-	// Access is what the kubeconfig is made from; only read where the Cluster
-	// has no control plane object.
+	// Access is the input for the kubeconfig. It is read only if the Cluster has no control plane object.
 	Access Access
 }
 
-// Access is what is known of the Secrets <cluster>-kubeconfig and <cluster>-ca.
+// Access is the state of the Secrets <cluster>-kubeconfig and <cluster>-ca.
 type Access struct {
 	Kubeconfig bool
-	// CA is nil where it does not exist.
+	// CA is nil if the Secret does not exist.
 	CA *corev1.Secret
 }
 
@@ -89,7 +88,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
-	of := membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // nothing in a snapshot is ever changed
+	of := membership.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
 	for _, list := range []client.ObjectList{deployments, pools, sets, machines} {
 		if err := c.client.List(ctx, list, of...); err != nil {
 			return fmt.Errorf("listing %T of the Cluster: %w", list, err)
@@ -103,8 +102,8 @@ func (c *Controller) readDescendants(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readHidden looks for what lacks the manager's watch label, once all other workers of the Cluster are gone. The Machines of
-// a control plane are left to it.
+// readHidden lists objects without the manager's watch label, once all other workers of the Cluster are gone. It
+// excludes the Machines of a control plane object, which deletes them itself.
 func (c *Controller) readHidden(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || len(s.Deployments)+len(s.Pools)+len(s.Sets)+len(s.machines(false)) > 0 {
 		return nil
@@ -123,8 +122,8 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readBinding reads what goes with a Cluster that is deleted: it would otherwise be taken for that of the next Cluster of the
-// same name.
+// readBinding reads the binding that must be deleted with the Cluster. A later Cluster with the same name would
+// otherwise inherit it.
 func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) {
 		return nil
@@ -140,7 +139,7 @@ func (c *Controller) readBinding(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readGates takes the gates of the class where the Cluster has none.
+// readGates reads the gates of the ClusterClass if the Cluster has none.
 func (c *Controller) readGates(ctx context.Context, s *Snapshot) error {
 	ref := s.Cluster.Spec.Topology.ClassRef
 	if len(s.Gates) > 0 || ref.Name == "" {
@@ -188,7 +187,7 @@ func (c *Controller) readSecret(ctx context.Context, s *Snapshot, suffix string)
 
 func deleting(s Snapshot) bool { return !s.Cluster.DeletionTimestamp.IsZero() }
 
-// standalone reports whether nothing but the Cluster controls the object.
+// standalone reports whether the object has no controller other than the Cluster.
 func standalone(o metav1.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner == nil || owner.Kind == clusterv1.ClusterKind
@@ -199,12 +198,13 @@ func isControlPlane(m *clusterv1.Machine) bool {
 	return ok
 }
 
-// machines returns the Machines of the control plane, or the others.
+// machines returns the Machines of the control plane, or all others.
 func (s Snapshot) machines(controlPlane bool) []*clusterv1.Machine {
 	return s.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane })
 }
 
-// machinesThat returns the Machines of a kind. They are large, and a Cluster may have hundreds: no one copies them.
+// machinesThat returns pointers to the selected Machines without copying them, because Machines are large and a
+// Cluster may have hundreds.
 func (s Snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Report says the status of a Cluster after a pass.
+// Report returns the status and the events of a Cluster after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status := clusterv1.ClusterStatus{
 		Initialization:     initialization(s),
@@ -28,7 +28,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status.Initialization)}
 }
 
-// initialization says what has been reached; it is never taken back.
+// initialization returns the initialization status. Its fields never change back to false.
 func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	out := s.Cluster.Status.Initialization
 	yes := true
@@ -41,7 +41,7 @@ func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	return out
 }
 
-// hasControlPlaneNode reports whether some control plane Machine has a Node.
+// hasControlPlaneNode reports whether any control plane Machine has a Node.
 func hasControlPlaneNode(s Snapshot) bool {
 	for _, m := range s.machines(true) {
 		if m.Status.NodeRef.IsDefined() {
@@ -58,11 +58,11 @@ func failureDomains(s Snapshot) []clusterv1.FailureDomain {
 	return s.Infra.FailureDomains.Current(s.Cluster.Status.FailureDomains)
 }
 
-// phase is the Cluster's place in its life. Decided from top to bottom:
+// phase returns the phase of the Cluster. The first matching row applies:
 //
 //	being deleted                                   Deleting
 //	infrastructure provisioned and endpoint known   Provisioned
-//	infrastructure or control plane referred to     Provisioning
+//	infrastructure or control plane referenced      Provisioning
 //	otherwise                                       Pending
 func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.ClusterPhase {
 	spec := s.Cluster.Spec
@@ -77,7 +77,7 @@ func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.Clust
 	return clusterv1.ClusterPhasePending
 }
 
-// deprecated is the status of v1beta1.
+// deprecated returns the v1beta1 status.
 func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1DeprecatedStatus {
 	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),
@@ -93,7 +93,8 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 	return out
 }
 
-// events are recorded once, when something is reached, or a reference turns out not to be readable.
+// events returns an event when the infrastructure or the control plane becomes initialized, or when a reference
+// cannot be read. Each is recorded once.
 func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []loop.Event {
 	var out []loop.Event
 	before := s.Cluster.Status.Initialization

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// noController is the reason of ControlPlaneInitialized and ControlPlaneAvailable where the control plane is of a kind whose
-	// provider may be switched off here, and no other provider has reconciled it.
+	// noController is the reason of ControlPlaneInitialized and ControlPlaneAvailable if no provider reconciles the
+	// control plane, because the built-in provider of its kind may be disabled.
 	noController = "NoController"
-	// otherControllerGrace is how long another provider has to reconcile a new control plane before that is said.
+	// otherControllerGrace is how long another provider has to reconcile a new control plane before noController is
+	// reported.
 	otherControllerGrace = 10 * time.Second
 )
 
-// unsupported reports whether the control plane is a KubeadmControlPlane that nothing has reconciled so far, and after how long
-// it counts as one that nothing will reconcile; 0: it does. A provider of KubeadmControlPlanes may run beside this program: the
-// first thing that its controller writes is a finalizer, then status.
+// unsupported reports whether the control plane is a KubeadmControlPlane that no provider has reconciled, and the
+// remaining time before that is reported, 0 if it has passed. Another provider of KubeadmControlPlanes may run
+// beside this program; its controller first writes a finalizer, then a status.
 func unsupported(s Snapshot) (time.Duration, bool) {
 	if s.ControlPlane.Presence() != contract.Found || isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return 0, false
@@ -33,7 +34,8 @@ func unsupported(s Snapshot) (time.Duration, bool) {
 	return max(0, otherControllerGrace-s.Now.Sub(o.GetCreationTimestamp().Time)), true
 }
 
-// unsupportedMessage says what to do about an unsupported control plane; empty: it is none, or may still be reconciled.
+// unsupportedMessage returns instructions for an unsupported control plane, or an empty string if it is supported
+// or may still be reconciled.
 func unsupportedMessage(s Snapshot) string {
 	left, is := unsupported(s)
 	if !is || left > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ownerReference of a class on its templates.
+// ownerReference returns the owner reference to the class for its templates.
 func ownerReference(class *clusterv1.ClusterClass) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterClassKind, Name: class.Name, UID: class.UID,
@@ -31,7 +31,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	}
 	at := slices.IndexFunc(s.Templates, func(t Template) bool { return t.Ref == own.Ref })
 	return c.writer.Patch(ctx, s.Templates[at].Object.Unstructured, func(o client.Object) {
-		// One of the class in an older API version is replaced, and so is one of a class of the same name that was deleted.
+		// Remove references to the class with an older API version, and to a deleted class with the same name.
 		owners := slices.DeleteFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 			return r.Kind == clusterv1.ClusterClassKind && r.Name == s.Class.Name
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "clusterclass"
 
 // Controller reconciles ClusterClasses.
@@ -29,12 +29,12 @@ type Controller struct {
 	client client.Client
 	refs   *kube.References
 	writer *kube.Writer
-	// extensions is nil where the Runtime SDK is off.
+	// extensions is nil if the Runtime SDK is disabled.
 	extensions hook.Client
 	now        func() time.Time
 }
 
-// Add adds the controller to the manager; extensions is nil where the Runtime SDK is off.
+// Add adds the controller to the manager. The argument extensions is nil if the Runtime SDK is disabled.
 func Add(s loop.Setup, extensions hook.Client) error {
 	c := &Controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
 	r := loop.NewReconciler(s, c.definition())
@@ -66,7 +66,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.ClusterClass, Snaps
 
 func newList() client.ObjectList { return &clusterv1.ClusterClassList{} }
 
-// withoutVersion is the reference in the form in which objects of providers are read.
+// withoutVersion converts a reference to the form with which provider objects are read.
 func withoutVersion(ref clusterv1.ClusterClassTemplateReference) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.GroupVersionKind().Group, Kind: ref.Kind, Name: ref.Name}
 }
@@ -79,7 +79,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return out
 }
 
-// ofCRD names the classes with templates of a kind: its labels say which version is the newest.
+// ofCRD enqueues the classes with templates of a CRD's kind, because the CRD's labels determine the newest version.
 func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.Request {
 	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
 		return slices.ContainsFunc(topology.TemplateRefs(class), func(ref clusterv1.ClusterClassTemplateReference) bool {
@@ -88,7 +88,7 @@ func (c *Controller) ofCRD(ctx context.Context, crd client.Object) []reconcile.R
 	})
 }
 
-// ofExtension names the classes with variables of an extension.
+// ofExtension enqueues the classes with variables of an extension.
 func (c *Controller) ofExtension(ctx context.Context, extension client.Object) []reconcile.Request {
 	return c.classes(ctx, func(class *clusterv1.ClusterClass) bool {
 		return slices.ContainsFunc(discoveries(class), func(d Discover) bool { return strings.HasSuffix(d.Extension, "."+extension.GetName()) })

@@ -11,10 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Discover is the question which variables the extension of a patch defines.
+// Discover requests the variables that the extension of a patch defines.
 type Discover struct{ Patch, Extension string }
 
-// String says what is to be found out.
 func (d Discover) String() string {
 	return "which variables extension " + d.Extension + " of patch " + d.Patch + " defines"
 }
@@ -24,21 +23,22 @@ type Own struct {
 	Ref clusterv1.ClusterClassTemplateReference
 }
 
-// String says what is done and why.
 func (o Own) String() string {
 	return fmt.Sprintf("own %s %s: the class refers to it", o.Ref.Kind, o.Ref.Name)
 }
 
-// Independent: another template that cannot be written does not keep this one from being owned.
+// Independent implements loop.Independent: a template that cannot be written must not prevent the class from owning
+// the others.
 func (Own) Independent() {}
 
 const (
-	// retryDiscovery is after which time an extension that failed is asked again, rediscover one that answered.
+	// retryDiscovery is the delay before a failed extension is called again, rediscover the interval for calling
+	// one that responded.
 	retryDiscovery = 15 * time.Second
 	rediscover     = 10 * time.Minute
 )
 
-// discoveries are the questions to extensions, in the order of the patches.
+// discoveries returns the discovery calls in the order of the patches.
 func discoveries(class *clusterv1.ClusterClass) []Discover {
 	var out []Discover
 	for _, p := range class.Spec.Patches {
@@ -49,7 +49,7 @@ func discoveries(class *clusterv1.ClusterClass) []Discover {
 	return out
 }
 
-// Decide says what to do about a class.
+// Decide computes the plan for a class.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.RuntimeSDK {
@@ -82,7 +82,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// merged are the variables of the class and its extensions.
+// merged contains the variables of the class and its extensions.
 type merged struct {
 	list     []clusterv1.ClusterClassStatusVariable
 	problems []string
@@ -90,7 +90,7 @@ type merged struct {
 
 func (m merged) problem() string { return strings.Join(m.problems, "; ") }
 
-// conflicts are the names of variables whose definitions differ.
+// conflicts returns the names of variables with conflicting definitions.
 func (m merged) conflicts() []string {
 	var out []string
 	for _, v := range m.list {
@@ -101,10 +101,10 @@ func (m merged) conflicts() []string {
 	return out
 }
 
-// maxVariables is how many variables the status of a class holds.
+// maxVariables is the maximum number of variables in the status of a class.
 const maxVariables = 1000
 
-// variables merges what the class and its extensions define.
+// variables merges the variables of the class and its extensions.
 func (s Snapshot) variables() merged {
 	out := merged{}
 	sources := []variables.Source{{From: clusterv1.VariableDefinitionFromInline, List: s.Class.Spec.Variables}}

@@ -1,18 +1,13 @@
-// Package clusterclass is the ClusterClass controller: it prepares classes for the Clusters that use them.
-//
-// Does: makes each class an owner of its templates, so that they move and are deleted with it; merges the variables that the class
-// defines with those that extensions define, which it asks for them; says which references do not use the newest version of their
-// kind.
+// Package clusterclass is the ClusterClass controller, which prepares classes for the Clusters that use them. It
+// makes each class an owner of its templates, so that they are moved and deleted with it. It merges the variables
+// of the class with the variables that extensions return, and reports references that do not use the newest version
+// of their kind.
 //
 //	spec.variables ─────────────► status.variables ──► VariablesReady
 //	patches ─► DiscoverVariables ─┘
 //	templateRefs ─► CRDs ──► RefVersionsUpToDate
 //
-// The generation is observed once its variables are known: Clusters wait for that.
-//
-// Owns: of ClusterClasses the status; of their templates the owner reference of the class.
-//
-// Never: changes a Cluster, or what a class says.
-//
-// Read first: [Snapshot], [Decide], then status.go.
+// The generation is reported as observed once its variables are known, which Clusters wait for. The controller owns
+// the status of ClusterClasses and the owner reference of the class on its templates. It never changes a Cluster or
+// the spec of a class. Start with [Snapshot] and [Decide], then read status.go.
 package clusterclass

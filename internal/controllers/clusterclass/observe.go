@@ -21,31 +21,32 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a class looks at.
+// Snapshot is the input of all decisions about a class.
 type Snapshot struct {
 	Now       time.Time
 	Class     *clusterv1.ClusterClass
 	Templates []Template
-	// RuntimeSDK is false where extensions are not called.
+	// RuntimeSDK is false if extensions are not called.
 	RuntimeSDK bool
-	// Discovered is what extensions said in this reconciliation.
+	// Discovered contains the responses of extensions in this reconciliation.
 	Discovered map[Discover]Discovered
 }
 
-// Template is a template that the class refers to.
+// Template is a template that the class references.
 type Template struct {
 	Ref    clusterv1.ClusterClassTemplateReference
 	Object contract.Object
-	// Problem says why the template cannot be read.
+	// Problem explains why the template cannot be read.
 	Problem string
-	// Newest is the API version of the kind that fulfils the newest contract; empty where the kind cannot be read.
+	// Newest is the API version of the kind that implements the newest contract. It is empty if the kind cannot be
+	// read.
 	Newest string
 }
 
-// Discovered is what one extension said.
+// Discovered is the response of one extension.
 type Discovered struct {
 	Variables []clusterv1.ClusterClassVariable
-	// Problem says why there is no answer.
+	// Problem explains why there is no valid response.
 	Problem string
 }
 
@@ -84,7 +85,7 @@ func (c *Controller) readTemplate(ctx context.Context, namespace string, ref clu
 	return t, nil
 }
 
-// ignoreAbsent drops the error of a kind that is not installed: that is a problem of the template already.
+// ignoreAbsent drops the error for a kind that is not installed, because the template already has this problem.
 func ignoreAbsent(err error, problem string) error {
 	if problem != "" {
 		return nil
@@ -92,10 +93,10 @@ func ignoreAbsent(err error, problem string) error {
 	return fmt.Errorf("reading the version of a template's kind: %w", err)
 }
 
-// answerKept is how long the variables of an extension are good for.
+// answerKept is how long the variables of an extension are cached.
 const answerKept = 10 * time.Minute
 
-// answer asks an extension for its variables.
+// answer calls an extension for its variables.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	d, ok := q.(Discover)
 	if !ok {
@@ -127,7 +128,7 @@ func settingsOf(class *clusterv1.ClusterClass, patch string) map[string]string {
 	return nil
 }
 
-// checked is what an extension defines, where that is as valid as what a class may define.
+// checked validates the variables of an extension with the rules for variables of a class.
 func checked(class *clusterv1.ClusterClass, d Discover, list []clusterv1.ClusterClassVariable) Discovered {
 	list = required(list)
 	before := variables.DefinitionsFrom(class.Status.Variables, d.Patch)
@@ -137,7 +138,7 @@ func checked(class *clusterv1.ClusterClass, d Discover, list []clusterv1.Cluster
 	return Discovered{Variables: list}
 }
 
-// required says that a variable is not required where an extension does not say.
+// required sets Required to false in definitions that do not set it.
 func required(list []clusterv1.ClusterClassVariable) []clusterv1.ClusterClassVariable {
 	out := slices.Clone(list)
 	for i := range out {

@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// conditions is the table of a ClusterClass.
+// conditions is the condition table of a ClusterClass.
 var conditions = condition.Table[Snapshot]{
 	{Type: clusterv1.ClusterClassVariablesReadyCondition, Of: Snapshot.variablesReady},
 	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Of: Snapshot.refVersionsUpToDate},
 }
 
-// legacy is the projection to v1beta1.
+// legacy is the v1beta1 projection.
 var legacy = []condition.Legacy{
 	{
 		Type: clusterv1.ClusterClassVariablesReconciledV1Beta1Condition, From: clusterv1.ClusterClassVariablesReadyCondition,
@@ -31,8 +31,8 @@ var legacy = []condition.Legacy{
 	},
 }
 
-// Report returns the status. Where an extension has not answered the variables stay as they were, and the generation is not
-// observed: Clusters wait.
+// Report returns the status. If an extension has not responded, the variables stay unchanged and the generation is
+// not reported as observed, so that Clusters wait.
 func Report(s Snapshot, _ loop.Plan, _ loop.Outcome) loop.Report {
 	status := clusterv1.ClusterClassStatus{
 		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Class, s.Now)),
@@ -47,7 +47,8 @@ func Report(s Snapshot, _ loop.Plan, _ loop.Outcome) loop.Report {
 	return loop.Report{Status: status}
 }
 
-// variablesReady says whether the variables of the class can be used. Those whose definitions are in conflict cannot be set.
+// variablesReady reports whether the variables of the class can be used. Variables with conflicting definitions
+// cannot be set.
 func (s Snapshot) variablesReady() condition.Verdict {
 	v := s.variables()
 	if problem := v.problem(); problem != "" {
@@ -61,7 +62,7 @@ func (s Snapshot) variablesReady() condition.Verdict {
 	return condition.True(clusterv1.ClusterClassVariablesReadyReason)
 }
 
-// refVersionsUpToDate says which references do not use the newest version of their kind.
+// refVersionsUpToDate lists references that do not use the newest version of their kind.
 func (s Snapshot) refVersionsUpToDate() condition.Verdict {
 	var old, unreadable []string
 	for _, t := range s.Templates {

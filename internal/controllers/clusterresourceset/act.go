@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// atOnce is how many clusters one set is applied to at a time.
+// atOnce limits how many clusters a set is applied to in parallel.
 const atOnce = 10
 
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
@@ -31,7 +31,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the clusterresourceset controller does not know how to %s", action)
 }
 
-// own adds the owner reference; a source that is gone meanwhile needs none.
+// own adds the owner reference to a source. A source that was deleted in the meantime is ignored.
 func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
 	for _, r := range s.Resources {
 		if r.Ref.Kind == a.Kind && r.Ref.Name == a.Name && r.Source != nil {
@@ -42,7 +42,7 @@ func (c *Controller) own(ctx context.Context, s Snapshot, a Own) error {
 	return nil
 }
 
-// addOwner makes the set an owner, in place of any older reference to it.
+// addOwner makes the set an owner and replaces any older reference to it.
 func addOwner(o client.Object, set *addonsv1.ClusterResourceSet) {
 	owner := metav1.OwnerReference{
 		APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet", Name: set.Name, UID: set.UID,
@@ -53,7 +53,7 @@ func addOwner(o client.Object, set *addonsv1.ClusterResourceSet) {
 	o.SetOwnerReferences(append(refs, owner))
 }
 
-// unbind deletes a binding, or removes the entry and the ownership of the set.
+// unbind deletes a binding, or removes the entry and the owner reference of the set.
 func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
 	i := slices.IndexFunc(s.Bound, func(b *addonsv1.ClusterResourceSetBinding) bool { return b.Name == a.Cluster })
 	if i < 0 {
@@ -69,8 +69,8 @@ func (c *Controller) unbind(ctx context.Context, s Snapshot, a Unbind) error {
 	}))
 }
 
-// applyAll applies what is pending to all clusters, some at a time. One that fails holds up no one; what failed is
-// the error in the end.
+// applyAll applies the pending resources to all clusters, several in parallel. A failing cluster does not block the
+// others. All failures are returned together.
 func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
@@ -92,7 +92,7 @@ func (c *Controller) applyAll(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// applyTo applies what is pending to a cluster, and records what became of it.
+// applyTo applies the pending resources to a cluster and records the results.
 func (c *Controller) applyTo(ctx context.Context, s Snapshot, m Member) []failure {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -118,8 +118,8 @@ func (c *Controller) applyTo(ctx context.Context, s Snapshot, m Member) []failur
 	return failures
 }
 
-// record writes the results into the binding of the cluster, if they are news. A failure is one that was recorded
-// before where only its time differs.
+// record writes changed results to the binding of the cluster. A failure that differs only in its time counts as
+// unchanged.
 func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results []addonsv1.ResourceBinding) error {
 	if m.Binding == nil {
 		b := newBinding(s, m, results)
@@ -142,7 +142,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, m Member, results [
 	})
 }
 
-// newBinding is the binding of a cluster: named as the cluster.
+// newBinding returns the binding of a cluster, which has the name of the cluster.
 func newBinding(s Snapshot, m Member, results []addonsv1.ResourceBinding) *addonsv1.ClusterResourceSetBinding {
 	b := &addonsv1.ClusterResourceSetBinding{
 		ObjectMeta: metav1.ObjectMeta{

@@ -18,14 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// clusterTimeout is how long one cluster may hold up a pass.
+// clusterTimeout limits the time that one cluster may take in a reconciliation.
 const clusterTimeout = 30 * time.Second
 
-// owner of the fields that are applied to workload clusters.
+// owner is the field manager in workload clusters.
 const owner = client.FieldOwner(kube.Prefix + Name)
 
-// applyObjects applies objects in their order and returns what failed. The objects after one that failed are applied
-// all the same, unless the workload cluster does not answer any more.
+// applyObjects applies objects in order and returns the errors. It continues after a failure unless the workload
+// cluster is unreachable.
 func applyObjects(ctx context.Context, workload client.Client, objects []*unstructured.Unstructured, reconcile bool) []error {
 	var failed []error
 	for _, o := range objects {
@@ -41,8 +41,8 @@ func applyObjects(ctx context.Context, workload client.Client, objects []*unstru
 	return failed
 }
 
-// applyObject creates the object, or makes an existing one what it says, leaving alone what it does not say.
-// One that names no namespace goes to "default", as with kubectl.
+// applyObject creates the object, or updates an existing one without changing fields that the object does not set.
+// An object without a namespace is created in "default", as with kubectl.
 func applyObject(ctx context.Context, workload client.Client, o *unstructured.Unstructured, reconcile bool) error {
 	name := func() string { return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/") }
 	kind := o.GetKind()
@@ -67,7 +67,7 @@ func applyObject(ctx context.Context, workload client.Client, o *unstructured.Un
 	}
 	err := workload.Create(ctx, o, owner)
 	if apierrors.IsAlreadyExists(err) {
-		if reconcile { // it came into being in between
+		if reconcile { // another client created it after the check
 			return fault.New(fault.Conflict, "CreatedMeanwhile", "%s %s was created by another client meanwhile; retrying", kind, name()).From(err)
 		}
 		return nil
@@ -82,15 +82,15 @@ func wrapped(err error, doing, kind, name string) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, name, err)
 }
 
-// failure is one thing that could not be applied to a cluster.
+// failure is an error of one cluster.
 type failure struct {
 	cluster string
-	// resource it belongs to; none where it concerns the whole cluster.
+	// resource is the resource that failed. It is empty if the failure concerns the whole cluster.
 	resource addonsv1.ResourceRef
 	err      error
 }
 
-// String returns what to tell users of it.
+// String returns the message for users.
 func (f failure) String() string {
 	if f.resource.Name == "" {
 		return fmt.Sprintf("Cluster %s: %s", f.cluster, fault.UserMessage(f.err))
@@ -98,7 +98,7 @@ func (f failure) String() string {
 	return fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.resource.Kind, f.resource.Name, fault.UserMessage(f.err))
 }
 
-// applyError is all that could not be applied in a pass.
+// applyError contains all failures of a reconciliation.
 type applyError struct{ failures []failure }
 
 // Error implements error.
@@ -110,8 +110,8 @@ func (e applyError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// As says of which kind the error is: that of the failure which is worth another try soonest. A binding that another
-// set wrote first is such.
+// As returns the fault of the most urgent failure, which determines the retry. A conflict, such as a binding that
+// another set wrote first, is the most urgent.
 func (e applyError) As(target any) bool {
 	out, ok := target.(**fault.Fault)
 	if !ok {

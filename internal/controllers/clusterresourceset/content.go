@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Content is what a ConfigMap or Secret holds.
+// Content is the parsed data of a ConfigMap or Secret.
 type Content struct {
-	// Hash stands for all of it.
+	// Hash is a hash of all data.
 	Hash string
-	// Objects in the order in which to apply them.
+	// Objects are the objects in the order in which they are applied.
 	Objects []*unstructured.Unstructured
-	// Problem says what of it cannot be read; empty: nothing. There are no objects then.
+	// Problem explains why the data cannot be parsed, or is empty. If it is set, there are no objects.
 	Problem string
 }
 
-// read reads the data of a ConfigMap or Secret: keys in their order, documents in the order in which they stand, and the objects of
-// one value by what others need first.
+// read parses the data of a ConfigMap or Secret in the order of its keys and documents. Within one value, objects
+// are sorted so that dependencies come first.
 func read(data map[string][]byte) Content {
 	sum := sha256.New()
 	var c Content
@@ -49,7 +49,7 @@ func read(data map[string][]byte) Content {
 	return c
 }
 
-// documents returns the objects of YAML or JSON documents, of lists of objects in JSON, and of objects of kind List.
+// documents parses YAML or JSON documents, JSON lists of objects, and objects of kind List.
 func documents(text []byte) ([]*unstructured.Unstructured, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
 		var items []map[string]any
@@ -71,7 +71,7 @@ func documents(text []byte) ([]*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(document, &content); err != nil {
 			return nil, fmt.Errorf("is neither YAML nor JSON: %w", err)
 		}
-		if len(content) == 0 { // nothing but comments
+		if len(content) == 0 { // only comments
 			continue
 		}
 		found, err := objects([]map[string]any{content})
@@ -82,7 +82,7 @@ func documents(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// objects returns the objects, those inside of lists in place of the lists.
+// objects returns the objects; lists are replaced by their items.
 func objects(contents []map[string]any) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, content := range contents {
@@ -114,7 +114,8 @@ func objects(contents []map[string]any) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// order lists kinds that others need first, and those that need others last; kinds that are not here come between.
+// order returns the kinds to apply first, because others depend on them, and the kinds to apply last. All other
+// kinds come between.
 func order() (first, last []string) {
 	return []string{
 			"Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "ResourceQuota", "LimitRange", "NetworkPolicy",
@@ -126,7 +127,7 @@ func order() (first, last []string) {
 		}
 }
 
-// priority orders objects by kind; smaller goes first.
+// priority returns the position of the object's kind in the order; smaller values are applied first.
 func priority(u *unstructured.Unstructured) int {
 	first, last := order()
 	if i := slices.Index(first, u.GetKind()); i >= 0 {

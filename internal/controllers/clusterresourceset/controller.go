@@ -21,19 +21,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "clusterresourceset"
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// Namespaces that the manager is limited to; empty: all.
+	// Namespaces limits the manager to these namespaces. If it is empty, there is no limit.
 	Namespaces []string
-	// DeleteHook: the deletion of Clusters with a topology waits for the annotation runtime.cluster.x-k8s.io/ok-to-delete.
-	// Until it is set they live on, and get what the set has.
+	// DeleteHook is set if the deletion of Clusters with a topology waits for the annotation
+	// runtime.cluster.x-k8s.io/ok-to-delete. Until the annotation is set, such Clusters keep running and the set is
+	// still applied to them.
 	DeleteHook bool
 }
 
-// Workloads is what the controller needs of the workload clusters.
+// Workloads provides clients for workload clusters and their health.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Health(cluster client.ObjectKey) remote.Health
@@ -52,7 +53,6 @@ type Controller struct {
 	hashes        hashes
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	sources, err := newSources(s, settings)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Controller) definition() loop.Controller[*addonsv1.ClusterResourceSet, 
 	}
 }
 
-// ofCluster names the sets that select a cluster, and those that did and are bound to it.
+// ofCluster enqueues the sets that select a cluster or are bound to it.
 func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := o.(*clusterv1.Cluster)
 	binding := &addonsv1.ClusterResourceSetBinding{}
@@ -100,7 +100,8 @@ func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile
 	})
 }
 
-// ofConnection names the sets that select a cluster whose connection came, went or began to fail.
+// ofConnection enqueues the sets that select a cluster when its connection is established, is lost, or starts to
+// fail.
 func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	if c.client.Get(ctx, key, cluster) != nil {
@@ -109,7 +110,8 @@ func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []r
 	return c.ofCluster(ctx, cluster)
 }
 
-// ofBinding names the sets with an entry in a binding, and those that select its cluster: their entry may be lost.
+// ofBinding enqueues the sets with an entry in a binding, and the sets that select its cluster, because their entry
+// may have been removed.
 func (c *Controller) ofBinding(ctx context.Context, o client.Object) []reconcile.Request {
 	binding := o.(*addonsv1.ClusterResourceSetBinding)
 	cluster := &clusterv1.Cluster{}
@@ -121,7 +123,7 @@ func (c *Controller) ofBinding(ctx context.Context, o client.Object) []reconcile
 	})
 }
 
-// ofSource names the sets that refer to a ConfigMap or Secret.
+// ofSource enqueues the sets that reference a ConfigMap or Secret.
 func (c *Controller) ofSource(kind string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		return c.sets(ctx, o.GetNamespace(), func(set *addonsv1.ClusterResourceSet) bool {

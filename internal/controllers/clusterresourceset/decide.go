@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Decide says what to do about a ClusterResourceSet.
+// Decide computes the plan for a ClusterResourceSet.
 //
 //	               not applied yet      applied, content changed   applied
 //	ApplyOnce      create               nothing                    nothing
 //	Reconcile      create or change     create or change           nothing
 //
-// All clusters are served by one action, because one that fails must not hold up the others.
+// One action applies to all clusters, because a failing cluster must not block the others.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if !s.Set.DeletionTimestamp.IsZero() {
@@ -62,7 +62,8 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// ask asks for contents: of what has to be applied somewhere, and under Reconcile of what has changed.
+// ask requests contents that have to be applied to a cluster and, with strategy Reconcile, contents that have
+// changed.
 func ask(s Snapshot) []loop.Question {
 	var out []loop.Question
 	for _, r := range s.Resources {
@@ -95,7 +96,7 @@ func due(s Snapshot, m Member, r Resource) bool {
 	return reconciles(s.Set) && have.Hash != r.Hash
 }
 
-// pending returns what has to be applied to the cluster and can be.
+// pending returns the resources that have to be applied to the cluster and can be applied.
 func pending(s Snapshot, m Member) []Resource {
 	if !served(m) {
 		return nil
@@ -109,8 +110,8 @@ func pending(s Snapshot, m Member) []Resource {
 	return out
 }
 
-// served reports whether anything can be applied to the cluster now. A paused cluster is left alone: it may be
-// on its way to another management cluster.
+// served reports whether resources can be applied to the cluster now. Paused clusters are skipped, because they may
+// be moving to another management cluster.
 func served(m Member) bool {
 	reached := m.Cluster.Status.Initialization.ControlPlaneInitialized
 	return reached != nil && *reached && m.Connected && !paused(m.Cluster)
@@ -125,30 +126,30 @@ func reconciles(set *addonsv1.ClusterResourceSet) bool {
 	return set.Spec.Strategy == string(addonsv1.ClusterResourceSetStrategyReconcile)
 }
 
-// ownedBy reports whether the set is among the owners, in the present version of its API.
+// ownedBy reports whether the owners contain the set with the current API version.
 func ownedBy(owners []metav1.OwnerReference, set *addonsv1.ClusterResourceSet) bool {
 	return slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool {
 		return ref.UID == set.UID && ref.APIVersion == addonsv1.GroupVersion.String()
 	})
 }
 
-// alone reports whether the binding has no entry but that of the set.
+// alone reports whether the binding has no entries of other sets.
 func alone(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResourceSet) bool {
 	return !slices.ContainsFunc(b.Spec.Bindings, func(e addonsv1.ResourceSetBinding) bool { return e.ClusterResourceSetName != set.Name })
 }
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Own makes the set an owner of a ConfigMap or Secret, so that both go and move together.
+	// Own makes the set an owner of a ConfigMap or Secret, so that they are deleted and moved together.
 	Own struct{ Kind, Name string }
-	// OwnBinding makes the set an owner of a cluster's binding again.
+	// OwnBinding restores the owner reference of the set on a cluster's binding.
 	OwnBinding struct{ Cluster string }
-	// Apply applies what is pending to clusters, and records it in their bindings.
+	// Apply applies the pending resources to clusters and records the results in their bindings.
 	Apply struct {
-		// Clusters are their names, joined by commas.
+		// Clusters are the names of the clusters, joined by commas.
 		Clusters string
 	}
-	// Unbind removes the entry of the set from a cluster's binding, or the Whole binding.
+	// Unbind removes the entry of the set from a cluster's binding, or deletes the Whole binding.
 	Unbind struct {
 		Cluster string
 		Whole   bool

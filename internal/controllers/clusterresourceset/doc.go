@@ -1,22 +1,18 @@
-// Package clusterresourceset is the ClusterResourceSet controller.
-//
-// Does: applies the objects that ConfigMaps and Secrets of the management cluster hold to every workload cluster that
-// a ClusterResourceSet selects, once or again whenever they change, and remembers in a binding for each cluster what
-// was applied.
+// Package clusterresourceset is the ClusterResourceSet controller. It applies objects from ConfigMaps and Secrets
+// of the management cluster to every workload cluster that a ClusterResourceSet selects, either once or whenever
+// they change. A binding for each cluster records what was applied.
 //
 //	ConfigMap, Secret ── documents ─┐
 //	                                ├─► what is not applied yet ─► workload cluster
 //	Cluster ── ClusterResourceSet ──┤                                    │
 //	   └─ ClusterResourceSetBinding ┘ ◄── hash, applied, when ───────────┘
 //
-// Contents are read when they are needed, past every cache: the process watches no more of ConfigMaps than their
-// metadata, and of Secrets only those of the type for resource sets.
+// Contents are read from the API server when they are needed. The caches contain only the metadata of ConfigMaps,
+// and the metadata of Secrets with the type for resource sets.
 //
-// Owns: of ClusterResourceSets: finalizer and status. ClusterResourceSetBindings: in each the entry of the set, and
-// its owner reference. The owner reference of the set on its ConfigMaps and Secrets. In workload clusters: whatever
-// the documents say, with the rights that the cluster's kubeconfig Secret gives.
-//
-// Never: removes anything from a workload cluster, nor looks at what became of it there.
-//
-// Read first: [Snapshot], [Decide], then apply.go.
+// The controller owns the finalizer and the status of ClusterResourceSets, their entries and owner references in
+// ClusterResourceSetBindings, and the owner references of sets on ConfigMaps and Secrets. In workload clusters it
+// writes all objects in the contents, with the permissions of the cluster's kubeconfig Secret. It never deletes
+// objects in a workload cluster and does not check their state after it applied them. Start with [Snapshot] and
+// [Decide], then read apply.go.
 package clusterresourceset

@@ -20,40 +20,40 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Snapshot is everything that a decision about a ClusterResourceSet reads.
+// Snapshot is the input of all decisions about a ClusterResourceSet.
 type Snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
-	// Members are the clusters that the set selects, sorted by name; those being deleted are not among them, unless a
-	// hook holds the deletion back.
+	// Members are the clusters that the set selects, sorted by name. Clusters that are being deleted are excluded,
+	// unless a hook delays the deletion.
 	Members []Member
 	// Former are the bindings with an entry of the set whose cluster is being deleted, sorted by name.
 	Former []*addonsv1.ClusterResourceSetBinding
 	// Bound are all bindings with an entry of the set, sorted by name.
 	Bound []*addonsv1.ClusterResourceSetBinding
-	// Resources in the order of the spec.
+	// Resources are the resources in the order of the spec.
 	Resources []Resource
 }
 
-// Member is a cluster of the set.
+// Member is a cluster that the set selects.
 type Member struct {
 	Cluster *clusterv1.Cluster
-	// Binding of the cluster; nil where it has none.
+	// Binding is the binding of the cluster, or nil.
 	Binding *addonsv1.ClusterResourceSetBinding
-	// Connected is true while the workload cluster can be reached.
+	// Connected is true if the workload cluster is reachable.
 	Connected bool
 }
 
 // Resource is a ConfigMap or Secret of the set.
 type Resource struct {
 	Ref addonsv1.ResourceRef
-	// Source is its metadata; nil where it does not exist.
+	// Source is the object's metadata, or nil if it does not exist.
 	Source *metav1.PartialObjectMetadata
-	// WrongType is true for a Secret that is not of the type for resource sets.
+	// WrongType is true for a Secret without the type for resource sets.
 	WrongType bool
-	// Hash stands for its content; empty where it is not known.
+	// Hash is the hash of the content, or empty if it is unknown.
 	Hash string
-	// Content is what it holds; nil where it was not read.
+	// Content is the parsed content, or nil if it was not read.
 	Content *Content
 }
 
@@ -79,7 +79,7 @@ func (c *Controller) observe(ctx context.Context, set *addonsv1.ClusterResourceS
 	return s, nil
 }
 
-// readBindings reads the bindings of the namespace, by their names.
+// readBindings reads the bindings in the namespace and returns them by name.
 func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]*addonsv1.ClusterResourceSetBinding, error) {
 	list := &addonsv1.ClusterResourceSetBindingList{}
 	if err := c.client.List(ctx, list, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -89,7 +89,7 @@ func (c *Controller) readBindings(ctx context.Context, s *Snapshot) (map[string]
 	for i := range list.Items {
 		b := &list.Items[i]
 		if value := b.Labels[clusterv1.WatchLabel]; c.scope.WatchFilter != "" && value != "" && value != c.scope.WatchFilter {
-			continue // its Cluster is another manager's
+			continue // another manager reconciles its Cluster
 		}
 		out[b.Name] = b
 		if entryOf(b, s.Set.Name) != nil {
@@ -128,19 +128,19 @@ func (c *Controller) readClusters(ctx context.Context, s *Snapshot, bindings map
 	return nil
 }
 
-// isHeld reports whether a hook may still hold back the deletion of the Cluster.
+// isHeld reports whether a hook may still delay the deletion of the Cluster.
 func (c *Controller) isHeld(cluster *clusterv1.Cluster) bool {
 	_, allowed := cluster.Annotations[runtimev1.OkToDeleteAnnotation]
 	return c.deleteHook && !allowed && cluster.Spec.Topology.IsDefined()
 }
 
-// selects reports whether the set applies to the cluster. A selector of everything selects nothing.
+// selects reports whether the set selects the cluster. An empty selector selects nothing.
 func selects(set *addonsv1.ClusterResourceSet, cluster *clusterv1.Cluster) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.ClusterSelector)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(cluster.Labels))
 }
 
-// readResource reads what is known of a ConfigMap or Secret without its content.
+// readResource reads the metadata of a ConfigMap or Secret.
 func (c *Controller) readResource(ctx context.Context, namespace string, ref addonsv1.ResourceRef) (Resource, error) {
 	r := Resource{Ref: ref}
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
@@ -156,7 +156,7 @@ func (c *Controller) readResource(ctx context.Context, namespace string, ref add
 	case !isSecret(ref):
 		return r, nil
 	}
-	// Secrets of other types are not watched; whether there is one has to be read.
+	// Secrets of other types are not watched, so whether one exists has to be read.
 	secret := &corev1.Secret{}
 	err = c.live.Get(ctx, key, secret)
 	if err == nil {
@@ -169,12 +169,12 @@ func (c *Controller) readResource(ctx context.Context, namespace string, ref add
 	return r, nil
 }
 
-// AskContent asks for the content of a ConfigMap or Secret.
+// AskContent requests the content of a ConfigMap or Secret.
 type AskContent struct{ Kind, Name string }
 
 func (q AskContent) String() string { return fmt.Sprintf("what %s %s holds", q.Kind, q.Name) }
 
-// answer reads a content past the cache. A source that is gone meanwhile is one that does not exist.
+// answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
 func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Question) (Snapshot, error) {
 	q, ok := question.(AskContent)
 	if !ok {
@@ -221,7 +221,7 @@ func isSecret(ref addonsv1.ResourceRef) bool {
 	return ref.Kind == string(addonsv1.SecretClusterResourceSetResourceKind)
 }
 
-// entryOf returns what a binding says of the set, or nil.
+// entryOf returns the entry of the set in a binding, or nil.
 func entryOf(b *addonsv1.ClusterResourceSetBinding, set string) *addonsv1.ResourceSetBinding {
 	if b == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// newSources returns a cache of its own for what resources come from: of ConfigMaps the metadata, of Secrets the
-// metadata of those of the one type. The manager's cache has only those that belong to a cluster.
+// newSources returns a cache for the sources: the metadata of ConfigMaps, and the metadata of Secrets with the type
+// for resource sets. The manager's cache contains only ConfigMaps and Secrets that belong to a cluster.
 func newSources(s loop.Setup, settings Settings) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),
@@ -33,7 +33,7 @@ func newSources(s loop.Setup, settings Settings) (cache.Cache, error) {
 	return cache.New(s.Manager.GetConfig(), options)
 }
 
-// identityOnly keeps of metadata who the object is, in which state, and who owns it.
+// identityOnly reduces metadata to identity, version, deletion timestamp and owners.
 func identityOnly(in any) (any, error) {
 	meta, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -46,18 +46,18 @@ func identityOnly(in any) (any, error) {
 	return meta, nil
 }
 
-// metadataOf returns an empty object for the metadata of a kind of source.
+// metadataOf returns an empty metadata object for a kind of source.
 func metadataOf(kind addonsv1.ClusterResourceSetResourceKind) *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
 	return meta
 }
 
-// remembered bounds the memory of hashes.
+// remembered limits the number of cached hashes.
 const remembered = 1024
 
-// hashes remembers the hash of contents by the version they were read in, so that a content that has not changed is
-// not read again. The zero value is ready to use.
+// hashes caches the hash of each content by the resource version of its source, so that unchanged contents are not
+// read again. The zero value is ready to use.
 type hashes struct {
 	mu sync.Mutex
 	of map[version]string
@@ -72,7 +72,7 @@ func versionOf(o client.Object) version {
 	return version{uid: o.GetUID(), resource: o.GetResourceVersion()}
 }
 
-// get returns the hash of the content; empty where it is not known.
+// get returns the hash of the content, or an empty string if it is unknown.
 func (h *hashes) get(o client.Object) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// shown is how many problems a message names before it only counts the rest.
+// shown is the maximum number of problems that a message lists; the rest are counted.
 const shown = 3
 
-// conditions of a ClusterResourceSet.
+// conditions is the condition table of a ClusterResourceSet.
 var conditions = condition.Table[judged]{
 	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Of: judged.resourcesApplied},
 }
 
-// legacy is the projection to v1beta1.
+// legacy is the v1beta1 projection.
 var legacy = []condition.Legacy{{
 	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
 	Reason:   legacyReason,
@@ -40,13 +40,13 @@ func legacyReason(reason string) string {
 	return reason
 }
 
-// judged is a snapshot with what became of the plan.
+// judged is the input of the conditions: the snapshot and the error of the plan.
 type judged struct {
 	Snapshot
 	err error
 }
 
-// Report says the status of a ClusterResourceSet after a reconcile.
+// Report returns the status of a ClusterResourceSet after a reconciliation.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
 		return loop.Report{}
@@ -64,12 +64,12 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status}
 }
 
-// unread is the status of a set of which something could not be read: whether all is applied is not known any more.
+// unread returns the status of a set after a failed read: it is then unknown whether everything is applied.
 func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) loop.Report {
 	return Report(Snapshot{Set: set, Now: now}, loop.Plan{}, loop.Outcome{Err: err})
 }
 
-// resourcesApplied is True when every resource exists, can be read, and is applied to every cluster of the set.
+// resourcesApplied is True if every resource exists, can be parsed, and is applied to every cluster of the set.
 func (j judged) resourcesApplied() condition.Verdict {
 	var problems []string
 	reason := addonsv1.ClusterResourceSetResourcesNotAppliedReason
@@ -98,7 +98,7 @@ func (j judged) resourcesApplied() condition.Verdict {
 	return condition.True(addonsv1.ClusterResourceSetResourcesAppliedReason)
 }
 
-// problemOf says what is wrong with a resource, and what to do about it.
+// problemOf returns the problem of a resource with its solution, or an empty string.
 func problemOf(r Resource) string {
 	switch {
 	case r.WrongType:
@@ -111,8 +111,8 @@ func problemOf(r Resource) string {
 	return ""
 }
 
-// lines are the failures that people can do something about, in the order of the clusters. A conflict is not one: the
-// next try follows at once.
+// lines returns the failures that users can resolve, in the order of the clusters. Conflicts are omitted, because
+// they are retried at once.
 func lines(e applyError) []string {
 	var out []string
 	for _, f := range e.failures {
@@ -132,7 +132,7 @@ func lines(e applyError) []string {
 	return out
 }
 
-// outstanding reports whether anything has still to be applied to the cluster.
+// outstanding reports whether any resource still has to be applied to the cluster.
 func outstanding(s Snapshot, m Member) bool {
 	return slices.ContainsFunc(s.Resources, func(r Resource) bool { return usable(r) && due(s, m, r) })
 }

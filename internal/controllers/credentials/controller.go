@@ -29,33 +29,36 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "clustercredentials"
 
-// recheck is when a request that waits for its cluster is read again. The cleaner of Kubernetes deletes it after a day.
+// recheck is the interval for reading a request that waits for its cluster. Kubernetes deletes such requests after
+// a day.
 const recheck = 15 * time.Second
 
 const (
-	// UserLabel of a ClusterRoleBinding is the user of the certificate, as far as a label can hold the name; UserAnnotation is the
-	// whole name, ExpiresAnnotation the end of the certificate.
+	// UserLabel on a ClusterRoleBinding is the user of the certificate, converted to a valid label value.
+	// UserAnnotation is the full name of the user, ExpiresAnnotation the expiry of the certificate.
 	UserLabel         = "slipway.dev/personal-user"
 	UserAnnotation    = "slipway.dev/personal-user"
 	ExpiresAnnotation = "slipway.dev/personal-expires"
 )
 
-// Workloads are connections to workload clusters.
+// Workloads provides connections to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Changed(controller string, to remote.ClusterMap) source.Source
 }
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// Namespaces that the manager reconciles; empty: all. Requests for Clusters of others are another manager's.
+	// Namespaces are the namespaces that the manager reconciles. If it is empty, all are. Requests for Clusters in
+	// other namespaces are left to other managers.
 	Namespaces []string
 }
 
-// Controller issues certificates. Requests have no conditions of the contract, no finalizer and no pause, and so no driver.
+// Controller issues certificates. It does not use package loop, because requests have no contract conditions, no
+// finalizer and no pause.
 type Controller struct {
 	client    client.Client
 	live      client.Reader
@@ -67,10 +70,9 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, workloads Workloads, settings Settings) error {
 	process := s.Manager
-	if s.Process != nil { // the identities of providers may not ask who may do what
+	if s.Process != nil { // the identities of providers may not create access reviews
 		process = s.Process
 	}
 	api, err := authorizationclient.NewForConfig(process.GetConfig())
@@ -91,7 +93,7 @@ func Add(s loop.Setup, workloads Workloads, settings Settings) error {
 func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
 	if err := c.client.List(ctx, &list); err != nil {
-		return nil // they are read again in a while
+		return nil // the periodic recheck reads them again
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
@@ -127,7 +129,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case v.Issue != nil:
 		err := c.issue(ctx, s, *v.Issue)
 		if fault.KindOf(err) == fault.Unreachable {
-			return ctrl.Result{RequeueAfter: recheck}, nil // a connection enqueues it sooner
+			return ctrl.Result{RequeueAfter: recheck}, nil // a new connection enqueues it earlier
 		}
 		return ctrl.Result{}, err
 	case v.Wait != "":
@@ -146,7 +148,8 @@ func (c *Controller) reconciles(namespace string) bool {
 	return len(c.settings.Namespaces) == 0
 }
 
-// observe reads what a decision about a request needs. A Cluster that another manager reconciles is not included.
+// observe reads the input of the decision about a request. A Cluster that another manager reconciles is not
+// included.
 func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (s Snapshot, included bool, err error) {
 	s = Snapshot{Now: c.now(), Request: r}
 	cluster := &clusterv1.Cluster{}
@@ -171,7 +174,7 @@ func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateS
 	return s, true, err
 }
 
-// mayConnect reports whether the creator of a request has the verb on its Cluster.
+// mayConnect reports whether the creator of a request has the verb [Verb] on its Cluster.
 func (c *Controller) mayConnect(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key client.ObjectKey) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups,
@@ -192,8 +195,8 @@ func (c *Controller) mayConnect(ctx context.Context, r *certificatesv1.Certifica
 	return got.Status.Allowed, nil
 }
 
-// issue binds the role, publishes how to reach the cluster, and signs. The certificate comes last: without it the rest is worth
-// nothing, and each step may be repeated.
+// issue binds the role, publishes the connection data of the cluster, and signs the certificate. The certificate
+// comes last because the other results are useless without it. Each step may be repeated.
 func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
 	cert, pem, err := i.Authority.IssueFor(i.Public, i.Leaf, s.Now)
 	if err != nil {
@@ -227,8 +230,8 @@ func (c *Controller) issue(ctx context.Context, s Snapshot, i Issue) error {
 	return c.writer.Sign(ctx, s.Request, pem)
 }
 
-// bind gives the role to the group of the certificate, after bindings of certificates that have ended were deleted. It returns why
-// the role cannot be given.
+// bind grants the role to the group of the certificate, after it has deleted the bindings of expired certificates.
+// It returns why the role cannot be granted.
 func (c *Controller) bind(ctx context.Context, key client.ObjectKey, i Issue, ends, now time.Time) (missing string, err error) {
 	workload, err := c.workloads.Client(ctx, key)
 	if err != nil {
@@ -259,7 +262,8 @@ func (c *Controller) bind(ctx context.Context, key client.ObjectKey, i Issue, en
 	return "", err
 }
 
-// sweep deletes the bindings of certificates that have ended. One without a time that can be read is a person's, and stays.
+// sweep deletes the bindings of expired certificates. A binding without a valid expiry was created by a user and is
+// not deleted.
 func sweep(ctx context.Context, workload client.Client, writer *kube.Writer, now time.Time) error {
 	var list rbacv1.ClusterRoleBindingList
 	if err := workload.List(ctx, &list, client.HasLabels{UserLabel}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Reasons of conditions of a request.
+// Reasons of the conditions of a request.
 const (
 	ReasonAllowed     = "ConnectAllowed"
 	ReasonRule        = "RequestInvalid"
@@ -22,51 +22,54 @@ const (
 	ReasonNoRole      = "ClusterRoleNotFound"
 )
 
-// Snapshot is what a decision about a request reads.
+// Snapshot is the input of the decision about a request.
 type Snapshot struct {
 	Now     time.Time
 	Request *certificatesv1.CertificateSigningRequest
-	// Allowed: the creator of the request has the verb on the Cluster.
+	// Allowed is set if the creator of the request has the verb [Verb] on the Cluster.
 	Allowed bool
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
-	// Authority is the Secret <cluster>-ca, Kubeconfig the content of <cluster>-kubeconfig; nil and empty where they do not exist.
+	// Authority is the Secret <cluster>-ca, or nil if it does not exist. Kubeconfig is the content of
+	// <cluster>-kubeconfig, or empty.
 	Authority  *corev1.Secret
 	Kubeconfig authority.Kubeconfig
 }
 
-// Verdict is what to do with a request. Nothing is set where it is decided already, or waits for its cluster.
+// Verdict is the decision about a request. It is empty if the request is already decided, and only Wait is set if
+// the request waits for its cluster.
 type Verdict struct {
 	// Deny, Approve and Fail are conditions to add.
 	Deny, Approve, Fail *Because
 	// Issue is the certificate to issue.
 	Issue *Issue
-	// Wait is what the request waits for.
+	// Wait explains what the request waits for.
 	Wait string
 }
 
-// Because is a reason with its message.
+// Because is a condition's reason and message.
 type Because struct{ Reason, Message string }
 
-// Issue is a certificate that can be issued.
+// Issue describes a certificate to issue.
 type Issue struct {
 	Leaf      pki.Leaf
 	Public    any
 	Authority pki.Pair
-	// Role of the workload cluster, which Binding gives to Group; empty: none.
+	// Role is the ClusterRole in the workload cluster that Binding grants to Group. If it is empty, no role is
+	// granted.
 	Role, Binding, Group string
 }
 
-// Decide returns what to do with a request:
+// Decide returns the decision about a request:
 //
 //	has a certificate, was denied, or failed     nothing
-//	breaks a rule                                deny it, with the rule
-//	its creator may not connect to the Cluster   deny it; whether the Cluster exists is not disclosed
+//	violates a rule                              deny it, with the rule
+//	its creator may not connect to the Cluster   deny it, without disclosing whether the Cluster exists
 //	the Cluster does not exist                   deny it
 //	not approved                                 approve it
 //	no kubeconfig yet                            wait: the control plane is not initialized
-//	no key of the authority                      fail: a user keeps it elsewhere
-//	else                                         issue the certificate
+//	the authority's Secret has no private key    fail: the key is stored outside the management cluster
+//	otherwise                                    issue the certificate
 func Decide(s Snapshot) Verdict {
 	switch state(s.Request) {
 	case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, issued:
@@ -91,7 +94,7 @@ func Decide(s Snapshot) Verdict {
 // issued is the state of a request that has its certificate.
 const issued certificatesv1.RequestConditionType = "Issued"
 
-// state is the condition that decides about a request; empty: there is none yet.
+// state returns the condition that decides about a request, or an empty string if there is none yet.
 func state(r *certificatesv1.CertificateSigningRequest) certificatesv1.RequestConditionType {
 	if len(r.Status.Certificate) > 0 {
 		return issued
@@ -108,7 +111,7 @@ func state(r *certificatesv1.CertificateSigningRequest) certificatesv1.RequestCo
 	return approved
 }
 
-// issue decides about a request that was approved: here, or by another with the right to do so, whom the rules bind, too.
+// issue decides about an approved request. Another approver may have approved it, so the rules are checked again.
 func (s Snapshot) issue() Verdict {
 	w, broken := read(s.Request)
 	switch {

@@ -1,18 +1,15 @@
-// Package credentials issues client certificates of workload clusters to people who may not read the kubeconfig Secrets of the
-// management cluster.
-//
-// Does: reconciles CertificateSigningRequests of the management cluster whose signer is clusters.slipway.dev/<namespace>.<name>. It
-// approves a request whose creator has the verb "connect" on that Cluster, binds the requested ClusterRole in the workload cluster to
-// a group that only this certificate has, and signs with the key in the Secret <name>-ca. A request that breaks a rule is denied with
-// the rule.
+// Package credentials issues client certificates for workload clusters to users who may not read the kubeconfig
+// Secrets of the management cluster. It reconciles CertificateSigningRequests of the management cluster with the
+// signer clusters.slipway.dev/<namespace>.<name>. It approves a request whose creator has the verb "connect" on
+// that Cluster, binds the requested ClusterRole in the workload cluster to a group that only this certificate
+// contains, and signs the certificate with the key in the Secret <name>-ca. A request that violates a rule is
+// denied with a message that names the rule.
 //
 //	CertificateSigningRequest ─► rules ─► SubjectAccessReview ─► Approved ─► ClusterRoleBinding ─► certificate
 //	                               └────────────┴─► Denied
 //
-// Owns: the conditions and the certificate of these requests, their annotation slipway.dev/cluster, and in workload clusters the
-// ClusterRoleBindings slipway-personal-*.
-//
-// Never: issues a certificate for a user or group of Kubernetes' own (system:, kubeadm:), or one that lives longer than a week.
-//
-// Read first: [Decide].
+// The controller owns the conditions and the certificate of these requests, their annotation slipway.dev/cluster,
+// and the ClusterRoleBindings slipway-personal-* in workload clusters. It never issues a certificate for a user or
+// group that Kubernetes reserves (system:, kubeadm:), or one that is valid for more than a week. Start with
+// [Decide].
 package credentials

@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	// SignerDomain is the domain of the signers: each Cluster has one, see [SignerOf].
+	// SignerDomain is the domain of the signers. Each Cluster has its own signer, see [SignerOf].
 	SignerDomain = "clusters.slipway.dev"
-	// Verb on a Cluster that allows a user to request credentials of it.
+	// Verb is the verb on a Cluster that allows a user to request credentials for it.
 	Verb = "connect"
-	// RoleAnnotation of a request is the ClusterRole of the workload cluster that the certificate gets. Without it the certificate
-	// has the rights that the workload cluster gives to its user and groups.
+	// RoleAnnotation on a request is the ClusterRole in the workload cluster that the certificate is bound to.
+	// Without it the certificate has the permissions that the workload cluster grants to its user and groups.
 	RoleAnnotation = "slipway.dev/role"
-	// ClusterAnnotation of a request is how to reach the API server, as a cluster of a kubeconfig in JSON.
+	// ClusterAnnotation on a request contains the connection data of the API server, as a kubeconfig cluster in
+	// JSON.
 	ClusterAnnotation = "slipway.dev/cluster"
 
-	// GroupPrefix starts the group that a single certificate has, BindingPrefix the name of its ClusterRoleBinding.
+	// GroupPrefix is the prefix of the group that identifies a single certificate, BindingPrefix the prefix of the
+	// name of its ClusterRoleBinding.
 	GroupPrefix   = "slipway:personal:"
 	BindingPrefix = "slipway-personal-"
 
-	// Longest and Default are how long a certificate is valid at most, and when the request does not say.
+	// Longest is the maximum validity of a certificate, Default the validity if the request does not specify one.
 	Longest = 7 * 24 * time.Hour
 	Default = 8 * time.Hour
 
@@ -35,15 +37,15 @@ const (
 	maxName   = 64 // of a common name, RFC 5280
 )
 
-// reserved are prefixes of users and groups that mean something to Kubernetes, to kubeadm, or to Slipway.
+// reserved are prefixes of users and groups that Kubernetes, kubeadm or Slipway use.
 var reserved = [...]string{"system:", "kubeadm:", GroupPrefix}
 
-// SignerOf is the signer of a Cluster.
+// SignerOf returns the signer of a Cluster.
 func SignerOf(cluster client.ObjectKey) string {
 	return SignerDomain + "/" + cluster.Namespace + "." + cluster.Name
 }
 
-// clusterOf is the Cluster of a signer. A namespace has no dot in it, so that the first one ends it.
+// clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace.
 func clusterOf(signer string) (client.ObjectKey, bool) {
 	path, ours := strings.CutPrefix(signer, SignerDomain+"/")
 	namespace, name, ok := strings.Cut(path, ".")
@@ -59,7 +61,7 @@ type wish struct {
 	public any
 }
 
-// read returns the content of a request, or the rule that it breaks.
+// read returns the content of a request, or the rule that it violates.
 func read(r *certificatesv1.CertificateSigningRequest) (w wish, broken string) {
 	block, rest := pem.Decode(r.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -95,7 +97,7 @@ func usages(of []certificatesv1.KeyUsage) string {
 	return ""
 }
 
-// names returns what is wrong with the user or the groups; empty: nothing.
+// names returns what is wrong with the user or the groups, or an empty string.
 func names(w wish) string {
 	if len(w.groups) > maxGroups {
 		return fmt.Sprintf("it has %d groups, and may have %d", len(w.groups), maxGroups)

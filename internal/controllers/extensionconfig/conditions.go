@@ -14,9 +14,9 @@ import (
 
 // Conditions besides Discovered and Paused.
 const (
-	// AnsweringCondition is False while an extension, or a handler of it, is not called because calls failed.
+	// AnsweringCondition is False while an extension, or one of its handlers, is not called because calls failed.
 	AnsweringCondition = "Answering"
-	// UsesDeprecatedHooksCondition is True when handlers serve versions of hooks that go.
+	// UsesDeprecatedHooksCondition is True if handlers implement deprecated versions of hooks.
 	UsesDeprecatedHooksCondition = "UsesDeprecatedHooks"
 
 	answeringReason         = "Answering"
@@ -25,25 +25,26 @@ const (
 	noDeprecatedHooksReason = "NoDeprecatedHooks"
 )
 
-// again says when a failed discovery is retried: the backoff is the same for all (package breaker).
+// again describes the retry of a failed discovery; all extensions use the same backoff (package breaker).
 const again = "retrying in up to 1m"
 
-// conditions is the table of an ExtensionConfig.
+// conditions is the condition table of an ExtensionConfig.
 var conditions = condition.Table[Snapshot]{
 	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Of: Snapshot.discovered},
 	{Type: AnsweringCondition, Of: Snapshot.answering},
 	{Type: UsesDeprecatedHooksCondition, Polarity: condition.Negative, Of: Snapshot.usesDeprecatedHooks},
 }
 
-// legacy is the projection to v1beta1.
+// legacy is the v1beta1 projection.
 var legacy = []condition.Legacy{{
 	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
 	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError },
 }}
 
-// discovered says whether the last discovery succeeded; the message says why not, what is used meanwhile, and when it is
-// retried. A Secret that cannot be used enqueues the ExtensionConfig when it changes.
+// discovered reports whether the last discovery succeeded. The message explains a failure, which handlers are used
+// in the meantime, and when the discovery is retried. A Secret that cannot be used enqueues the ExtensionConfig
+// when it changes.
 func (s Snapshot) discovered() condition.Verdict {
 	var parts []string
 	switch {
@@ -63,10 +64,11 @@ func (s Snapshot) discovered() condition.Verdict {
 	return condition.False(runtimev1.ExtensionConfigNotDiscoveredReason, strings.Join(parts, "; "))
 }
 
-// listed is how many handlers a message names at most.
+// listed is the maximum number of handlers in a message.
 const listed = 5
 
-// answering tells of the circuits: of the extension, which cannot be reached, or of handlers, which do not answer.
+// answering reports open circuit breakers: of the extension if it is unreachable, or of handlers that do not
+// respond.
 func (s Snapshot) answering() condition.Verdict {
 	if !s.State.Discovered {
 		return condition.Absent()
@@ -78,7 +80,7 @@ func (s Snapshot) answering() condition.Verdict {
 	return condition.True(answeringReason)
 }
 
-// stopped says which calls are not made and why; empty: all are.
+// stopped describes which calls are blocked and why. It is empty if none are.
 func (s Snapshot) stopped() string {
 	const stopped = " stopped after several failures in a row"
 	if s.State.Circuit.Open {
@@ -108,7 +110,7 @@ func (s Snapshot) usesDeprecatedHooks() condition.Verdict {
 	return condition.False(noDeprecatedHooksReason, "")
 }
 
-// deprecations has a line for each handler of a version that goes, sorted.
+// deprecations returns a sorted line for each handler that implements a deprecated hook version.
 func (s Snapshot) deprecations() []string {
 	var lines []string
 	for _, h := range s.State.Handlers {

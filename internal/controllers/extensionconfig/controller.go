@@ -25,16 +25,17 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "extensionconfig"
 
-// Settings of the controller. The zero value is the default.
+// Settings are the settings of the controller. The zero value is the default.
 type Settings struct {
-	// ReadOnly takes over what the status says and writes nothing: for a manager besides the one that discovers.
+	// ReadOnly uses the handlers in the status and writes nothing. It is for a second manager beside the one that
+	// performs the discovery.
 	ReadOnly bool
 }
 
-// Extensions is what the controller needs of package hook.
+// Extensions is the part of package hook that the controller uses.
 type Extensions interface {
 	Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (hook.State, error)
 	Announce(c *runtimev1.ExtensionConfig)
@@ -55,7 +56,7 @@ type Controller struct {
 	driver     reconcile.Reconciler
 }
 
-// Add adds the controller to the manager, and what makes the extensions known to others when the manager starts.
+// Add adds the controller to the manager, and a runnable that announces the extensions when the manager starts.
 func Add(s loop.Setup, extensions *hook.Extensions, settings Settings) error {
 	live, err := metadata.NewForConfig(s.Manager.GetConfig())
 	if err != nil {
@@ -86,7 +87,8 @@ func (c *Controller) definition() loop.Controller[*runtimev1.ExtensionConfig, Sn
 	}
 }
 
-// Reconcile forgets what is gone, paused or not, takes over what others discovered, and leaves the rest to the driver.
+// Reconcile forgets deleted extensions, even paused ones, restores the handlers that another manager discovered,
+// and otherwise calls the driver.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &runtimev1.ExtensionConfig{}
 	err := c.client.Get(ctx, req.NamespacedName, o)
@@ -98,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading ExtensionConfig %s: %w", req.Name, err)
 	}
-	c.extensions.Announce(o) // its handlers are missed until they are known, whatever keeps us from discovering them
+	c.extensions.Announce(o) // until its handlers are known, operations that may call them are blocked
 	if c.settings.ReadOnly {
 		c.follow(ctx, o)
 		return ctrl.Result{}, nil
@@ -109,8 +111,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return c.driver.Reconcile(ctx, req)
 }
 
-// follow takes over what another manager discovered, once its status is about the spec as it is now: handlers of an
-// earlier one may not be served by the server that the spec names. Those taken over before stay in use until then.
+// follow restores the handlers that another manager discovered, once its status refers to the current spec. The
+// server in the spec may not serve the handlers of an earlier generation. Previously restored handlers are used
+// until then.
 func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	_, inject := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	discovered := condition.Set(o.Status.Conditions).Get(runtimev1.ExtensionConfigDiscoveredCondition)
@@ -124,7 +127,7 @@ func (c *Controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	}
 }
 
-// takeOver makes an extension known by its status. What is missing there comes with a change of it, which enqueues the object.
+// takeOver restores an extension from its status. If the status is incomplete, its next change enqueues the object.
 func (c *Controller) takeOver(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	if err := c.extensions.Restore(o); err != nil {
 		waiting(ctx, o, err.Error())
@@ -138,7 +141,7 @@ func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) 
 	ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
 }
 
-// prime lists the extensions once, when the manager starts to work.
+// prime lists the extensions once when the manager starts.
 type prime struct {
 	setup      loop.Setup
 	extensions *hook.Extensions
@@ -170,7 +173,7 @@ func (p prime) Start(ctx context.Context) error {
 	return nil
 }
 
-// eventSource enqueues extensions for what happens outside the API server.
+// eventSource enqueues extensions for events outside the API server.
 type eventSource struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -183,7 +186,8 @@ func (w *eventSource) start(_ context.Context, queue workqueue.TypedRateLimiting
 	return nil
 }
 
-// enqueue enqueues an extension. Before the controller starts it does nothing: the controller reconciles all of them then.
+// enqueue enqueues an extension. It does nothing before the controller starts, because the controller then
+// reconciles all extensions.
 func (w *eventSource) enqueue(extension string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,36 +7,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Discover is the question which handlers the extension has.
+// Discover requests the handlers of the extension.
 type Discover struct{ Extension string }
 
-// String says what is to be found out.
 func (d Discover) String() string { return "which handlers extension " + d.Extension + " has" }
 
-// Inject is the action that writes the authority of a Secret into caBundle.
+// Inject is the action that writes the certificate authority from a Secret to caBundle.
 type Inject struct{ Secret string }
 
-// String says what is done and why.
 func (i Inject) String() string {
 	return "set caBundle from Secret " + i.Secret + ": the annotation asks for it"
 }
 
-// EndRefresh is the action that removes the annotation by which a discovery was requested.
+// EndRefresh is the action that removes the annotation that requested a discovery.
 type EndRefresh struct{}
 
-// String says what is done and why.
 func (EndRefresh) String() string {
 	return "remove annotation " + hook.RefreshAnnotation + ": the status says what the discovery found"
 }
 
-// Decide says what to do about an ExtensionConfig.
+// Decide computes the plan for an ExtensionConfig.
 //
-//	Secret not usable              wait; its watch enqueues it. The handlers known so far stay
-//	caBundle is not the Secret's   inject; the change enqueues it
-//	new spec, it is time, or
-//	the annotation requests it     ask for the handlers; when to ask again is in the answer
-//	the annotation's discovery is
-//	done and in the status         remove the annotation: who set it reads the status then
+//	Secret not usable               wait until it changes; the known handlers stay in use
+//	caBundle differs from Secret    inject it; the change enqueues the object
+//	new spec, discovery is due, or
+//	the annotation requests one     discover the handlers, and schedule the next discovery
+//	requested discovery is done
+//	and reported in the status      remove the annotation, so that its author knows that the status is current
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Injection != nil {

@@ -17,28 +17,28 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// authorityKey is the key of a Secret that holds the certificates of an authority.
+// authorityKey is the key of a Secret that contains the certificates of an authority.
 const authorityKey = "ca.crt"
 
-// Snapshot is everything that a decision about an ExtensionConfig reads.
+// Snapshot is the input of all decisions about an ExtensionConfig.
 type Snapshot struct {
 	Now    time.Time
 	Config *runtimev1.ExtensionConfig
-	// State is what is known of the extension.
+	// State is the known state of the extension.
 	State hook.State
-	// Asked is set once the extension was called for its handlers in this reconcile.
+	// Asked is set if the extension was called for its handlers in this reconciliation.
 	Asked bool
-	// Injection is nil where the annotation does not ask for one.
+	// Injection is nil if the annotation is not set.
 	Injection *Injection
-	// Catalog of the hooks, for what is deprecated.
+	// Catalog contains the known hooks with their deprecations.
 	Catalog *hooks.Catalog
 }
 
-// Injection is where caBundle comes from.
+// Injection describes the source of caBundle.
 type Injection struct {
-	// Secret as the annotation says it.
+	// Secret is the value of the annotation.
 	Secret string
-	// Bundle to inject; empty where Problem says why there is none.
+	// Bundle is the bundle to inject. It is empty if Problem explains why there is none.
 	Bundle  []byte
 	Problem string
 }
@@ -50,7 +50,7 @@ func (c *Controller) observe(ctx context.Context, o *runtimev1.ExtensionConfig) 
 	return s, err
 }
 
-// readInjection reads the Secret, which is watched from now on.
+// readInjection reads the Secret and starts to watch it.
 func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionConfig) (*Injection, error) {
 	text, wanted := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	if !wanted {
@@ -82,14 +82,14 @@ func (c *Controller) readInjection(ctx context.Context, o *runtimev1.ExtensionCo
 	return in, nil
 }
 
-// secretKey reads <namespace>/<name>.
+// secretKey parses <namespace>/<name>.
 func secretKey(text string) (client.ObjectKey, bool) {
 	namespace, name, ok := strings.Cut(text, "/")
 	return client.ObjectKey{Namespace: namespace, Name: name},
 		ok && namespace != "" && name != "" && !strings.Contains(name, "/")
 }
 
-// answer asks the extension for its handlers.
+// answer calls the extension for its handlers.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	if _, ok := q.(Discover); !ok {
 		return s, fmt.Errorf("no answer to %s", q)

@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follower enqueues extensions when the Secret that they take their authority from changes.
+// follower enqueues extensions when the Secret with their certificate authority changes.
 type follower interface {
-	// follow makes changes of the Secret enqueue the extension, and those of another Secret no longer. An empty key: of none.
+	// follow makes changes of the Secret enqueue the extension and replaces the Secret that was followed before. An
+	// empty key follows no Secret.
 	follow(extension string, secret client.ObjectKey)
 }
 
-// secrets watches the metadata of exactly the Secrets that ExtensionConfigs refer to: the manager's cache holds
-// those of clusters only, and no one needs the content of the others in memory.
+// secrets watches the metadata of exactly those Secrets that ExtensionConfigs reference. The manager's cache
+// contains only Secrets of clusters, and the content of the others should not be in memory.
 type secrets struct {
 	client  metadata.Interface
 	enqueue func(extension string)
@@ -36,7 +37,7 @@ func newSecrets(c metadata.Interface, enqueue func(string)) *secrets {
 		watches: map[client.ObjectKey]chan struct{}{}}
 }
 
-// Start implements manager.Runnable: it ends the watches with the manager.
+// Start implements manager.Runnable. It stops the watches with the manager.
 func (s *secrets) Start(ctx context.Context) error {
 	<-ctx.Done()
 	s.mu.Lock()
@@ -85,7 +86,7 @@ func (s *secrets) begin(key client.ObjectKey) chan struct{} {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
 	})
-	if err == nil { // it fails for an informer that was stopped only
+	if err == nil { // an error occurs only for a stopped informer
 		go informer.Run(stop)
 	}
 	return stop

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Report returns the status after a reconcile. While the object itself is changed nothing is reported: the change enqueues it again.
+// Report returns the status after a reconciliation. If the object itself is changed, there is no report, because
+// the change enqueues it again.
 func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	if len(p.Actions) > 0 {
 		return loop.Report{}
@@ -20,7 +21,7 @@ func Report(s Snapshot, p loop.Plan, _ loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status)}
 }
 
-// status is what is known of the extension.
+// status returns the status for the known state of the extension.
 func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
 	status := runtimev1.ExtensionConfigStatus{
 		Conditions: conditions.Evaluate(s, loop.MomentOf(s.Config, s.Now)), Handlers: s.Config.Status.Handlers,
@@ -34,7 +35,7 @@ func (s Snapshot) status() runtimev1.ExtensionConfigStatus {
 	return status
 }
 
-// reported says whether the status of the object says already what is known.
+// reported reports whether the status of the object is already up to date.
 func (s Snapshot) reported() bool {
 	want := s.status()
 	written := condition.Set(s.Config.Status.Conditions)
@@ -46,7 +47,7 @@ func (s Snapshot) reported() bool {
 	return slices.Equal(want.Handlers, s.Config.Status.Handlers)
 }
 
-// events tell what changed, in the words of the conditions, which say since when.
+// events returns an event for each condition whose status changed, with the condition's message.
 func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
 	before, after := condition.Set(s.Config.Status.Conditions), condition.Set(status.Conditions)
 	var out []loop.Event
@@ -71,7 +72,7 @@ func events(s Snapshot, status runtimev1.ExtensionConfigStatus) []loop.Event {
 	return out
 }
 
-// changed reports whether a condition has another status than before.
+// changed reports whether the status of a condition changed.
 func changed(before condition.Set, now metav1.Condition) bool {
 	old := before.Get(now.Type)
 	return old == nil || old.Status != now.Status

@@ -18,27 +18,28 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join labels the Machine with its Cluster, and adopts it if no one owns it.
+	// Join sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
 	Join struct{ Cluster string }
-	// TakeOver makes the spec follow bootstrap and infrastructure.
+	// TakeOver copies the results of bootstrap config and infrastructure machine to the spec.
 	TakeOver struct{}
-	// SyncNode says on the Node which Machine it is of.
+	// SyncNode synchronizes labels, annotations and taints to the Node.
 	SyncNode struct{ Node string }
-	// Cordon keeps new Pods away from the Node.
+	// Cordon marks the Node as unschedulable.
 	Cordon struct{ Node string }
-	// Evict asks Pods of the Node to leave.
+	// Evict evicts Pods of the Node.
 	Evict struct {
 		Node string
-		// Pods is how many.
+		// Pods is the number of Pods to evict.
 		Pods int
 	}
-	// NoteProviderID writes into the spec of a Machine that is deleted what its infrastructure says.
+	// NoteProviderID copies the provider ID from the infrastructure machine to the spec of a Machine that is being
+	// deleted.
 	NoteProviderID struct{ ID string }
 	// DeleteNode deletes the Node from the workload cluster.
 	DeleteNode struct{ Node string }
 )
 
-// Finding implements loop.Finding: what became of the evictions is found out by asking for them.
+// Finding implements loop.Finding: the action returns the results of the evictions.
 func (Evict) Finding() {}
 
 func (a Join) String() string     { return "join Cluster " + a.Cluster }
@@ -80,7 +81,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
 }
 
-// join labels the Machine with its Cluster, which becomes the owner of a standalone one.
+// join sets the cluster label, and makes the Cluster the owner of a standalone Machine.
 func join(s Snapshot, o client.Object) {
 	if standalone(s) {
 		ownership.Join(o, s.Cluster)
@@ -89,8 +90,7 @@ func join(s Snapshot, o client.Object) {
 	ownership.Label(o, clusterv1.ClusterNameLabel, s.Cluster.Name)
 }
 
-// syncNode patches the Node under its resourceVersion, and only if that changes
-// something.
+// syncNode patches the Node with its resourceVersion as a precondition, and only if the patch changes anything.
 func (c *Controller) syncNode(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 		return err
 	}
 	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: s.Node.Item.UID}})
-	if fault.KindOf(err) == fault.Conflict { // another Node of that name
+	if fault.KindOf(err) == fault.Conflict { // another Node with the same name
 		return nil
 	}
 	return err

@@ -18,10 +18,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// reasonProviderIDDiffers is the reason of the conditions about a Node that exists with another provider ID than the Machine's.
+// reasonProviderIDDiffers is the reason of the Node conditions if the Node's provider ID differs from the
+// Machine's.
 const reasonProviderIDDiffers = "ProviderIDDiffers"
 
-// conditions are those that the controller writes, in the order in which they are evaluated.
+// conditions are the conditions that the controller writes, in the order of their evaluation.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: judged.updating},
@@ -34,16 +35,16 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineAvailableCondition, Over: judged.available},
 }
 
-// judged is a snapshot with what became of it.
+// judged is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
 type judged struct {
 	Snapshot
 	plan    loop.Plan
 	out     loop.Outcome
 	reached clusterv1.MachineInitializationStatus
-	// evicted is what became of the evictions of the pass; nil: there were none.
+	// evicted are the results of the evictions in this reconciliation, or nil if there were none.
 	evicted *drain.Results
 	nodeRef clusterv1.MachineNodeReference
-	// deletion as it will be written.
+	// deletion is the new deletion status.
 	deletion *clusterv1.MachineDeletionStatus
 }
 
@@ -51,13 +52,13 @@ func (j judged) deleting() condition.Verdict {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineNotDeletingReason, "")
 	}
-	node := false // what is done to the Node: its wait says all
+	node := false // set if an action on the Node failed; the message of its wait describes the problem
 	switch j.out.Failed.(type) {
 	case DeleteNode, Cordon:
 		node = true
 	}
 	switch kind := fault.KindOf(j.out.Err); {
-	case node && turn(j.out.Err) > 0: // with another reason than after a try
+	case node && turn(j.out.Err) > 0: // the reason differs from the reason after an attempted deletion
 		return condition.TrueBecause(clusterv1.MachineDeletingReason, fmt.Sprintf("Waiting for a turn to %s", j.out.Failed))
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
@@ -71,7 +72,8 @@ func (j judged) deleting() condition.Verdict {
 
 func (j judged) updating() condition.Verdict { return j.update().Verdict() }
 
-// upToDate judges the Machines of MachineDeployments; of others their owners do.
+// upToDate computes the UpToDate condition for the Machines of MachineDeployments. Other owners set the condition
+// themselves.
 func (j judged) upToDate() condition.Verdict {
 	if j.Deployment == nil {
 		return condition.Absent()
@@ -89,8 +91,8 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 
 func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
-// noNode is the verdict over a Node that cannot be looked at, Absent where it can
-// be. before is the condition as it was.
+// noNode returns the verdict if the Node is unavailable, or Absent if the Node was read. The argument before is the
+// current condition.
 func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	n := j.Node
 	switch {
@@ -123,7 +125,8 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 	return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for "+j.Machine.Spec.InfrastructureRef.Kind+" to report spec.providerID")
 }
 
-// nodesGraceLeft is how long the Nodes of a workload cluster that answers may be unreadable before nothing is known of them.
+// nodesGraceLeft returns how much longer the Nodes of a reachable workload cluster may be unreadable before their
+// conditions become Unknown.
 func (s Snapshot) nodesGraceLeft() time.Duration {
 	if !s.Connection.Good() {
 		return 0
@@ -131,7 +134,7 @@ func (s Snapshot) nodesGraceLeft() time.Duration {
 	return s.Connection.NodesGraceLeft(s.Now, s.Settings.ConditionsGrace)
 }
 
-// connectionGraceLeft is how long a connection that fails still counts as good.
+// connectionGraceLeft returns how much longer a failing connection counts as healthy.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	before := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
 	was := before != nil && before.Reason != clusterv1.MachineNodeConnectionDownReason
@@ -178,8 +181,8 @@ func (j judged) ready(set condition.Set) condition.Verdict {
 	}, parts...)
 }
 
-// quieten leaves out of the summary what would only be noise: the details
-// of a deletion, and the same message from each control plane component.
+// quieten shortens the summary: it omits the details of a deletion, and merges equal messages of control plane
+// components.
 func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	quiet := slices.Clone(set)
 	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
@@ -192,7 +195,7 @@ func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Se
 	return together(quiet, parts)
 }
 
-// delayedBy sums up a drain that has lasted for long.
+// delayedBy summarizes the causes of a drain that takes long.
 func (j judged) delayedBy(reason string) string {
 	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Pods == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
 		return ""
@@ -208,8 +211,7 @@ func (j judged) delayedBy(reason string) string {
 	return ", delayed by " + strings.Join(delays, ", ")
 }
 
-// components is the pseudo condition for several control plane components that
-// say the same.
+// components is the pseudo condition for several control plane components with the same message.
 const components = "Control plane components"
 
 func together(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {

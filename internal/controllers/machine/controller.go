@@ -22,30 +22,29 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "machine"
 
-// DefaultConditionsGrace is how long the conditions about the Node keep their
-// last value while the workload cluster does not answer.
+// DefaultConditionsGrace is how long the Node conditions retain their last value while the workload cluster is
+// unreachable.
 const DefaultConditionsGrace = 5 * time.Minute
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// ConditionsGrace is how long conditions about the Node keep their value; zero: DefaultConditionsGrace.
+	// ConditionsGrace is how long the Node conditions retain their last value. Zero means DefaultConditionsGrace.
 	ConditionsGrace time.Duration
-	// SyncLabels and SyncAnnotations match further keys to sync from Machines to
-	// Nodes.
+	// SyncLabels and SyncAnnotations match the keys of additional metadata to synchronize from Machines to Nodes.
 	SyncLabels, SyncAnnotations []*regexp.Regexp
-	// TaintPropagation propagates spec.taints to Nodes (feature gate MachineTaintPropagation).
+	// TaintPropagation synchronizes spec.taints to Nodes (feature gate MachineTaintPropagation).
 	TaintPropagation bool
-	// VolumeAttachments are considered besides the volumes that a Node reports (feature gate
-	// MachineWaitForVolumeDetachConsiderVolumeAttachments).
+	// VolumeAttachments makes deletions wait for VolumeAttachments in addition to the volumes that a Node reports
+	// (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments).
 	VolumeAttachments bool
 	// InPlaceUpdates lets extensions update Machines (feature gate InPlaceUpdates).
 	InPlaceUpdates bool
 }
 
-// Workloads is what the controller needs of the workload clusters.
+// Workloads provides access to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
@@ -65,8 +64,8 @@ type Controller struct {
 	caller inplace.Caller
 }
 
-// Indexes over Machines: by which a Node finds its Machine, and an owner or a Cluster its Machines, without a look at
-// those of a thousand other clusters.
+// Indexes of Machines. With them the controller finds the Machine of a Node, and the Machines of an owner or a
+// Cluster, without listing the Machines of all other Clusters.
 const (
 	byProviderID = "machine/spec.providerID"
 	byNodeName   = "machine/status.nodeRef.name"
@@ -75,7 +74,7 @@ const (
 	byDeployment = "machine/deployment-name"
 )
 
-// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s loop.Setup, clusters remote.Workloads, extensions hook.Client, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
@@ -134,7 +133,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 	return loop.Controller[*clusterv1.Machine, Snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
-		Urgent: loop.Urgent{ // not initialization: others read the spec
+		Urgent: loop.Urgent{ // initialization is not urgent, because other controllers read the spec
 			Fields:     []string{"nodeRef"},
 			Conditions: []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition},
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
@@ -144,7 +143,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 	}
 }
 
-// enter makes a new Machine belong to its Cluster, in the write that adds the finalizer.
+// enter joins a new Machine to its Cluster in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
 	s := Snapshot{Machine: m}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
@@ -160,12 +159,12 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef}
 }
 
-// ofCluster names the Machines of a cluster.
+// ofCluster enqueues the Machines of a cluster.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.list(ctx, cluster.Namespace, byCluster, cluster.Name)
 }
 
-// indexed enqueues the Machines for which the label of an index names the object.
+// indexed enqueues the Machines whose label for the index contains the name of the object.
 func (c *Controller) indexed(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(c.ofOwner(index))
 }
@@ -176,12 +175,13 @@ func (c *Controller) ofOwner(index string) handler.MapFunc {
 	}
 }
 
-// list names the Machines of a namespace that an index has under the value.
+// list returns requests for the Machines in a namespace that have this value in an index.
 func (c *Controller) list(ctx context.Context, namespace, index, value string) []reconcile.Request {
 	return c.requests(ctx, namespace, client.MatchingFields{index: value}, func(*clusterv1.Machine) bool { return true })
 }
 
-// requests names the Machines that an index has, and that it shall have. They are not copied from the cache.
+// requests returns requests for the indexed Machines for which keep returns true. They are not copied from the
+// cache.
 func (c *Controller) requests(
 	ctx context.Context, namespace string, by client.MatchingFields, keep func(*clusterv1.Machine) bool,
 ) []reconcile.Request {
@@ -206,15 +206,15 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 	})
 }
 
-// ofNode names the Machine of a Node: by the Node's annotation, else by what the
-// Machines say.
+// ofNode enqueues the Machine of a Node. It uses the Node's annotation or, if there is none, the Machines' node
+// reference and provider ID.
 func (c *Controller) ofNode(ctx context.Context, cluster client.ObjectKey, o client.Object) []reconcile.Request {
 	node := o.(*corev1.Node)
 	a := node.Annotations
 	if a[clusterv1.ClusterNameAnnotation] == cluster.Name && a[clusterv1.ClusterNamespaceAnnotation] == cluster.Namespace && a[clusterv1.MachineAnnotation] != "" {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: a[clusterv1.MachineAnnotation]}}}
 	}
-	// Other clusters have Nodes of that name, too.
+	// Other clusters may have Nodes with the same name.
 	ours := func(m *clusterv1.Machine) bool { return m.Spec.ClusterName == cluster.Name }
 	found := c.requests(ctx, cluster.Namespace, client.MatchingFields{byNodeName: node.Name}, ours)
 	if len(found) > 0 || node.Spec.ProviderID == "" {

@@ -11,20 +11,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// fillingRecheck is when a cache of the workload cluster that was still filling is
-// asked again.
+// fillingRecheck is the interval for reading from a workload cluster whose cache is not synced yet.
 const fillingRecheck = 5 * time.Second
 
-// nodeRecheck is when a Node is looked for again while the control plane is not initialized: until then nothing tells of
-// Nodes.
+// nodeRecheck is the interval for looking up a Node before the control plane is initialized, because Nodes are not
+// watched until then.
 const nodeRecheck = 2 * time.Second
 
-// Decide says what to do about a Machine: about its provider objects what package link says, and then
+// Decide computes the plan for a Machine. Besides the actions of package link for its provider objects:
 //
-//	bootstrap config done         take over the name of the data secret
-//	infrastructure machine done   take over provider ID and failure domain
-//	Node found                    annotate, label and untaint it, in one patch
-//	updating in place             what package update says
+//	bootstrap config done         copy the name of the data Secret
+//	infrastructure machine done   copy provider ID and failure domain
+//	Node found                    set annotations and labels, remove taints, in one patch
+//	updating in place             the plan of package update
 func Decide(s Snapshot) loop.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
@@ -51,13 +50,14 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// isJoined reports whether the Machine has the label of its Cluster and, where nothing else owns it, the Cluster as owner.
+// isJoined reports whether the Machine has the label of its Cluster and, if it has no other owner, the Cluster as
+// its owner.
 func isJoined(s Snapshot) bool {
 	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.OwnedByCluster(s.Machine, s.Cluster))
 }
 
-// standalone Machines belong to no one but the Cluster. One with the label of an
-// owner that it does not have was restored before that owner, which will adopt it.
+// standalone reports whether the Machine has no owner besides the Cluster. A Machine with the label of an owner
+// that it does not have was restored before that owner, which will adopt it.
 func standalone(s Snapshot) bool {
 	for _, label := range []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel} {
 		if _, ok := s.Machine.Labels[label]; ok {
@@ -67,7 +67,7 @@ func standalone(s Snapshot) bool {
 	return metav1.GetControllerOf(s.Machine) == nil
 }
 
-// takeOver reports whether the spec has to follow bootstrap and infrastructure.
+// takeOver reports whether the spec differs from the results of bootstrap config and infrastructure machine.
 func takeOver(s Snapshot) bool {
 	after := s.Machine.DeepCopy()
 	follow(s, after)
@@ -75,9 +75,9 @@ func takeOver(s Snapshot) bool {
 		(after.Spec.Bootstrap.DataSecretName == nil) != (s.Machine.Spec.Bootstrap.DataSecretName == nil)
 }
 
-// follow makes the spec what bootstrap and infrastructure say. A
-// data secret that is set stays, whoever set it. Where the machine was placed is
-// reported in the status: the spec is what the user asks for.
+// follow copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that is
+// already set is never replaced. The actual failure domain is reported in the status, because the spec contains the
+// user's request.
 func follow(s Snapshot, m *clusterv1.Machine) {
 	if s.bootstrap().IsDone() && m.Spec.Bootstrap.DataSecretName == nil {
 		name := s.Bootstrap.DataSecretName.Or("")
@@ -92,7 +92,7 @@ func follow(s Snapshot, m *clusterv1.Machine) {
 	}
 }
 
-// decideRecheck asks to be woken when the passing of time changes a condition.
+// decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
 func decideRecheck(s Snapshot, p *loop.Plan) {
 	if d := s.Deployment; d != nil && !d.Spec.Rollout.After.IsZero() {
 		p.RecheckIn(d.Spec.Rollout.After.Sub(s.Now))
@@ -100,7 +100,7 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 	if s.Node.Down {
 		p.RecheckIn(s.connectionGraceLeft())
 		p.RecheckIn(s.nodesGraceLeft())
-		if s.Connection.Good() { // its cache is still filling
+		if s.Connection.Good() { // the cache is not synced yet
 			p.RecheckIn(fillingRecheck)
 		}
 	}
@@ -113,8 +113,7 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// availableIn is how long a Machine that is ready still has to be so until it is
-// available.
+// availableIn returns how much longer a ready Machine has to stay ready before it counts as available.
 func availableIn(s Snapshot, ready metav1.Condition) time.Duration {
 	if s.Machine.Spec.MinReadySeconds == nil {
 		return 0

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// defaultNodeDeletionTimeout is how long the Machine tries to delete its Node.
+	// defaultNodeDeletionTimeout is the default time limit for deleting the Node.
 	defaultNodeDeletionTimeout = 10 * time.Second
-	// staleDrain is how old a drain is when the summary says what delays it.
+	// staleDrain is the duration of a drain after which the summary includes the causes of the delay.
 	staleDrain = 5 * time.Minute
 )
 
-// stage is how far the deletion of a Machine has come.
+// stage is a stage in the deletion of a Machine.
 type stage int
 
 const (
@@ -34,24 +34,25 @@ const (
 	deletionOver
 )
 
-// decideDeletion removes what belongs to the Machine, one stage after the other.
+// decideDeletion runs the deletion of a Machine in stages.
 //
-//	pre-drain hooks       until their annotations are gone
-//	drain                 cordon, evict; until no Pod is left that has to leave
-//	volumes               until they are detached
-//	pre-terminate hooks   until their annotations are gone
-//	provider ID           note it, before the one who knows it goes
+//	pre-drain hooks       wait until their annotations are removed
+//	drain                 cordon and evict, until no Pod is left to evict or to wait for
+//	volumes               wait until they are detached
+//	pre-terminate hooks   wait until their annotations are removed
+//	provider ID           record it before the infrastructure machine is deleted
 //	infrastructure        delete, until it is gone
 //	bootstrap             delete, until it is gone
-//	Node                  delete, until it is gone or given up
-//	                      then the finalizer goes
+//	Node                  delete, until it is gone or the timeout has passed
+//	                      then the finalizer is removed
 //
-// The stages that need the Node are skipped where no controller could do anything for it.
+// The stages that need the Node are skipped if the control plane is gone or being deleted, or no Node was ever
+// found.
 func decideDeletion(s Snapshot) loop.Plan {
 	p, _ := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
-		switch { // what ends without an event
+		switch { // changes without an event
 		case s.Node.Busy > 0:
 			p.RecheckIn(s.Node.Busy)
 		case s.Node.Down && s.Connection.Good():
@@ -61,7 +62,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// planDeletion returns the plan of the first stage that is not over, and which it is.
+// planDeletion returns the first stage that is not complete, with its plan.
 func planDeletion(s Snapshot) (p loop.Plan, at stage) {
 	for _, step := range []struct {
 		stage
@@ -90,7 +91,7 @@ func waitForHooks(prefix, reason string) func(Snapshot, *loop.Plan) {
 	}
 }
 
-// hooks returns the annotations with the prefix, sorted.
+// hooks returns the sorted annotations with the prefix.
 func hooks(s Snapshot, prefix string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(s.Machine.Annotations)) {
@@ -101,8 +102,8 @@ func hooks(s Snapshot, prefix string) []string {
 	return out
 }
 
-// noteProviderID makes the Node known that a Machine may have got, or may still get, while its deletion began: nothing else
-// leads to it when the infrastructure is gone.
+// noteProviderID records the provider ID if the Node may have joined, or may still join, while the deletion
+// started. After the infrastructure machine is deleted, the Node could not be found otherwise.
 func noteProviderID(s Snapshot, p *loop.Plan) {
 	if skipsNodeDeletion(s) || s.Machine.Spec.ProviderID != "" {
 		return
@@ -120,14 +121,15 @@ func deleteBootstrap(s Snapshot, p *loop.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
-// deleteNode deletes the Node, at least once, and until the timeout. That it was tried before is read from the condition Deleting.
+// deleteNode deletes the Node with at least one attempt, until the timeout. The Deleting condition records whether
+// there was an attempt before.
 func deleteNode(s Snapshot, p *loop.Plan) {
 	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
 	switch {
-	case s.Node.Busy > 0 && s.Connection.Good(): // its turn comes, and the Node would be left behind
+	case s.Node.Busy > 0 && s.Connection.Good(): // the call will be allowed soon; giving up would leave the Node behind
 		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
 			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
 		return
@@ -157,7 +159,7 @@ func hasTriedNodeDeletion(s Snapshot) bool {
 	return c != nil && (c.Reason == clusterv1.MachineDeletingDeletingNodeReason || c.Reason == clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
-// theNode names the Node of a workload cluster that does not answer.
+// theNode describes the Node in an unreachable workload cluster.
 func theNode(s Snapshot) string {
 	if name := s.Machine.Status.NodeRef.Name; name != "" {
 		return "Node " + name
@@ -165,20 +167,22 @@ func theNode(s Snapshot) string {
 	return "The Node with provider ID " + s.Machine.Spec.ProviderID + ", if there is one,"
 }
 
-// skipsNodeStages reports whether nothing can be done for the Node any more: it goes with its cluster, or was never found.
+// skipsNodeStages reports whether the stages that need the Node are skipped: the Node is removed with its cluster,
+// or was never found.
 func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
 
-// hadNode reports whether there was a Node once.
+// hadNode reports whether the Machine has or had a Node.
 func hadNode(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
 
-// skipsNodeDeletion reports whether a Node goes with its cluster, or no control plane is left that could remove it. A control plane that cannot be read
-// may still be there.
+// skipsNodeDeletion reports whether the Node is removed with its cluster, or no control plane is left that could
+// remove it. An unreadable control plane counts as present.
 func skipsNodeDeletion(s Snapshot) bool {
 	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||
 		s.ControlPlane.Others == 0 && !s.ControlPlane.External && !s.ControlPlane.Unreadable
 }
 
-// nodeDeletionLeft is the time until the Node is given up, counted from the Machine's deletion, and whether it never is.
+// nodeDeletionLeft returns the time left for deleting the Node, counted from the deletion of the Machine, and
+// whether there is no limit.
 func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	timeout := defaultNodeDeletionTimeout
 	if seconds := s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {
@@ -187,12 +191,12 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	return timeout - s.Now.Sub(s.Machine.DeletionTimestamp.Time), timeout == 0
 }
 
-// begun says when the stages began, as it is written.
+// begun returns the start times of the stages in the current status.
 func begun(s Snapshot) clusterv1.MachineDeletionStatus {
 	return *cmp.Or(s.Machine.Status.Deletion, &clusterv1.MachineDeletionStatus{})
 }
 
-// deletionStatus says when the stages began that have a beginning; what is said stays.
+// deletionStatus returns the deletion status with the start times of the stages. Existing times are never changed.
 func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion

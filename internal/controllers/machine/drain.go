@@ -21,30 +21,31 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// A drain is looked at again after an eighth of the time it has lasted: soon after it began, when most Pods leave, and
-// later seldom. Pods are not watched.
+// A drain is checked again after an eighth of its duration so far: frequently at the beginning, when most Pods
+// terminate, and less often later. Pods are not watched.
 const (
 	soonestRecheck = time.Second
 	latestRecheck  = 20 * time.Second
-	// removedDrain is for Pods of a machine that was removed: others take their place, and a PodDisruptionBudget protects nothing.
+	// removedDrain limits the drain of a removed machine. Its Pods are already being replaced, and a
+	// PodDisruptionBudget cannot protect them any more.
 	removedDrain = 10 * time.Second
 )
 
-// connection is what ends a wait for a workload cluster that does not answer.
+// connection is the condition that ends a wait for an unreachable workload cluster.
 const connection = "condition " + clusterv1.ClusterRemoteConnectionProbeCondition
 
-// The questions of a deletion.
+// The reads that a deletion requests.
 type (
-	// AskPods asks for the Pods of the Node, and what their drain depends on.
+	// AskPods requests the Pods of the Node and the other inputs of the drain.
 	AskPods struct{ Node string }
-	// AskVolumes asks for the volumes that are attached to the Node.
+	// AskVolumes requests the volumes that are attached to the Node.
 	AskVolumes struct{ Node string }
 )
 
 func (q AskPods) String() string    { return "the Pods of Node " + q.Node }
 func (q AskVolumes) String() string { return "the volumes attached to Node " + q.Node }
 
-// drainNode cordons the Node, then evicts its Pods until none is left that has to leave.
+// drainNode cordons the Node, then evicts its Pods until the drain is complete.
 func drainNode(s Snapshot, p *loop.Plan) {
 	if !drains(s) {
 		return
@@ -84,7 +85,7 @@ func drainNode(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(staleDrain - s.Now.Sub(drainStart(s).Time))
 }
 
-// waitForVolumes waits until the volumes of what was drained are detached.
+// waitForVolumes waits until the volumes of drained Pods are detached.
 func waitForVolumes(s Snapshot, p *loop.Plan) {
 	if !waitsForVolumes(s) {
 		return
@@ -127,22 +128,22 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// drains reports whether the Node is to be drained.
+// drains reports whether the Node has to be drained.
 func drains(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	left, limited := drainLeft(s)
 	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
 }
 
-// waitsForVolumes reports whether volumes have to be detached first.
+// waitsForVolumes reports whether volumes have to be detached before the machine is deleted.
 func waitsForVolumes(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
 	left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
 	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && !s.Infra.Removed && (left > 0 || !limited)
 }
 
-// isLeaving reports whether the machine is on its way out already: its owners were told that the Node is drained,
-// or its infrastructure goes.
+// isLeaving reports whether the machine may already be terminating: the drain was reported as complete to the
+// owners of pre-terminate hooks, or the infrastructure machine is being deleted.
 func isLeaving(s Snapshot) bool {
 	d := s.Machine.Status.Deletion
 	i := s.infra()
@@ -158,7 +159,7 @@ func detachStart(s Snapshot) metav1.Time {
 
 func thisSecond(s Snapshot) metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
 
-// drainLeft is the time until the drain is given up, and whether it ever is.
+// drainLeft returns the time left for the drain, and whether there is a limit.
 func drainLeft(s Snapshot) (left time.Duration, limited bool) {
 	left, limited = timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
 	if removed := removedDrain - s.Now.Sub(drainStart(s).Time); s.Infra.Removed && (!limited || removed < left) {
@@ -167,7 +168,7 @@ func drainLeft(s Snapshot) (left time.Duration, limited bool) {
 	return left, limited
 }
 
-// timeLeft of a timeout that runs since start. None, and 0, is no limit.
+// timeLeft returns the time left of a timeout that started at start. A timeout of nil or 0 means no limit.
 func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Duration, limited bool) {
 	if seconds == nil || *seconds == 0 {
 		return 0, false
@@ -176,7 +177,7 @@ func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Durat
 }
 
 func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
-	if s.Node.Busy > 0 { // any sooner only takes the turn of another one
+	if s.Node.Busy > 0 { // an earlier attempt would only delay other callers
 		return
 	}
 	p.RecheckIn(min(max(s.Now.Sub(since.Time)/8, soonestRecheck), latestRecheck))
@@ -184,8 +185,8 @@ func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
 
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// drainMessage says since when the Node is drained, and what is waited for. Results is nil before anything was
-// asked to leave.
+// drainMessage returns a message with the start of the drain and the Pods that it waits for. Before the first
+// evictions results is nil.
 func drainMessage(s Snapshot, results *drain.Results) string {
 	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, stamp(drainStart(s)))
 	if s.Pods == nil {
@@ -201,7 +202,8 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 	return strings.Join(append([]string{head}, drain.Describe(p, *results)...), "\n")
 }
 
-// answer finds out what a deletion asks. A workload cluster that does not answer is a fact, not an error.
+// answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
+// the snapshot and is not an error.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_ Snapshot, err error) {
 	if _, updating := q.(update.AskProgress); updating {
 		s.Progress, err = s.update().Answer(ctx, c.caller)
@@ -251,7 +253,7 @@ func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 	return nil
 }
 
-// cordon keeps new Pods away from the Node.
+// cordon marks the Node as unschedulable.
 func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
@@ -263,7 +265,7 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-// find asks the Pods to leave, and returns what became of that.
+// find evicts the Pods and returns the results.
 func (c *Controller) find(ctx context.Context, s Snapshot, action loop.Finding) (any, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {

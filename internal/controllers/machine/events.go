@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// events tells what happened in the pass, once.
+// events returns the events of a reconciliation. Each is recorded once.
 func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	var list []loop.Event
 	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() {
@@ -28,7 +28,8 @@ func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 	return append(append(list, drainEvents(j)...), budgetEvents(j)...)
 }
 
-// budgetEvents warn that a drain is held by PodDisruptionBudgets, once for each drain: when its condition says so for the first time.
+// budgetEvents returns a warning if PodDisruptionBudgets block a drain. It is recorded once for each drain, when
+// the condition first reports it.
 func budgetEvents(j judged) []loop.Event {
 	if j.evicted == nil {
 		return nil
@@ -41,7 +42,7 @@ func budgetEvents(j judged) []loop.Event {
 	return []loop.Event{loop.Warning("DrainHeld", "The drain of Node %s waits: %s", j.nodeRef.Name, strings.TrimPrefix(strings.Join(held, "; "), "* "))}
 }
 
-// drainEvents tells when DrainingSucceeded changes.
+// drainEvents returns an event when DrainingSucceeded changes.
 func drainEvents(j judged) []loop.Event {
 	now, is := j.drainingSucceeded()
 	if !is {

@@ -12,7 +12,7 @@ import (
 	legacyv1beta1 "github.com/slipwayhq/slipway/internal/controllers/machine/legacy"
 )
 
-// legacy is the projection to v1beta1.
+// legacy returns the v1beta1 projection.
 func legacy() []condition.Legacy {
 	return []condition.Legacy{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
@@ -31,13 +31,13 @@ func legacy() []condition.Legacy {
 	}
 }
 
-// stageRow projects a condition that legacySet adds for a stage of the deletion: it has no other place than v1beta1.
+// stageRow projects a condition that legacySet adds for a stage of the deletion, which exists only in v1beta1.
 func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.ConditionSeverity) condition.Legacy {
 	return condition.Legacy{Type: t, From: string(t), Severity: severity}
 }
 
-// legacySet is what the v1beta1 conditions are made from: the conditions of this controller, those that health checks
-// and owners write, and the stages of the deletion.
+// legacySet returns the source of the v1beta1 conditions: the conditions of this controller, of health checks and
+// of owners, and the stages of the deletion.
 func (j judged) legacySet(own condition.Set) condition.Set {
 	set := slices.Clone(own)
 	for _, t := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
@@ -48,7 +48,7 @@ func (j judged) legacySet(own condition.Set) condition.Set {
 	return append(set, j.stages()...)
 }
 
-// stages says of each stage of the deletion that was entered whether it is over.
+// stages returns a condition for each stage of the deletion that was entered, with its completion.
 func (j judged) stages() condition.Set {
 	if !deleting(j.Snapshot) {
 		return nil
@@ -83,7 +83,7 @@ func (j judged) stages() condition.Set {
 	return set
 }
 
-// drainingSucceeded says how the drain goes; it reports false where there was none.
+// drainingSucceeded returns the state of the drain, and whether there is one.
 func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
 		return condition.Verdict{}, false
@@ -103,7 +103,7 @@ func (j judged) drainingSucceeded() (condition.Verdict, bool) {
 		case c.Type != clusterv1.DrainingSucceededV1Beta1Condition:
 		case c.Status == corev1.ConditionTrue:
 			return condition.True("Succeeded"), true
-		case c.Reason == clusterv1.DrainingFailedV1Beta1Reason && stage != nil && stage.Reason != clusterv1.MachineDeletingDrainingNodeReason: // given up before
+		case c.Reason == clusterv1.DrainingFailedV1Beta1Reason && stage != nil && stage.Reason != clusterv1.MachineDeletingDrainingNodeReason: // the timeout passed earlier
 			return condition.False(c.Reason, c.Message), true
 		}
 	}

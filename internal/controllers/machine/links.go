@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a Machine, which it takes over from who created them: a MachineSet, a pool, a control plane. Nothing
-// is read from a bootstrap config any more once it has created its data.
+// The provider objects of a Machine. The Machine becomes their controller in place of their creator: a MachineSet,
+// a MachinePool or a control plane. The bootstrap config is expendable once it has created its data.
 var (
 	bootstrapConfig = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", TakesOver: true, Expendable: true,

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// metadataOf is what the Node has of its Machine.
+// metadataOf returns the metadata that the Node receives from its Machine.
 func metadataOf(s Snapshot) nodemeta.Metadata {
 	return nodemeta.Metadata{
 		Machine: s.Machine, AlsoLabels: s.Settings.SyncLabels, AlsoAnnotations: s.Settings.SyncAnnotations,
@@ -25,7 +25,7 @@ func metadataOf(s Snapshot) nodemeta.Metadata {
 	}
 }
 
-// nodeMatters drops heartbeats: what of a Node a Machine looks at.
+// nodeMatters reports whether a change of a Node affects its Machine. It ignores heartbeats.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return !maps.Equal(b.Labels, a.Labels) || !maps.Equal(b.Annotations, a.Annotations) ||
@@ -34,7 +34,7 @@ func nodeMatters(before, after client.Object) bool {
 		a.Spec.Unschedulable && !slices.Equal(b.Status.VolumesAttached, a.Status.VolumesAttached)
 }
 
-// conditionTexts is what the Node's conditions say, without the times.
+// conditionTexts returns the Node's conditions without their times.
 func conditionTexts(n *corev1.Node) []string {
 	var out []string
 	for _, c := range n.Status.Conditions {
@@ -43,7 +43,7 @@ func conditionTexts(n *corev1.Node) []string {
 	return out
 }
 
-// revision of a MachineSet or MachineDeployment; 0 where there is none.
+// revision returns the revision of a MachineSet or MachineDeployment, or 0 if it has none.
 func revision(o metav1.Object) int {
 	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.RevisionAnnotation])
 	if err != nil {
@@ -57,8 +57,8 @@ func outdated(s Snapshot) bool {
 	return s.Deployment != nil && revision(s.Set) < revision(s.Deployment)
 }
 
-// ownerMatters lets through of MachineSets and MachineDeployments what a Machine is judged by: the revision, and
-// what is asked for.
+// ownerMatters selects changes of MachineSets and MachineDeployments that affect whether a Machine is up to date or
+// outdated: changes of the revision and of the desired state.
 func ownerMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		if revision(e.ObjectOld) != revision(e.ObjectNew) {

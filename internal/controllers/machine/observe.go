@@ -24,59 +24,61 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a Machine looks at.
+// Snapshot is the input of all decisions about a Machine.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Machine  *clusterv1.Machine
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
-	// Bootstrap and Infra are what the references point to.
+	// Bootstrap and Infra are the referenced objects.
 	Bootstrap contract.BootstrapConfigView
 	Infra     contract.InfraMachineView
-	// Set is the MachineSet that made the Machine, of the Deployment. Both are nil where one of them is not there.
+	// Set is the MachineSet that controls the Machine, and Deployment the MachineDeployment that controls Set. Both
+	// are nil if one of them does not exist.
 	Set        *clusterv1.MachineSet
 	Deployment *clusterv1.MachineDeployment
 	Node       Node
-	// Connection to the workload cluster.
+	// Connection is the health of the connection to the workload cluster.
 	Connection remote.Health
-	// ControlPlane is only known of Machines that are deleted.
+	// ControlPlane is only read for Machines that are being deleted.
 	ControlPlane ControlPlane
-	// Pods and Volumes of the Node are nil until they were asked for. PodsProblem says what a person has to change
-	// before they can be judged.
+	// Pods and Volumes of the Node are nil until Decide requests them. PodsProblem explains what a user has to
+	// change before Pods can be drained.
 	Pods        *drain.View
 	PodsProblem string
 	Volumes     *drain.Volumes
-	// Progress of an update in place; nil until the extension was called.
+	// Progress is the state of an in-place update, or nil until the extension was called.
 	Progress *inplace.Progress
 }
 
-// Node is what is known of the Machine's Node.
+// Node is the observed state of the Machine's Node.
 type Node struct {
-	// Asked: the workload cluster was asked, and answered.
+	// Asked is set if the workload cluster was read successfully.
 	Asked bool
-	// Down: it could not be asked, since it is not connected; Problem is why, where the workload cluster answers otherwise.
+	// Down is set if the workload cluster could not be read. Problem is the error, in case the workload cluster is
+	// otherwise reachable.
 	Down    bool
 	Problem string
-	// Busy is when there is a turn at the workload cluster again, where all have more to ask than it is to answer at once.
+	// Busy is the delay until the next call to the workload cluster is allowed, if its request limit is reached.
 	Busy time.Duration
-	// Waiting is why it was not asked yet.
+	// Waiting explains why the workload cluster was not read yet.
 	Waiting string
-	// Item is nil where there is no Node.
+	// Item is nil if there is no Node.
 	Item *corev1.Node
-	// Rivals are the names of Nodes that share the provider ID; with them there is
-	// no Item.
+	// Rivals are the names of several Nodes that share the provider ID. Item is then nil.
 	Rivals []string
-	// Stranger is the provider ID of the Node that has the name of the Machine's Node, where that is not the Machine's; then there
-	// is no Item.
+	// Stranger is the provider ID of the Node with the name of the Machine's Node, if it differs from the
+	// Machine's. Item is then nil.
 	Stranger string
 }
 
-// ControlPlane is what decides whether a workload cluster still has a control plane that could remove a Node.
+// ControlPlane describes whether the workload cluster still has a control plane that could remove a Node.
 type ControlPlane struct {
-	// Deleting: the control plane object is being deleted; External: it has no Machines. Unreadable: it may be either.
+	// Deleting is set if the control plane object is being deleted, External if it has no Machines, and Unreadable
+	// if neither is known.
 	Deleting, External, Unreadable bool
-	// Others is the number of control plane Machines besides this one that stay.
+	// Others is the number of other control plane Machines that are not being deleted.
 	Others int
 }
 
@@ -110,7 +112,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// readOwners finds the MachineSet of the Machine and its MachineDeployment.
+// readOwners reads the MachineSet of the Machine and its MachineDeployment.
 func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	set := &clusterv1.MachineSet{}
 	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
@@ -125,7 +127,8 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readOwner reads the controller of an object if it is of the kind and exists. It is not copied: no one may change it.
+// readOwner reads the controller of an object if it is of the kind and exists. The result comes from the cache
+// without a copy and must not be modified.
 func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string, into client.Object) (bool, error) {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
@@ -141,8 +144,7 @@ func (c *Controller) readOwner(ctx context.Context, o metav1.Object, kind string
 	return true, nil
 }
 
-// readControlPlane finds out whether the workload cluster still has someone who
-// could remove a Node.
+// readControlPlane reads whether the workload cluster still has a control plane that could remove a Node.
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
@@ -170,12 +172,13 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// waitsForInitialization is said of a Node of which nothing is known while the control plane comes into being.
+// waitsForInitialization is the message for an unknown Node before the control plane is initialized.
 const waitsForInitialization = "Waiting for Cluster control plane to be initialized"
 
-// readNode finds the Node by the provider ID, else by the name that was found before, as soon as the workload cluster is
-// connected: a control plane may count as initialized only once its first Machine has a Node. Nodes are followed only
-// after that. A workload cluster that does not answer is a fact, not an error.
+// readNode looks up the Node by the provider ID, or by the previously recorded name, as soon as the workload
+// cluster is connected. This cannot wait until the control plane is initialized, because the control plane may
+// count as initialized only after its first Machine has a Node. Nodes are watched only after the initialization. An
+// unreachable workload cluster is recorded in the snapshot and is not an error.
 func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	switch {
 	case s.Cluster == nil:
@@ -203,7 +206,8 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	return nil
 }
 
-// turn is when the call that failed has its turn; 0 where it failed for another reason.
+// turn returns the delay until a call that was rejected by the request limit may be repeated, or 0 for any other
+// error.
 func turn(err error) time.Duration {
 	if !errors.Is(err, remote.ErrCrowded) {
 		return 0
@@ -250,15 +254,16 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("reading Node %s: %w", s.Machine.Status.NodeRef.Name, err)
 	}
-	if node.Spec.ProviderID == "" { // with another one it may be the Node of another machine
+	if node.Spec.ProviderID == "" { // a Node with another provider ID may belong to another machine
 		s.Node.Item = node
 	}
 	s.Node.Stranger = node.Spec.ProviderID
 	return nil
 }
 
-// findLastNode asks the workload cluster itself for the Node of a Machine that goes and has not seen one, when all that is
-// left to do is to delete it: it may have come too late for the cache. Unstructured objects are never cached.
+// findLastNode lists Nodes from the API server of the workload cluster for a Machine that is being deleted and has
+// no known Node. It runs when only the Node is left to delete, because the Node may have joined too late for the
+// cache. Unstructured objects are never cached.
 func (c *Controller) findLastNode(ctx context.Context, s *Snapshot) error {
 	id := s.Machine.Spec.ProviderID
 	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || skipsNodeDeletion(*s) {
@@ -286,7 +291,7 @@ func clusterKey(m *clusterv1.Machine) client.ObjectKey {
 	return client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 }
 
-// providerID is what was taken over, or what is about to be.
+// providerID returns the provider ID in the spec, or the one that is about to be copied there.
 func providerID(s Snapshot) string {
 	if s.Machine.Spec.ProviderID != "" || !s.infra().IsDone() {
 		return s.Machine.Spec.ProviderID

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Report says the status of a Machine after a pass.
+// Report returns the status of a Machine after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{
@@ -30,7 +30,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Deletion:               deletionStatus(s),
 		ObservedGeneration:     old.ObservedGeneration,
 	}
-	if isTrue(status.Initialization.InfrastructureProvisioned) && s.Infra.Presence() == contract.Found { // which may be on its way to be provisioned again
+	if isTrue(status.Initialization.InfrastructureProvisioned) && s.Infra.Presence() == contract.Found { // it may be in the process of being provisioned again
 		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
 		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
@@ -51,7 +51,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(j, status)}
 }
 
-// initialization says what has been reached; it is never taken back.
+// initialization returns the initialization status. Its fields never change back to false.
 func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	out := s.Machine.Status.Initialization
 	yes := true
@@ -64,7 +64,7 @@ func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 	return out
 }
 
-// nodeRef is the Node that was found; one that is known stays, gone or not.
+// nodeRef returns the reference to the Node. A known reference is never removed, even if the Node is gone.
 func nodeRef(s Snapshot) clusterv1.MachineNodeReference {
 	if s.Node.Item == nil {
 		return s.Machine.Status.NodeRef
@@ -79,14 +79,14 @@ func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
 	return &s.Node.Item.Status.NodeInfo
 }
 
-// phase is the Machine's place in its life. Decided from top to bottom:
+// phase returns the phase of the Machine. The first matching row applies:
 //
 //	being deleted, nothing left to do         Deleted
 //	being deleted                             Deleting
 //	being updated in place                    Updating
 //	has a Node, infrastructure provisioned    Running
 //	infrastructure provisioned                Provisioned
-//	bootstrap data there                      Provisioning
+//	bootstrap data available                  Provisioning
 //	otherwise                                 Pending
 func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
 	switch {
@@ -106,8 +106,8 @@ func phase(s Snapshot, p loop.Plan, status clusterv1.MachineStatus) clusterv1.Ma
 	return clusterv1.MachinePhasePending
 }
 
-// certificatesExpiry is until when the certificates of a control plane Machine are valid: as its annotation
-// says, else that of its bootstrap config. What cannot be read is not repeated.
+// certificatesExpiry returns the expiry of a control plane Machine's certificates from the annotation of the
+// Machine or of its bootstrap config. Invalid values are ignored.
 func certificatesExpiry(s Snapshot) metav1.Time {
 	if !isControlPlane(s.Machine) {
 		return metav1.Time{}
@@ -123,7 +123,7 @@ func certificatesExpiry(s Snapshot) metav1.Time {
 	return metav1.NewTime(at)
 }
 
-// deprecated is the status of v1beta1.
+// deprecated returns the v1beta1 status.
 func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
 	s := j.Snapshot
 	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
@@ -140,8 +140,8 @@ func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1Deprecated
 	return out
 }
 
-// failure is what a provider object of contract v1beta1 says, or that the
-// infrastructure was taken away.
+// failure returns the failure that a provider object of contract v1beta1 reports, or a failure if the
+// infrastructure machine was deleted.
 func failure(s Snapshot) contract.Failure {
 	if l := s.infra(); l.IsLost() && !deleting(s) {
 		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),

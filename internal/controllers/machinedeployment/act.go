@@ -18,35 +18,35 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join makes the deployment belong to its Cluster.
+	// Join sets the cluster label and the owner reference of the deployment.
 	Join struct{ Cluster string }
 	// Adopt makes the deployment the controller of a MachineSet that has none.
 	Adopt struct{ Set string }
-	// CreateSet creates the MachineSet of the template.
+	// CreateSet creates the MachineSet for the current template.
 	CreateSet struct {
 		Name     string
 		Replicas int32
 		Revision int64
-		// Note says why Machines of other MachineSets are replaced although an extension updates some in place; empty: nothing to say.
+		// Note explains why Machines are replaced although there is an extension for in-place updates, or is empty.
 		Note string
 		moves
 	}
-	// TakeOver takes over the fields of a MachineSet that the reference implementation applied.
+	// TakeOver transfers the ownership of fields that the reference implementation applied to a MachineSet.
 	TakeOver struct{ Set string }
-	// SyncSet applies the desired MachineSet. Why is that of a change of replicas.
+	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {
 		Name           string
 		From, Replicas int32
 		Revision       int64
 		Current        bool
 		Why            string
-		// Begins: from now on it hands its Machines over.
+		// Begins is set if the MachineSet starts to transfer its Machines with this action.
 		Begins bool
 		moves
 	}
 	// DeleteSet deletes a MachineSet.
 	DeleteSet struct{ Name, Why string }
-	// RecordRevision records on the deployment which revision is current.
+	// RecordRevision records the current revision on the deployment.
 	RecordRevision struct{ Revision int64 }
 )
 
@@ -103,7 +103,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
 }
 
-// takeOver is conditional on the state of the MachineSet, which is read past the cache: a cache does not have all managers.
+// takeOver reads the MachineSet from the API server, because the cache does not contain all managed fields, and
+// transfers field ownership under the condition that the MachineSet does not change.
 func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) error {
 	newest := &clusterv1.MachineSet{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), newest); err != nil {
@@ -115,7 +116,8 @@ func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) er
 	return c.writer.HandOver(ctx, newest, handOver())
 }
 
-// adopt makes the deployment the controller of a MachineSet, which gets its finalizer back in the same write.
+// adopt makes the deployment the controller of a MachineSet, and restores the MachineSet's finalizer in the same
+// write.
 func adopt(o client.Object, d *clusterv1.MachineDeployment) {
 	controllerutil.AddFinalizer(o, clusterv1.MachineSetFinalizer)
 	ownership.Own(o, *metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind(kind)))

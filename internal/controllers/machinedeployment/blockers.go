@@ -17,9 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// creationBlockers say why Machines that are missing are not created, or not handed over to be updated in place, a line each: a
-// template that does not exist, or what the MachineSets say below the first line of their condition ScalingUp, those that hand over of
-// ScalingDown; preflight checks above all. A set that was not reconciled yet says nothing.
+// creationBlockers returns why missing Machines are not created, or not transferred for an in-place update, one
+// line for each reason. Reasons are a missing template, and the details in the ScalingUp conditions of the
+// MachineSets (ScalingDown for MachineSets that transfer their Machines), mostly preflight checks. MachineSets that
+// were not reconciled yet are ignored.
 func creationBlockers(s Snapshot) []string {
 	if problem := scalingProblem(s); problem != "" {
 		return []string{problem}
@@ -45,13 +46,13 @@ func creationBlockers(s Snapshot) []string {
 	return out
 }
 
-// scalingProblem is why the deployment creates no Machines whatever its MachineSets say: its Cluster, the operator's policy, or a
-// template. Empty: no reason.
+// scalingProblem returns why the deployment cannot create Machines regardless of its MachineSets: its Cluster, the
+// operator's policy, or a template. It returns an empty string if there is no such reason.
 func scalingProblem(s Snapshot) string {
 	return cmp.Or(clusterProblem(s), s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
 }
 
-// clusterProblem reports a Cluster that does not exist; empty: it exists.
+// clusterProblem returns a message if the Cluster does not exist.
 func clusterProblem(s Snapshot) string {
 	switch {
 	case s.Cluster != nil || !s.Deployment.DeletionTimestamp.IsZero():
@@ -62,7 +63,8 @@ func clusterProblem(s Snapshot) string {
 	return fmt.Sprintf("Cluster %s does not exist: create it, or delete MachineDeployment %s", s.Deployment.Spec.ClusterName, s.Deployment.Name)
 }
 
-// clusterAwaited is how much longer a Cluster that does not exist is no problem yet: in a manifest it may stand behind the deployment.
+// clusterAwaited returns how much longer a missing Cluster is tolerated, because a manifest may contain it after
+// the deployment.
 func clusterAwaited(s Snapshot) time.Duration {
 	if s.Cluster != nil {
 		return 0
@@ -70,7 +72,7 @@ func clusterAwaited(s Snapshot) time.Duration {
 	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
 }
 
-// clusterEvents warn once that the Cluster does not exist.
+// clusterEvents returns one warning if the Cluster does not exist.
 func clusterEvents(s Snapshot) []loop.Event {
 	problem := clusterProblem(s)
 	told := slices.ContainsFunc(s.Deployment.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, problem) })
@@ -80,7 +82,7 @@ func clusterEvents(s Snapshot) []loop.Event {
 	return []loop.Event{loop.Warning(ownership.ReasonClusterMissing, "%s", problem)}
 }
 
-// bullets lists lines below a message.
+// bullets appends lines to a message as a list.
 func bullets(message string, lines []string) string {
 	for _, line := range lines {
 		message += "\n* " + line

@@ -14,10 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/summary"
 )
 
-// waitingForOwnership is why nothing is known of a rollout while objects are restored.
+// waitingForOwnership is the reason of an unknown rollout state while objects are being restored.
 const waitingForOwnership = "WaitingForOwnership"
 
-// conditions of MachineDeployments; Paused is the driver's.
+// conditions is the condition table of a MachineDeployment. The driver sets Paused.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machines.Ready() }},
@@ -29,7 +29,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineDeploymentAvailableCondition, Of: judged.available},
 }
 
-// v1beta1 is the projection to the conditions of v1beta1.
+// v1beta1 returns the v1beta1 projection.
 func v1beta1() []condition.Legacy {
 	warning := func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 	return []condition.Legacy{
@@ -40,7 +40,7 @@ func v1beta1() []condition.Legacy {
 	}
 }
 
-// judged is a snapshot with its Machines and the plan.
+// judged is the input of the conditions: the snapshot, the Machines and the plan.
 type judged struct {
 	Snapshot
 	machines summary.Machines
@@ -50,7 +50,7 @@ type judged struct {
 
 func (j judged) isDeleting() bool { return !j.Deployment.DeletionTimestamp.IsZero() }
 
-// desired is the number of replicas to come to; none while the deployment is deleted.
+// desired returns the desired number of replicas, or 0 while the deployment is being deleted.
 func (j judged) desired() int32 {
 	if j.isDeleting() {
 		return 0
@@ -73,7 +73,7 @@ func (j judged) deleting() condition.Verdict {
 	return condition.TrueBecause(clusterv1.MachineDeploymentDeletingReason, j.machines.WithLingering(strings.Join(lines, "\n"), j.Now))
 }
 
-// rollingOut says how many Machines are not up to date, why, and what holds the rollout.
+// rollingOut reports how many Machines are not up to date, why, and what blocks the rollout.
 func (j judged) rollingOut() condition.Verdict {
 	if message := ownershipWait(j.plan); message != "" {
 		return condition.Unknown(waitingForOwnership, message)
@@ -113,7 +113,7 @@ func (j judged) rollingOut() condition.Verdict {
 		lines = append(lines, "* The rollout is paused by spec.paused")
 	}
 	message := strings.Join(lines, "\n")
-	if scalingProblem(j.Snapshot) == "" { // else the rollout is held, and the message says so
+	if scalingProblem(j.Snapshot) == "" { // otherwise the rollout is blocked, and the message already explains why
 		message = bullets(message, creationBlockers(j.Snapshot))
 	}
 	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, message)

@@ -21,10 +21,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "machinedeployment"
 
-// Indexes by which a deployment finds its MachineSets and Machines among all in the namespace.
+// Indexes with which a deployment finds its MachineSets and Machines in the namespace.
 const (
 	setsByCluster        = "machinedeployment.set.cluster"
 	machinesByDeployment = "machinedeployment.machine.deployment"
@@ -33,32 +33,32 @@ const (
 // Controller reconciles MachineDeployments.
 type Controller struct {
 	client client.Client
-	live   client.Reader // past the cache
+	live   client.Reader // reads from the API server
 	refs   *kube.References
 	writer *kube.Writer
-	// created are the MachineSets that the cache does not show yet.
+	// created are MachineSets that the cache does not show yet.
 	created kube.Pending
-	// begun is told of those that this process has created.
+	// begun records the MachineSets that this process created.
 	begun    *ownership.Begun
 	settings Settings
-	// caller asks the extensions what can be updated in place.
+	// caller calls the extensions for in-place updates.
 	caller inplace.Caller
 	scope  membership.Scope
 	now    func() time.Time
 }
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// Topology: MachineSets of managed topologies are created with the finalizer that their controller would add (the feature gate
-	// ClusterTopology).
+	// Topology makes MachineSets of managed topologies start with the finalizer that their controller would
+	// otherwise add (feature gate ClusterTopology).
 	Topology bool
-	// Policy is what the operator allows; the zero value: everything.
+	// Policy limits what the controller may do. The zero value allows everything.
 	Policy policy.Configuration
-	// InPlace: Machines are updated in place where an extension can (the feature gate InPlaceUpdates).
+	// InPlace updates Machines in place if an extension supports it (feature gate InPlaceUpdates).
 	InPlace bool
 }
 
-// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.Begun, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
@@ -72,8 +72,8 @@ func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
-	// Machines do not enqueue a deployment: the status of their MachineSet does. It is counted in the cache that [Snapshot] is read
-	// from, so that a reconciliation that it causes finds those Machines there.
+	// Machines do not enqueue a deployment; the status of their MachineSet does. It is counted in the cache that
+	// [Snapshot] is read from, so that the resulting reconciliation finds these Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
@@ -98,7 +98,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineDeployment, 
 	}
 }
 
-// enter joins a new deployment to its Cluster, in the write that adds the finalizer.
+// enter joins a new deployment to its Cluster in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
 	s := Snapshot{Deployment: d}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
@@ -135,7 +135,7 @@ func indexes() []index {
 	}
 }
 
-// ofSet names the deployment that a MachineSet belongs to, or those that may adopt it.
+// ofSet enqueues the deployment that controls a MachineSet, or the deployments that may adopt it.
 func (c *Controller) ofSet(ctx context.Context, o client.Object) []reconcile.Request {
 	set := o.(*clusterv1.MachineSet)
 	if owner := metav1.GetControllerOf(set); owner != nil {

@@ -20,25 +20,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Reasons of waits that a condition repeats.
+// Reasons of waits that are repeated in a condition.
 const (
 	invalidStrategy = "InvalidStrategy"
 	rolloutHeld     = "RolloutHeld"
 	waitForReplicas = clusterv1.MachineDeploymentAvailableWaitingForReplicasSetReason
 )
 
-// replicasNotSet is the message of a deployment whose number of replicas was never set.
+// replicasNotSet is the message for a deployment whose number of replicas was never set.
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// Decide says what to do about a MachineDeployment, in this order:
+// Decide computes the plan for a MachineDeployment, in this order:
 //
-//	not of its Cluster             join it
+//	not joined to its Cluster      join it
 //	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go
-//	spec.replicas not set          nothing: it is not known how many Machines there should be
+//	spec.replicas not set          nothing: the desired number of Machines is unknown
 //	templates                      make the Cluster their owner
-//	no MachineSet of the template  create one, with the replicas that fit
-//	every MachineSet               take it over from the reference implementation; apply the planned
-//	                               replicas and everything that is propagated in place
+//	no MachineSet for the template create one, with as many replicas as allowed
+//	every MachineSet               transfer field ownership from the reference implementation; apply
+//	                               the planned replicas and all fields that are propagated in place
 //	rollout complete               delete empty MachineSets
 //	new MachineSet                 record its revision
 func Decide(s Snapshot) loop.Plan {
@@ -69,7 +69,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideTemplates makes the Cluster own the templates, and waits for those that do not exist.
+// decideTemplates makes the Cluster the owner of the templates and waits for missing templates.
 func decideTemplates(s Snapshot, p *loop.Plan) {
 	p.Do(s.Templates.OwnedBy(s.Cluster)...)
 	for _, template := range s.Templates.Unusable() {
@@ -78,11 +78,11 @@ func decideTemplates(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// templatesFollow is how long after a deployment its templates may be created without a word that a person has something to do: in a
-// manifest they may stand behind it.
+// templatesFollow is how long templates may be missing after the creation of a deployment before users are
+// notified, because a manifest may contain them after the deployment.
 const templatesFollow = 10 * time.Second
 
-// templateProblem says which template blocks the creation of Machines, empty: none.
+// templateProblem describes the template that blocks the creation of Machines, or returns an empty string.
 func templateProblem(s Snapshot) string {
 	unusable := s.Templates.Unusable()
 	switch {
@@ -94,7 +94,7 @@ func templateProblem(s Snapshot) string {
 	return unusable[0].Blocker()
 }
 
-// templatesAwaited is how much longer a template that does not exist is no problem yet.
+// templatesAwaited returns how much longer a missing template is tolerated.
 func templatesAwaited(s Snapshot) time.Duration {
 	unusable := s.Templates.Unusable()
 	if len(unusable) == 0 || unusable[0].Object.Problem != "" || s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)) != "" {
@@ -103,7 +103,7 @@ func templatesAwaited(s Snapshot) time.Duration {
 	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
 }
 
-// decideRollout scales the MachineSets as package rollout plans.
+// decideRollout scales the MachineSets according to the plan of package rollout.
 func decideRollout(s Snapshot, p *loop.Plan) {
 	r, err := rolloutOf(s)
 	if err != nil {
@@ -156,14 +156,14 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(upToDateRecheck(s))
 }
 
-// plannedSet is one existing MachineSet and its place in the plan.
+// plannedSet is an existing MachineSet with its part of the rollout plan.
 type plannedSet struct {
 	rolloutState
 	set    *clusterv1.MachineSet
 	change rollout.Change
 }
 
-// decideSet applies the desired MachineSet where the current one differs.
+// decideSet applies the desired MachineSet if it differs from the current one.
 func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
@@ -185,14 +185,14 @@ func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 	}
 }
 
-// rolloutState is where the rollout stands: the state to plan from, and which MachineSet is the current one.
+// rolloutState is the state of the rollout: the input of its plan, and the current MachineSet.
 type rolloutState struct {
 	state rollout.State
-	// index of the current MachineSet in the snapshot; -1: there is none (yet).
+	// index of the current MachineSet in the snapshot, or -1 if there is none yet.
 	index int
-	// held says why the rollout does not proceed, empty: it does, or the user paused it.
+	// held explains why the rollout is blocked. It is empty if the rollout proceeds or the user paused it.
 	held string
-	// denied: the operator's policy does not allow so many replicas, and no MachineSet is scaled.
+	// denied is set if the operator's policy does not allow the number of replicas. No MachineSet is then scaled.
 	denied bool
 	inPlace
 }
@@ -200,7 +200,7 @@ type rolloutState struct {
 // creates reports whether a MachineSet has to be created.
 func (r rolloutState) creates() bool { return r.index < 0 && r.state.New != nil }
 
-// empty names the MachineSets that have no Machine left, and whose status says so.
+// empty returns the MachineSets without Machines whose status confirms that.
 func (r rolloutState) empty(s Snapshot) []string {
 	var out []string
 	for i, set := range s.Sets {
@@ -212,7 +212,7 @@ func (r rolloutState) empty(s Snapshot) []string {
 	return out
 }
 
-// rolloutOf reads the state of the rollout from the snapshot.
+// rolloutOf computes the state of the rollout from the snapshot.
 func rolloutOf(s Snapshot) (rolloutState, error) {
 	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
@@ -248,7 +248,7 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 	return r, nil
 }
 
-// nextRevision is that of the MachineSet that is created next.
+// nextRevision returns the revision of the next MachineSet.
 func nextRevision(s Snapshot) int64 {
 	newest := revisionOf(s.Deployment)
 	for i := range s.Sets {
@@ -257,13 +257,13 @@ func nextRevision(s Snapshot) int64 {
 	return newest + 1
 }
 
-// blockedReason says why nothing is rolled out although the user has not paused it, empty: no reason.
+// blockedReason returns why the rollout is blocked other than by a pause, or an empty string.
 func blockedReason(s Snapshot) string {
 	return cmp.Or(scalingProblem(s), unknownNodes(s))
 }
 
-// currentSet returns the place of the MachineSet that the template asks for, -1: there is none. Of several the one with the most
-// replicas is it, then the newest.
+// currentSet returns the index of the MachineSet that matches the template, or -1 if there is none. Of several it
+// returns the one with the most replicas, then the newest.
 func currentSet(s Snapshot) int {
 	best := -1
 	for i := range s.Sets {
@@ -286,7 +286,7 @@ func isBetter(s Snapshot, a, b int) bool {
 	return rollout.Older(setView(s, &s.Sets[b]), setView(s, &s.Sets[a])) < 0
 }
 
-// setView is a MachineSet as package rollout sees it.
+// setView converts a MachineSet to the input of package rollout.
 func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	v := rollout.Set{
 		Name: set.Name, Revision: revisionOf(set), Created: set.CreationTimestamp.Time, Desired: replicasOf(set),
@@ -295,7 +295,7 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	if n, err := strconv.ParseInt(set.Annotations[clusterv1.DesiredReplicasAnnotation], 10, 32); err == nil {
 		v.Recorded = int32(n)
 	}
-	preferred := false // an available Machine that the MachineSet deletes before those that are not
+	preferred := false // an available Machine that the MachineSet deletes before unavailable ones
 	for i := range s.Machines[set.Name] {
 		m := &s.Machines[set.Name][i]
 		priority := machines.PriorityOf(machines.Member{Machine: m, Deleted: !m.DeletionTimestamp.IsZero()})
@@ -307,7 +307,7 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 			v.Free, v.NotBegun = v.Free+1, v.NotBegun+1
 		case inplace.IsMarked(m) && inplace.HasFailed(m):
 			v.Free++
-		case inplace.IsMarked(m): // whatever its conditions say: they may be those of before
+		case inplace.IsMarked(m): // regardless of its conditions, which may be outdated
 			v.Updating++
 		case condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineAvailableCondition):
 			v.Available++
@@ -323,7 +323,8 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.Set {
 	return v
 }
 
-// upToDateRecheck is when a Machine that has no UpToDate condition yet stops being new; zero: there is none.
+// upToDateRecheck returns the time until a Machine without an UpToDate condition no longer counts as new, or zero
+// if there is none.
 func upToDateRecheck(s Snapshot) time.Duration {
 	var left time.Duration
 	for _, m := range machinesOf(s) {
@@ -345,7 +346,7 @@ func machinesOf(s Snapshot) summary.Machines {
 	return out
 }
 
-// revisionOf returns the revision that an object is annotated with, 0: none.
+// revisionOf returns the revision in the annotation of an object, or 0.
 func revisionOf(o metav1.Object) int64 {
 	n, err := strconv.ParseInt(o.GetAnnotations()[clusterv1.RevisionAnnotation], 10, 64)
 	if err != nil {

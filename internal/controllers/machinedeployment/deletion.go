@@ -10,8 +10,8 @@ import (
 
 const waitingForDeletion = "WaitingForMachineSetsDeletion"
 
-// decideDeletion deletes the MachineSets, also those that were not adopted yet, and waits until they are gone. Templates are not
-// read: they may not exist any more.
+// decideDeletion deletes all MachineSets, including those that were not adopted yet, and waits until they are gone.
+// It reads no templates, because these may not exist any more.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	left, sets := setNames(s), make([]metav1.Object, 0, len(s.Sets))

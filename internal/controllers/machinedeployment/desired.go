@@ -18,19 +18,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// share is what the plan says of one MachineSet.
+// share is the part of the plan for one MachineSet.
 type share struct {
 	name     string
 	replicas int32
 	revision int64
-	current  bool // it is the one of the deployment's template
+	current  bool // the MachineSet of the current template
 	moves
 }
 
-// nameOf names the MachineSet of a revision. The name follows from what defines the revision, so that a creation that is repeated
-// after a crash does not create a second one.
+// nameOf returns the name of the MachineSet for a revision. The name is derived from the content of the revision,
+// so that a creation that is repeated after a crash does not create a second MachineSet.
 func nameOf(s Snapshot, revision int64) string {
-	const room = 63 - 6 // names of Machines begin with it, and fit into labels where possible
+	const room = 63 - 6 // names of Machines start with it, and should fit into labels
 	name := s.Deployment.Name
 	return name[:min(len(name), room)] + "-" + suffix(s, revision)
 }
@@ -39,7 +39,7 @@ func suffix(s Snapshot, revision int64) string {
 	return rollout.Suffix(string(s.Deployment.UID), strconv.FormatInt(revision, 10), rollout.Hash(s.Deployment.Spec.Template))
 }
 
-// desiredObject is everything that the controller sets of a MachineSet, ready to be applied.
+// desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied.
 func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
@@ -53,8 +53,9 @@ func desiredObject(s Snapshot, p share) *unstructured.Unstructured {
 	return u
 }
 
-// desired is a MachineSet as it should be. Those of older templates keep what their Machines cannot take over, and follow the
-// deployment in all else: with OnDelete, or during a pause, their Machines may be there for long.
+// desired returns the desired MachineSet. MachineSets of older templates retain the fields that their Machines
+// cannot update in place and follow the deployment in all others, because with OnDelete or during a pause their
+// Machines may exist for a long time.
 func desired(s Snapshot, p share) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
@@ -83,7 +84,7 @@ func desired(s Snapshot, p share) *clusterv1.MachineSet {
 	return set
 }
 
-// finalizers of a MachineSet: those that its controller would add in a write of its own.
+// finalizers returns the finalizers of a MachineSet that its controller would otherwise add in a separate write.
 func finalizers(s Snapshot, p share) []string {
 	out, live := []string{clusterv1.MachineSetFinalizer}, setNamed(s, p.name)
 	if live == nil && s.Topology && clone.IsOfTopology(s.Deployment) || live != nil && slices.Contains(live.Finalizers, clusterv1.MachineSetTopologyFinalizer) {
@@ -92,7 +93,7 @@ func finalizers(s Snapshot, p share) []string {
 	return out
 }
 
-// template is the deployment's, with the labels by which the MachineSet selects its Machines.
+// template returns the deployment's template with the labels with which the MachineSet selects its Machines.
 func template(d *clusterv1.MachineDeployment, selected map[string]string) clusterv1.MachineTemplateSpec {
 	t := *d.Spec.Template.DeepCopy()
 	t.Labels = merged(t.Labels, selected, map[string]string{
@@ -101,8 +102,9 @@ func template(d *clusterv1.MachineDeployment, selected map[string]string) cluste
 	return t
 }
 
-// annotations of a MachineSet: the deployment's, and those of the rollout. The one that disables the creation of Machines is always
-// set, so that the value of another implementation is overwritten when the MachineSet becomes the current one.
+// annotations returns the annotations of a MachineSet: the deployment's and those of the rollout. The annotation
+// that disables the creation of Machines is always set, so that a value from another implementation is overwritten
+// when the MachineSet becomes the current one.
 func annotations(s Snapshot, p share) map[string]string {
 	out := maps.Clone(s.Deployment.Annotations)
 	if out == nil {
@@ -123,7 +125,7 @@ func annotations(s Snapshot, p share) map[string]string {
 	return out
 }
 
-// ownAnnotations are those of the deployment that are about itself, and not about its MachineSets.
+// ownAnnotations returns the annotations of a deployment that do not apply to its MachineSets.
 func ownAnnotations() []string {
 	return []string{
 		"kubectl.kubernetes.io/last-applied-configuration", clusterv1.RevisionAnnotation, clusterv1.DesiredReplicasAnnotation,
@@ -133,7 +135,8 @@ func ownAnnotations() []string {
 	}
 }
 
-// withForeign returns the desired object with the finalizers and owners of other writers, so that these make no difference.
+// withForeign returns the desired object with the finalizers and owners of other writers, so that these do not
+// count as differences.
 func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstructured.Unstructured {
 	out := want.DeepCopy()
 	if slices.Contains(live.Finalizers, clusterv1.MachineSetFinalizer) {
@@ -149,8 +152,8 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 // formerManager is the field manager of MachineSets in the reference implementation.
 const formerManager = kube.CorePrefix + "machinedeployment"
 
-// handOver hands over all fields of a MachineSet that the reference implementation applied. Finalizers stay: it claims those of
-// other writers, too.
+// handOver describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
+// because it also claims finalizers of other writers.
 func handOver() kube.HandOver {
 	return kube.HandOver{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
 		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"
@@ -172,7 +175,7 @@ func setNamed(s Snapshot, name string) *clusterv1.MachineSet {
 	return nil
 }
 
-// merged returns the union of maps; later ones win.
+// merged returns the union of maps. Values in later maps take precedence.
 func merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range all {
@@ -181,10 +184,10 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// Desired is what the MachineSet is after the action, without what the API server adds.
+// Desired returns the MachineSet after the action, without fields that the API server sets.
 func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
-// Desired is what the MachineSet is after the action, as far as the deployment sets it.
+// Desired returns the MachineSet after the action, with the fields that the deployment sets.
 func (a SyncSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
 func (a CreateSet) share() share {

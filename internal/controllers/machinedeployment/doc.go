@@ -1,19 +1,16 @@
-// Package machinedeployment is the MachineDeployment controller.
-//
-// Does: keeps one MachineSet for the deployment's template, moves the replicas of all its MachineSets to that one as
-// package rollout plans it, propagates to the MachineSets what existing Machines take over in place, and deletes MachineSets
-// that are empty when the rollout is complete. Where a Runtime Extension can update Machines in place, the MachineSets hand them over
-// instead of replacing them (inplace.go). It only adopts until all restored objects are owned again.
+// Package machinedeployment is the MachineDeployment controller. It maintains one MachineSet for the deployment's
+// template, shifts the replicas of all MachineSets to it according to the plan of package rollout, propagates
+// changes that existing Machines can adopt in place, and deletes empty MachineSets when the rollout is complete. If
+// a Runtime Extension can update Machines in place, the MachineSets transfer their Machines instead of replacing
+// them (inplace.go). After a restore the controller only adopts MachineSets until all ownership is restored.
 //
 //	MachineDeployment ─► MachineSet (current template)   ┐
 //	        │        └─► MachineSets (older templates)   ┴─► Machines ─► counts, conditions of the deployment
-//	        └─ owner Cluster on the templates that it refers to
+//	        └─ owner reference to the Cluster on the referenced templates
 //
-// Owns: of MachineDeployments: finalizer, cluster label, owner, revision annotation and status. MachineSets that it
-// controls: all of metadata and spec in [desired], by server-side apply under one field manager. Of bootstrap and
-// infrastructure templates: the owner.
-//
-// Never: creates or deletes Machines, or writes to them; the MachineSet controller does.
-//
-// Read first: [Snapshot], [Decide], desired.go, then package rollout.
+// The controller owns of MachineDeployments the finalizer, the cluster label, the owner reference, the revision
+// annotation and the status. Of its MachineSets it owns all metadata and spec fields in [desired], applied with one
+// field manager, and of bootstrap and infrastructure templates the owner reference. It never creates, deletes or
+// changes Machines; the MachineSet controller does. Start with [Snapshot] and [Decide], then read desired.go and
+// package rollout.
 package machinedeployment

@@ -20,37 +20,39 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Where an extension makes all changes from an old template to the current one, the Machines of its MachineSet are handed over to the
-// current one instead of deleted (package inplace). Whether it does is asked before anything is rolled out, and not known is not no:
+// If an extension makes all changes from an old template to the current one, the Machines of the old MachineSet are
+// transferred to the current one instead of being deleted (package inplace). The extension is called before the
+// rollout starts, and an unknown result never counts as "no":
 //
-//	no extension, or it leaves changes     replace the Machines
-//	it makes all changes                   hand them over
-//	it did not answer                      nothing, but for Machines that are on their way already
+//	no extension, or changes not covered   replace the Machines
+//	all changes covered                    transfer the Machines
+//	result unknown                         nothing, except for Machines whose transfer has started
 
-// inPlaceUnknown is the reason of the wait for the answer of an extension.
+// inPlaceUnknown is the reason of a wait for the response of an extension.
 const inPlaceUnknown = "InPlaceUpdateUnknown"
 
-// inPlaceRecheck is when an extension that did not answer is called again.
+// inPlaceRecheck is the retry interval for an extension that did not respond.
 const inPlaceRecheck = 15 * time.Second
 
-// AskInPlace asks whether the Machines of the old MachineSets can be updated in place.
+// AskInPlace requests whether the Machines of the old MachineSets can be updated in place.
 type AskInPlace struct{}
 
 func (AskInPlace) String() string {
 	return "whether an extension can update the Machines of old MachineSets in place"
 }
 
-// moves are what the annotations of a MachineSet say about Machines that are handed over, each a list of names.
+// moves contains the values of a MachineSet's annotations about transferred Machines, each a list of names.
 type moves struct {
-	// to is the MachineSet that it hands over its surplus to.
+	// to is the MachineSet to which it transfers its surplus Machines.
 	to string
-	// from are the MachineSets that hand over theirs to it.
+	// from are the MachineSets that transfer their Machines to it.
 	from string
-	// counted are Machines that were handed over to it, and that its replicas count.
+	// counted are transferred Machines that are included in its replicas.
 	counted string
 }
 
-// annotate adds the annotations. What a user wrote into one that says nothing now is overwritten: no one else removes it.
+// annotate adds the annotations. If a user has set one that must be absent, it is overwritten with an empty value,
+// because nothing else removes it.
 func (m moves) annotate(annotations map[string]string, live *clusterv1.MachineSet) {
 	for key, value := range map[string]string{
 		clusterv1.MachineSetMoveMachinesToMachineSetAnnotation:       m.to,
@@ -63,25 +65,27 @@ func (m moves) annotate(annotations map[string]string, live *clusterv1.MachineSe
 	}
 }
 
-// isOwnAnnotation reports whether the controller has applied an annotation, so that it is removed where it is not applied any more.
+// isOwnAnnotation reports whether the controller applied the annotation. Such an annotation is removed when the
+// controller no longer applies it.
 func isOwnAnnotation(set *clusterv1.MachineSet, key string) bool {
 	return slices.Contains(kube.OwnedMetadata(set, kube.Prefix+Name).Annotations, key)
 }
 
-// inPlace is what is known of updates in place in a rollout.
+// inPlace is the state of in-place updates in a rollout.
 type inPlace struct {
-	// wanted: an answer is needed, and was not asked for.
+	// wanted is set if a result is needed that was not requested yet.
 	wanted bool
-	// unknown says why nothing is rolled out, since there was no answer; empty: there was. recheck is when to ask again.
+	// unknown explains why nothing is rolled out because the result is unknown, or is empty. recheck is the delay
+	// before the next call.
 	unknown string
 	recheck time.Duration
-	// moving are the MachineSets that hand over their surplus.
+	// moving are the MachineSets that transfer their surplus Machines.
 	moving map[string]bool
 }
 
 func (p inPlace) asks() bool { return p.wanted }
 
-// inPlaceOf reads the answers of the extension; where nothing is rolled out, none is needed.
+// inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out.
 func inPlaceOf(s Snapshot, r rolloutState) inPlace {
 	candidates := inPlaceCandidates(s)
 	if r.state.Held || r.denied || len(candidates) == 0 {
@@ -106,7 +110,7 @@ func unknownText(set string, answer inplace.Answer) string {
 	return fmt.Sprintf("Whether the Machines of MachineSet %s can be updated in place is not known, and nothing is rolled out until it is: %s", set, why)
 }
 
-// inPlaceCandidates are the old MachineSets that have Machines to update.
+// inPlaceCandidates returns the old MachineSets with Machines to update.
 func inPlaceCandidates(s Snapshot) []*clusterv1.MachineSet {
 	if !s.Settings.InPlace || s.Deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
 		return nil
@@ -121,8 +125,8 @@ func inPlaceCandidates(s Snapshot) []*clusterv1.MachineSet {
 	return out
 }
 
-// canUpdate reports whether the Machines of an old MachineSet can be updated in place; where that is not known, what was decided
-// before holds.
+// canUpdate reports whether the Machines of an old MachineSet can be updated in place. While the result is unknown,
+// the previous decision applies.
 func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
 	if !s.Settings.InPlace {
 		return false
@@ -133,7 +137,8 @@ func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
 	return r.index >= 0 && inplace.MoveTo(set) == s.Sets[r.index].Name
 }
 
-// movesOf are what the annotations of a MachineSet are to say; nil: the current one, which does not exist yet.
+// movesOf returns the annotations of a MachineSet. The argument set is nil for a current MachineSet that does not
+// exist yet.
 func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
 	var m moves
 	switch {
@@ -155,13 +160,14 @@ func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
 	return m
 }
 
-// countedBefore are the Machines that were handed over to a MachineSet and that its replicas count, while they say so.
+// countedBefore returns the transferred Machines that the MachineSet's replicas already include, until their
+// transfer is complete.
 func countedBefore(s Snapshot, set *clusterv1.MachineSet) []string {
 	return awaiting(s, set, func(m *clusterv1.Machine) bool { return !inplace.IsAwaitingCount(set, m) })
 }
 
-// newlyCounted are Machines that were handed over to a MachineSet and that its replicas do not count yet: as many as fit into its
-// annotation.
+// newlyCounted returns the transferred Machines that the MachineSet's replicas do not include yet, up to the number
+// that fits into the annotation.
 func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
 	out := awaiting(s, set, func(m *clusterv1.Machine) bool {
 		return inplace.IsAwaitingCount(set, m) && m.DeletionTimestamp.IsZero()
@@ -170,7 +176,7 @@ func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
 	return out[:min(len(out), room)]
 }
 
-// awaiting names the Machines of a MachineSet whose move is not complete, sorted.
+// awaiting returns the sorted names of the Machines of a MachineSet whose transfer is not complete.
 func awaiting(s Snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machine) bool) []string {
 	var out []string
 	for i := range s.Machines[set.Name] {
@@ -181,7 +187,7 @@ func awaiting(s Snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machin
 	return out
 }
 
-// inPlaceLines say of old MachineSets with Machines whether these are updated in place.
+// inPlaceLines returns for each old MachineSet with Machines whether these are updated in place.
 func inPlaceLines(s Snapshot) []string {
 	var out []string
 	for _, set := range inPlaceCandidates(s) {
@@ -204,7 +210,8 @@ func replacedText(set string, answer inplace.Answer) string {
 	return fmt.Sprintf("Machines of MachineSet %s are replaced, since %s does not change %s in place", set, answer.Handler, answer.Uncovered)
 }
 
-// replacedNote says why Machines are replaced by those of a new MachineSet; empty: there is no extension that could update them.
+// replacedNote explains why Machines are replaced instead of updated in place. It is empty if no extension could
+// update them.
 func replacedNote(s Snapshot) string {
 	for _, set := range inPlaceCandidates(s) {
 		if answer := s.InPlace[set.Name]; answer.IsKnown() && !answer.Covered && answer.Uncovered != "" {
@@ -214,7 +221,7 @@ func replacedNote(s Snapshot) string {
 	return ""
 }
 
-// answer answers AskInPlace.
+// answer performs the calls for AskInPlace.
 func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
 	s.InPlace = map[string]inplace.Answer{}
 	for _, set := range inPlaceCandidates(s) {
@@ -227,7 +234,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (S
 	return s, nil
 }
 
-// canUpdate asks the extension about one MachineSet, unless the answer follows from the templates.
+// canUpdate calls the extension for one MachineSet, unless the templates already determine the result.
 func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.Answer, error) {
 	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
 		return inplace.Answer{Uncovered: "spec.rollout.after asks for new Machines"}, nil
@@ -259,7 +266,8 @@ func unstructuredOf(templates clone.Templates, ref clusterv1.ContractVersionedOb
 	return templates.Of(ref).Object.Unstructured
 }
 
-// neverInPlace says why no extension can make Machines of one template those of another; empty: one may.
+// neverInPlace returns why no extension can turn Machines of one template into Machines of another, or an empty
+// string.
 func neverInPlace(from, to clusterv1.MachineTemplateSpec) string {
 	sameKind := func(a, b clusterv1.ContractVersionedObjectReference) bool {
 		return a.APIGroup == b.APIGroup && a.Kind == b.Kind
@@ -275,8 +283,9 @@ func neverInPlace(from, to clusterv1.MachineTemplateSpec) string {
 	return ""
 }
 
-// currentForm is an old MachineSet as an extension gets it: what follows in place and the names of the templates, whose contents it
-// gets, are those of the current one, since no patch has to change them. What changes during a rollout is left out.
+// currentForm returns an old MachineSet in the form for the request to an extension. Fields that are updated in
+// place and the names of the templates, whose contents are sent separately, are taken from the current MachineSet,
+// because no patch has to change them. Fields that change during a rollout are omitted.
 func currentForm(s Snapshot, set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	out := desiredForm(s)
 	out.Name = set.Name
@@ -289,14 +298,15 @@ func currentForm(s Snapshot, set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	return out
 }
 
-// withoutSecretOfConfig removes the name of a data Secret that a bootstrap config decides.
+// withoutSecretOfConfig removes the name of a data Secret that a bootstrap config determines.
 func withoutSecretOfConfig(t *clusterv1.MachineTemplateSpec) {
 	if t.Spec.Bootstrap.ConfigRef.IsDefined() {
 		t.Spec.Bootstrap.DataSecretName = nil
 	}
 }
 
-// desiredForm is the current MachineSet as an extension gets it, the same before and after it is created.
+// desiredForm returns the current MachineSet in the form for the request to an extension. It is the same before and
+// after the MachineSet is created.
 func desiredForm(s Snapshot) *clusterv1.MachineSet {
 	d := s.Deployment
 	out := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: nameOf(s, nextRevision(s)), Labels: maps.Clone(d.Spec.Template.Labels)}}

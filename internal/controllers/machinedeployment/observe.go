@@ -18,31 +18,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 )
 
-// kind of the objects that the controller is about.
+// kind is the kind that the controller reconciles.
 const kind = "MachineDeployment"
 
-// forgetAfter is when a MachineSet that was created and never seen must have been deleted before the cache showed it.
+// forgetAfter is when a created MachineSet that the cache never showed must have been deleted again.
 const forgetAfter = time.Minute
 
-// Snapshot is everything that a decision about a MachineDeployment looks at.
+// Snapshot is the input of all decisions about a MachineDeployment.
 type Snapshot struct {
 	Now        time.Time
 	Deployment *clusterv1.MachineDeployment
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
 	// Sets are the MachineSets that the deployment controls or may adopt, sorted by name.
 	Sets []clusterv1.MachineSet
-	// Machines of each MachineSet by its name, sorted by name.
+	// Machines contains the Machines of each MachineSet by its name, sorted by name.
 	Machines map[string][]clusterv1.Machine
 	// Strays are Machines of the deployment whose MachineSet does not exist, sorted by name.
 	Strays []clusterv1.Machine
-	// Templates that new Machines are created from, that of the infrastructure first; a reference that is not set is not among them.
+	// Templates are the templates for new Machines, infrastructure first. References that are not set are omitted.
 	Templates clone.Templates
-	// Hidden are MachineSets of the deployment that the manager does not see, since they lack its watch label.
+	// Hidden are MachineSets of the deployment that are outside the manager's scope because they lack its watch
+	// label.
 	Hidden []string
-	// InPlace is whether the Machines of old MachineSets can be updated in place, by the names of those; nil until it was asked for.
+	// InPlace contains for each old MachineSet whether its Machines can be updated in place. It is nil until Decide
+	// requests it.
 	InPlace map[string]inplace.Answer
-	// Stale is true while the cache does not show this controller's last writes of its MachineSets.
+	// Stale is true while the cache does not show this controller's last writes to its MachineSets.
 	Stale bool
 	Settings
 }
@@ -65,7 +67,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineSetList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{setsByCluster: s.Deployment.Spec.ClusterName},
-		client.UnsafeDisableDeepCopy) // nothing in a snapshot is ever changed
+		client.UnsafeDisableDeepCopy) // objects in a snapshot are never modified
 	if err != nil {
 		return fmt.Errorf("listing MachineSets: %w", err)
 	}
@@ -82,8 +84,8 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readHidden searches for MachineSets of the deployment that lack the manager's watch label, where the others do not have all of
-// its replicas.
+// readHidden searches for MachineSets of the deployment that lack the manager's watch label, if the other
+// MachineSets do not account for all replicas.
 func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	var replicas int32
 	for i := range s.Sets {
@@ -99,7 +101,7 @@ func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readMachines lists the Machines of the deployment by their MachineSets.
+// readMachines lists the Machines of the deployment by MachineSet.
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{machinesByDeployment: s.Deployment.Name},
@@ -126,7 +128,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// setOf returns the place of the MachineSet that controls the Machine, or will adopt it; -1: none does.
+// setOf returns the index of the MachineSet that controls the Machine or will adopt it, or -1.
 func setOf(sets []clusterv1.MachineSet, selectors []labels.Selector, m *clusterv1.Machine) int {
 	owner := metav1.GetControllerOf(m)
 	for i := range sets {
@@ -153,8 +155,8 @@ func controls(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 	return owner != nil && owner.UID == d.UID
 }
 
-// adoptable reports whether the MachineSet was the deployment's, as its labels say, and has no controller now, or one of the same name
-// that does not exist any more (it was restored together with the reference).
+// adoptable reports whether the deployment may adopt the MachineSet: the labels match, and the MachineSet has no
+// controller, or its controller reference has the deployment's name and another UID because both were restored.
 func adoptable(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 	owner := metav1.GetControllerOf(set)
 	former := owner != nil && owner.Kind == kind && owner.Name == d.Name && owner.UID != d.UID
@@ -162,7 +164,7 @@ func adoptable(d *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 		selectorOf(d.Spec.Selector).Matches(labels.Set(set.Labels))
 }
 
-// selectorOf returns the selector, one that selects nothing where it is empty or invalid.
+// selectorOf returns the selector. An empty or invalid selector selects nothing.
 func selectorOf(s metav1.LabelSelector) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(&s)
 	if err != nil || selector.Empty() {

@@ -16,30 +16,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Restored objects come back without owners, finalizers and status, in any order. What is left of the former order are
-// labels, annotations and specs, and from them it can be told what is still missing:
+// Restored objects have no owner references, finalizers and status, and are restored in any order. Their labels,
+// annotations and specs show which objects are still missing:
 //
-//	a MachineSet matches the selector, and has no controller      adopt it
+//	a MachineSet matches the selector and has no controller       adopt it
 //	a Machine names a MachineSet that does not exist              that MachineSet is not restored yet
 //	the deployment has a revision that no MachineSet has          the current MachineSet is not restored yet
 //	the MachineSets together have fewer replicas than a rollout   another MachineSet is not restored yet
-//	ever leaves, though the deployment was not scaled
+//	ever leaves, although the deployment was not scaled
 //
-// While anything is missing no MachineSet is created, scaled or deleted. All but the first are only checked for a deployment
-// that was not observed since its creation (package ownership): later, users may delete MachineSets.
+// While anything is missing, no MachineSet is created, scaled or deleted. Except for the first row, this is checked
+// only for a deployment that was not observed since its creation (package ownership), because users may delete
+// MachineSets later.
 //
-// A restored Machine has lost what was known of its Node, and looks like one that never had any: a rollout would delete it
-// first. So nothing is rolled out while the status of a Machine with a provider ID was written before the Nodes were read:
+// A restored Machine has lost its Node information and looks like a Machine that never had a Node, which a rollout
+// would delete first. Therefore nothing is rolled out while the status of a Machine with a provider ID predates the
+// read of its Node:
 //
 //	                                   restored deployment      observed deployment
 //	no status yet                      wait                     wait: the Machine may have been restored later
 //	workload cluster not reachable     wait                     wait: it ends with the connection
-//	several Nodes have its ID          wait, a person decides   proceed: it never had a Node of its own, and the rollout may be
-//	                                                            what replaces it
+//	several Nodes have its ID          wait for a user          proceed: it never had a Node of its own, and the rollout may
+//	                                                            replace it
 //	no Node has its ID                 proceed                  proceed
 
-// decideOwnership adopts, and reports whether the ownership is complete. A deployment creates no Machines, so that it need not
-// read the workload cluster: the MachineSets do.
+// decideOwnership adopts MachineSets and reports whether the ownership is complete. The workload cluster is not
+// read, because a deployment creates no Machines; the MachineSets read it.
 func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	facts := ownership.Facts{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
@@ -69,10 +71,10 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	return verdict.Whole()
 }
 
-// observed reports whether it is on record that all objects of the deployment were known.
+// observed reports whether complete ownership was recorded for the deployment.
 func observed(s Snapshot) bool { return s.Deployment.Status.ObservedGeneration > 0 }
 
-// absentSets names the MachineSets that Machines name and that do not exist.
+// absentSets returns the MachineSets that Machines name and that do not exist.
 func absentSets(s Snapshot) []string {
 	names := map[string]bool{}
 	for _, m := range s.Strays {
@@ -81,7 +83,8 @@ func absentSets(s Snapshot) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// missingSet says which MachineSets of a restored deployment are not restored yet, though no label names them; no reason: none.
+// missingSet returns why MachineSets of a restored deployment must still be missing although no label names them.
+// The reason is empty if none are.
 func missingSet(s Snapshot) (reason, message string) {
 	const instead = "restore it, or remove the annotation " + clusterv1.RevisionAnnotation + " from the MachineDeployment to start over"
 	revision := revisionOf(s.Deployment)
@@ -101,7 +104,7 @@ func missingSet(s Snapshot) (reason, message string) {
 	return "", ""
 }
 
-// hasTooFewReplicas reports whether the MachineSets cannot be all there are.
+// hasTooFewReplicas reports whether the sum of replicas proves that MachineSets are missing.
 func hasTooFewReplicas(s Snapshot) bool {
 	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
@@ -117,7 +120,7 @@ func hasTooFewReplicas(s Snapshot) bool {
 	return recorded == replicas && have < limits.MinAvailable(replicas)
 }
 
-// unknownNodes says which Machines' Nodes have to be read before a rollout proceeds, empty: none.
+// unknownNodes returns which Machines' Nodes have to be read before a rollout proceeds, or an empty string.
 func unknownNodes(s Snapshot) string {
 	waiting, ambiguous := machinesWithUnknownNodes(s)
 	switch {
@@ -130,7 +133,8 @@ func unknownNodes(s Snapshot) string {
 	return ""
 }
 
-// machinesWithUnknownNodes are those whose Node was not read yet, and after a restore those that may have one of several.
+// machinesWithUnknownNodes returns the Machines whose Node was not read yet and, after a restore, the Machines
+// whose provider ID several Nodes have.
 func machinesWithUnknownNodes(s Snapshot) (waiting, ambiguous []string) {
 	for _, m := range machinesOf(s) {
 		switch reason := nodeReason(m); {
@@ -144,7 +148,7 @@ func machinesWithUnknownNodes(s Snapshot) (waiting, ambiguous []string) {
 	return waiting, ambiguous
 }
 
-// nodeReason is the reason of a Machine's condition NodeHealthy, empty: it has none yet.
+// nodeReason returns the reason of a Machine's NodeHealthy condition, or an empty string if there is none yet.
 func nodeReason(m *clusterv1.Machine) string {
 	if c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeHealthyCondition); c != nil {
 		return c.Reason

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Report is the status of a MachineDeployment after a reconciliation.
+// Report returns the status of a MachineDeployment after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	all := judgedMachines(s)
 	n := all.Count()
@@ -25,7 +25,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Replicas:   &n.Replicas, ReadyReplicas: &n.Ready, AvailableReplicas: &n.Available, UpToDateReplicas: &n.UpToDate,
 		Versions: all.Versions(), Selector: metav1.FormatLabelSelector(&d.Spec.Selector), ObservedGeneration: d.Status.ObservedGeneration,
 	}
-	// The generation is observed when the deployment was acted upon; until then it counts as restored (restore.go).
+	// The generation is reported as observed once the deployment was acted upon; until then it counts as restored
+	// (restore.go).
 	acted := ownershipWait(p) == "" && !acting[Join](p) && d.Spec.Replicas != nil
 	if out.Err == nil && acted && (observed(s) || unknownNodes(s) == "") {
 		status.ObservedGeneration = d.Generation
@@ -36,8 +37,9 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		loop.PersonEvents(p, d.Status.Conditions, status.Conditions))}
 }
 
-// judgedMachines returns the Machines of all MachineSets. One whose condition UpToDate is of an earlier template of the deployment
-// counts as what it is by this one: the status that observes a generation must not say of it what was true before.
+// judgedMachines returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
+// is replaced with the result for the current template, because a status that observes a generation must not
+// contain counts for an earlier one.
 func judgedMachines(s Snapshot) summary.Machines {
 	var out summary.Machines
 	for i := range s.Sets {
@@ -54,9 +56,9 @@ func judgedMachines(s Snapshot) summary.Machines {
 	return out
 }
 
-// withUpToDate returns a Machine with another verdict.
+// withUpToDate returns a copy of a Machine with another UpToDate verdict.
 func withUpToDate(m *clusterv1.Machine, v condition.Verdict) *clusterv1.Machine {
-	out := *m // what is not changed is shared
+	out := *m // unchanged parts are shared
 	out.Status.Conditions = slices.Clone(m.Status.Conditions)
 	for i := range out.Status.Conditions {
 		if c := &out.Status.Conditions[i]; c.Type == clusterv1.MachineUpToDateCondition {
@@ -71,7 +73,7 @@ func acting[A loop.Action](p loop.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(A); return ok })
 }
 
-// ownershipWait says why the ownership is not complete, empty: it is.
+// ownershipWait returns why the ownership is not complete, or an empty string.
 func ownershipWait(p loop.Plan) string {
 	for _, reason := range []string{ownership.ReasonClusterMissing, ownership.ReasonAdopting, ownership.ReasonForeign, ownership.ReasonChildMissing} {
 		if message := waitMessage(p, reason); message != "" {
@@ -81,7 +83,7 @@ func ownershipWait(p loop.Plan) string {
 	return ""
 }
 
-// waitMessage returns the message of the plan's wait for a reason, empty: it does not wait for that.
+// waitMessage returns the message of the plan's wait with a reason, or an empty string.
 func waitMessage(p loop.Plan, reason string) string {
 	for _, w := range p.Wait {
 		if w.Reason == reason {
@@ -91,7 +93,7 @@ func waitMessage(p loop.Plan, reason string) string {
 	return ""
 }
 
-// phase of the deployment, the first that fits:
+// phase returns the phase of the deployment. The first matching row applies:
 //
 //	replicas not set               Unknown
 //	being deleted                  ScalingDown
@@ -112,7 +114,7 @@ func phase(s Snapshot, have int32) clusterv1.MachineDeploymentPhase {
 	return clusterv1.MachineDeploymentPhaseRunning
 }
 
-// maxUnavailable of the strategy; zero where that cannot be read.
+// maxUnavailable returns the limit of the strategy, or zero if the strategy is invalid.
 func maxUnavailable(d *clusterv1.MachineDeployment) int32 {
 	limits, err := rollout.Resolve(d.Spec.Rollout.Strategy, ptr.Deref(d.Spec.Replicas, 0))
 	if err != nil {
@@ -121,7 +123,7 @@ func maxUnavailable(d *clusterv1.MachineDeployment) int32 {
 	return limits.MaxUnavailable
 }
 
-// deprecated is the status of v1beta1.
+// deprecated returns the v1beta1 status.
 func deprecated(j judged, status clusterv1.MachineDeploymentStatus) *clusterv1.MachineDeploymentV1Beta1DeprecatedStatus {
 	out := &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{
 		Conditions:    condition.Project(v1beta1(), status.Conditions, j.Deployment.GetV1Beta1Conditions()),
@@ -134,7 +136,7 @@ func deprecated(j judged, status clusterv1.MachineDeploymentStatus) *clusterv1.M
 	return out
 }
 
-// events tell what was done to MachineSets.
+// events returns the events for changes of MachineSets.
 func events(out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, done := range out.Done {

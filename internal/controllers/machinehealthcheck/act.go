@@ -21,14 +21,14 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join makes the health check belong to its Cluster.
+	// Join sets the cluster label and the owner reference of the health check.
 	Join struct{ Cluster string }
-	// Mark says on a Machine how healthy it is, and whether it should be remediated.
+	// Mark sets the conditions of a Machine: its health, and whether it has to be remediated.
 	Mark struct {
 		Machine string
 		Wants   Wants
 	}
-	// Request asks for external remediation of a Machine, and says so on it.
+	// Request creates the request for external remediation of a Machine and sets the Machine's conditions.
 	Request struct {
 		Machine string
 		Wants   Wants
@@ -73,7 +73,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
 }
 
-// mark applies the conditions; a Machine that is gone needs none.
+// mark applies the conditions. A Machine that no longer exists is ignored.
 func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wants) error {
 	m := targetOf(s, name).Machine
 	var table condition.Table[Wants]
@@ -99,7 +99,7 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 	return nil
 }
 
-// request creates the remediation request, then says on the Machine what became of that.
+// request creates the remediation request, then sets the conditions of the Machine with the result.
 func (c *Controller) request(ctx context.Context, s Snapshot, a Request) error {
 	m := targetOf(s, a.Machine).Machine
 	err := c.writer.Create(ctx, newRequest(s, m))
@@ -110,7 +110,7 @@ func (c *Controller) request(ctx context.Context, s Snapshot, a Request) error {
 	return errors.Join(err, c.mark(ctx, s, a.Machine, wants))
 }
 
-// newRequest is the remediation request for a Machine: named as the Machine, owned by it.
+// newRequest returns the remediation request for a Machine, which has the Machine's name and is owned by it.
 func newRequest(s Snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
 	t := s.Template
 	u := &unstructured.Unstructured{Object: map[string]any{}}

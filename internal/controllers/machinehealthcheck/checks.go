@@ -12,19 +12,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// finding is what the checks say of one Machine.
+// finding is the result of the checks of one Machine.
 type finding struct {
-	// reason is the first of the reasons that there are, in the order of rank; empty: no check failed.
+	// reason is the highest-ranked reason of the failed checks, or empty if no check failed.
 	reason string
-	// problems are all that is wrong, in the order in which they were found.
+	// problems lists all problems in the order in which they were found.
 	problems []string
-	// next is the time until a check that is under way may fail; zero: none is.
+	// next is the time until a pending check may fail, or zero if none is pending.
 	next time.Duration
 }
 
 func (f *finding) unhealthy() bool { return f.reason != "" }
 
-// fail adds a problem. Of several reasons the first of rank stays.
+// fail adds a problem. The highest-ranked reason is retained.
 func (f *finding) fail(reason, problem string, args ...any) {
 	if f.reason == "" || rank(reason) < rank(f.reason) {
 		f.reason = reason
@@ -34,7 +34,7 @@ func (f *finding) fail(reason, problem string, args ...any) {
 	}
 }
 
-// until adds a check that fails at the deadline, and reports whether it has.
+// until adds a check that fails at the deadline, and reports whether the deadline has passed.
 func (f *finding) until(now, deadline time.Time) bool {
 	left := deadline.Sub(now)
 	if left <= 0 {
@@ -50,7 +50,7 @@ func (f *finding) wait(d time.Duration) {
 	}
 }
 
-// rank orders reasons: what a person requested, what the Machine says, what the Node says.
+// rank orders the reasons: a user's request first, then the Machine, then the Node.
 func rank(reason string) int {
 	return slices.Index([]string{
 		clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.MachineHealthCheckUnhealthyMachineReason,
@@ -59,10 +59,10 @@ func rank(reason string) int {
 	}, reason)
 }
 
-// message is the message of the condition: one line, as a person would say it.
+// message returns the condition message with all problems on one line.
 func (f *finding) message() string { return "Health check failed: " + strings.Join(f.problems, "; ") }
 
-// merge returns what several findings say of one Machine together.
+// merge combines several findings for one Machine.
 func merge(findings ...finding) finding {
 	var out finding
 	for _, f := range findings {
@@ -74,15 +74,15 @@ func merge(findings ...finding) finding {
 	return out
 }
 
-// examine makes the checks of one health check on one Machine.
+// examine runs the checks of one health check on one Machine.
 //
 //	annotation remediate-machine                   always
 //	conditions of the Machine   ┐
-//	the Node appears in time    ├ workers: once the control plane is initialized and the infrastructure is there;
+//	the Node appears in time    ├ workers: once the control plane is initialized and the infrastructure is provisioned;
 //	the Node exists             │ control plane Machines: always
 //	conditions of the Node      ┘
 //
-// While the infrastructure is not ready after it was there once, no Machine is examined ([Snapshot.outage]).
+// While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
 func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) finding {
 	var f finding
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {
@@ -104,7 +104,7 @@ func examine(s Snapshot, checks clusterv1.MachineHealthCheckChecks, t Target) fi
 	return f
 }
 
-// guarded reports whether it is too early to judge the Machine.
+// guarded reports whether it is too early to check the Machine.
 func guarded(s Snapshot, m *clusterv1.Machine) bool {
 	if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
 		return false
@@ -140,8 +140,9 @@ func checkNode(now time.Time, unhealthy []clusterv1.UnhealthyNodeCondition, node
 	}
 }
 
-// checkStartup checks that the Node appears in time. Before the cluster's infrastructure is there nothing can start. A Machine
-// whose own infrastructure is not ready gets twice the time of the one that it replaces for the same reason.
+// checkStartup checks that the Node appears in time. The check starts when the cluster's infrastructure is
+// provisioned. If the Machine's own infrastructure is not ready, the timeout doubles with every consecutive
+// replacement for the same reason.
 func checkStartup(s Snapshot, timeoutSeconds *int32, t Target, f *finding) {
 	timeout := time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second
 	if timeoutSeconds != nil {
@@ -163,7 +164,7 @@ func checkStartup(s Snapshot, timeoutSeconds *int32, t Target, f *finding) {
 	}
 }
 
-// startupBase is the time from which a Node could start: when the last of what it needs was there.
+// startupBase returns the time at which the last prerequisite of the Node became available.
 func startupBase(cluster *clusterv1.Cluster, m *clusterv1.Machine) time.Time {
 	base := m.CreationTimestamp.Time
 	for _, t := range []string{clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterInfrastructureReadyCondition} {
@@ -172,7 +173,7 @@ func startupBase(cluster *clusterv1.Cluster, m *clusterv1.Machine) time.Time {
 	return laterOf(base, m.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
 }
 
-// laterOf returns the time since when the condition is True, if that is later.
+// laterOf returns the time since which the condition is True if that is later than base, otherwise base.
 func laterOf(base time.Time, set condition.Set, conditionType string) time.Time {
 	if set.IsTrue(conditionType) {
 		if since := set.Get(conditionType).LastTransitionTime.Time; since.After(base) {

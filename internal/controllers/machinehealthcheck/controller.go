@@ -21,13 +21,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "machinehealthcheck"
 
-// Interval is the least time between two reconciles of one MachineHealthCheck.
+// Interval is the minimum time between two reconciliations of one MachineHealthCheck.
 const Interval = 5 * time.Second
 
-// Workloads is what the controller needs of the workload clusters.
+// Workloads provides access to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
@@ -37,7 +37,7 @@ type Workloads interface {
 // Controller reconciles MachineHealthChecks.
 type Controller struct {
 	client    client.Client
-	live      client.Reader // past the cache
+	live      client.Reader // reads from the API server
 	refs      *kube.References
 	workloads Workloads
 	writer    *kube.Writer
@@ -46,7 +46,7 @@ type Controller struct {
 	setbacks  setbacks
 }
 
-// ofCluster is the index of Machines and MachineHealthChecks by their Cluster.
+// ofCluster is the index of Machines and MachineHealthChecks by Cluster.
 const ofCluster = "machinehealthcheck.clusterName"
 
 func indexMachine(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
@@ -55,7 +55,6 @@ func indexCheck(o client.Object) []string {
 	return []string{o.(*clusterv1.MachineHealthCheck).Spec.ClusterName}
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads) error {
 	s = debounced(s)
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}
@@ -96,14 +95,14 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{templateRef(o.(*clusterv1.MachineHealthCheck))}
 }
 
-// templateRef is the reference to the remediation template, without the version: it is read in the version that
-// fulfils the contract, as every provider object is.
+// templateRef returns the reference to the remediation template without its version, because provider objects are
+// read in the version that implements the contract.
 func templateRef(check *clusterv1.MachineHealthCheck) clusterv1.ContractVersionedObjectReference {
 	ref := check.Spec.Remediation.TemplateRef
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.GroupVersionKind().Group, Kind: ref.Kind, Name: ref.Name}
 }
 
-// ofCluster names the health checks of a cluster.
+// ofCluster enqueues the health checks of a cluster.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.checks(ctx, cluster, func(*clusterv1.MachineHealthCheck) bool { return true })
 }
@@ -112,14 +111,15 @@ func (c *Controller) ofClusterObject(ctx context.Context, o client.Object) []rec
 	return c.ofCluster(ctx, client.ObjectKeyFromObject(o))
 }
 
-// ofMachine names the health checks that select a Machine.
+// ofMachine enqueues the health checks that select a Machine.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 	return c.checks(ctx, cluster, func(check *clusterv1.MachineHealthCheck) bool { return selects(check, m) })
 }
 
-// ofRequest names the health checks whose Machine a remediation request is for: both have the same name.
+// ofRequest enqueues the health checks that select the Machine of a remediation request, which has the Machine's
+// name.
 func (c *Controller) ofRequest(ctx context.Context, o client.Object) []reconcile.Request {
 	m := &clusterv1.Machine{}
 	if c.client.Get(ctx, client.ObjectKeyFromObject(o), m) != nil {
@@ -144,7 +144,8 @@ func (c *Controller) checks(
 	return out
 }
 
-// inCluster selects the objects of a Cluster by their index. They come from the cache and are not copied: they must not be changed.
+// inCluster selects the objects of a Cluster through the index. They come from the cache without a copy and must
+// not be changed.
 func inCluster(cluster client.ObjectKey) []client.ListOption {
 	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingFields{ofCluster: cluster.Name}, client.UnsafeDisableDeepCopy}
 }
@@ -157,8 +158,8 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 	})
 }
 
-// selects reports whether a Machine is one that the health check looks at: of its cluster, selected, and
-// neither paused nor marked to be skipped. A selector that cannot be read selects nothing.
+// selects reports whether the health check applies to a Machine: the Machine belongs to its cluster, matches the
+// selector, and is neither paused nor excluded by an annotation. An invalid selector selects nothing.
 func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
 	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {
 		if _, marked := m.Annotations[mark]; marked {

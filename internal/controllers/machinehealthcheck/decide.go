@@ -13,11 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Decide says what to do about the Machines of a MachineHealthCheck.
+// Decide computes the plan for the Machines of a MachineHealthCheck.
 //
 //	             HealthCheckSucceeded   OwnerRemediated or a remediation request
-//	healthy      True                   given up
-//	under way    as it was              as it was
+//	healthy      True                   withdrawn
+//	pending      unchanged              unchanged
 //	unhealthy    False                  requested, unless too many Machines are unhealthy
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
@@ -46,7 +46,7 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	a := assess(s)
-	var requests []loop.Action // last, so that one that is refused holds up nothing else
+	var requests []loop.Action // requests come last, so that a rejected one does not block the others
 	for _, t := range a.targets {
 		p.RecheckIn(t.own.next)
 		if !t.Machine.DeletionTimestamp.IsZero() {
@@ -67,18 +67,19 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// assessment is what the checks say of all Machines.
+// assessment is the result of the checks of all Machines.
 type assessment struct {
 	Snapshot
 	targets []judged
-	// healthy is how many Machines are; those that are under way are not yet, and those being deleted not any more.
+	// healthy is the number of healthy Machines. Machines with pending checks and Machines that are being deleted
+	// do not count.
 	healthy int
 	limit   limit
-	// unreadable says what is wrong with the limit.
+	// unreadable is the error if the limit is invalid.
 	unreadable error
 }
 
-// judged is a Machine with what the checks say of it: those of this health check, and those of all together.
+// judged is a Machine with the results of this health check (own) and of all health checks together (all).
 type judged struct {
 	Target
 	own, all finding
@@ -102,8 +103,8 @@ func assess(s Snapshot) assessment {
 	return a
 }
 
-// together is what all health checks that select the Machine say, in the order of their names, so that each of them
-// says the same on the Machine.
+// together returns the combined result of all health checks that select the Machine, ordered by name, so that each
+// of them sets the same conditions on the Machine.
 func together(s Snapshot, t Target, own finding) finding {
 	var all []finding
 	mine := false
@@ -121,20 +122,20 @@ func together(s Snapshot, t Target, own finding) finding {
 	return merge(all...)
 }
 
-// unhealthy is how many Machines are not healthy: what the limit counts.
+// unhealthy returns the number of Machines that are not healthy, which is compared with the limit.
 func (a assessment) unhealthy() int { return len(a.targets) - a.healthy }
 
 func (a assessment) allowed() bool {
 	return a.outage() == "" && a.unreadable == nil && a.limit.allows(a.unhealthy())
 }
 
-// Wants are the desired conditions of a Machine; this controller gives up those that are absent.
+// Wants contains the desired conditions of a Machine. The controller gives up ownership of absent ones.
 type Wants struct{ Health, Owner, External condition.Verdict }
 
-// desiredState is what a Machine should have.
+// desiredState is the desired state of a Machine.
 type desiredState struct {
 	conditions Wants
-	// request is true where there should be a remediation request, recovered where there should be none any more.
+	// request is true if there must be a remediation request, recovered if an existing request must be withdrawn.
 	request, recovered bool
 }
 
@@ -170,7 +171,7 @@ func (a assessment) wants(t judged) desiredState {
 	return w
 }
 
-// waitsFor names the object whose controller has to remediate the Machine.
+// waitsFor returns a message that names the object whose controller has to remediate the Machine.
 func waitsFor(t judged) string {
 	if t.Remediator == "" {
 		return "Waiting for remediation"
@@ -178,21 +179,22 @@ func waitsFor(t judged) string {
 	return fmt.Sprintf("Waiting for the provider of %s to replace the Machine", t.Remediator)
 }
 
-// hasStarted reports whether a Machine that was late is not late any more: its infrastructure became ready after all, and its
-// Node has the time to start from then on. It need not be replaced, unless that has begun.
+// hasStarted reports whether a Machine that exceeded its startup timeout has recovered: its infrastructure has
+// become ready, and the timeout for its Node starts again. The Machine is then not replaced, unless the replacement
+// has already begun.
 func hasStarted(t judged) bool {
 	have := get(t, clusterv1.MachineHealthCheckSucceededCondition)
 	return have != nil && have.Status == metav1.ConditionFalse && have.Reason == clusterv1.MachineHealthCheckNodeStartupTimeoutReason &&
 		isProvisioned(t.Machine) && t.NodeAsked && t.Machine.Status.NodeRef.Name == "" && t.all.next > 0
 }
 
-// externally says how external remediation of the Machine stands, and whether there should be a request.
+// externally returns the condition for external remediation of the Machine, and whether there must be a request.
 func (a assessment) externally(t judged) (condition.Verdict, bool) {
 	waiting := condition.False(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for remediation")
 	have := get(t, clusterv1.MachineExternallyRemediatedCondition)
 	switch {
 	case t.Request != nil && have != nil && !startedHere(*have):
-		return condition.Absent(), true // the remediation controller's
+		return condition.Absent(), true // the remediation controller sets the condition
 	case t.Request != nil:
 		return waiting, true
 	case a.Template.Problem != "":
@@ -205,7 +207,7 @@ func (a assessment) externally(t judged) (condition.Verdict, bool) {
 	return waiting, true
 }
 
-// startedHere reports whether the condition is one that this controller sets.
+// startedHere reports whether this controller sets the condition.
 func startedHere(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse && slices.Contains([]string{
 		clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
@@ -215,8 +217,8 @@ func startedHere(c metav1.Condition) bool {
 	}, c.Reason)
 }
 
-// currentVerdict is the condition as it is, where this controller owns it: a condition that another client has changed
-// since belongs to that client.
+// currentVerdict returns the current condition if this controller owns it. A condition that another client has
+// changed belongs to that client.
 func currentVerdict(t judged, conditionType string) condition.Verdict {
 	have := get(t, conditionType)
 	if have == nil || conditionType != clusterv1.MachineHealthCheckSucceededCondition && !startedHere(*have) {
@@ -247,8 +249,8 @@ func (w Wants) of(conditionType string) condition.Verdict {
 	return w.External
 }
 
-// differs reports whether anything has to be written: a condition is not what it should be, or this controller has a
-// share in one that it gives up.
+// differs reports whether a write is needed: a condition differs, or this controller owns one that it has to give
+// up.
 func differs(t judged, wants Wants) bool {
 	for _, conditionType := range conditionTypes() {
 		want, have := wants.of(conditionType), get(t, conditionType)

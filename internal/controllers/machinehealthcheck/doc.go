@@ -1,23 +1,20 @@
-// Package machinehealthcheck is the MachineHealthCheck controller.
-//
-// Does: checks the Machines that a MachineHealthCheck selects and their Nodes, sets on each Machine a condition that
-// says whether it is healthy, and requests the remediation of unhealthy ones while they are not too many.
+// Package machinehealthcheck is the MachineHealthCheck controller. It checks the Machines that a MachineHealthCheck
+// selects and their Nodes, sets a health condition on each Machine, and requests the remediation of unhealthy
+// Machines unless too many are unhealthy.
 //
 //	Machine ── annotation, conditions ──┐
 //	                                    ├─► examine ─► HealthCheckSucceeded ─► how many? ─┬─► OwnerRemediated=False
-//	Node ── there? in time? conditions ─┘                                                 ├─► a remediation request
+//	Node ── exists? in time? conditions ┘                                                 ├─► a remediation request
 //	                                                                                      └─► too many: nothing more
 //
-// What several health checks say of one Machine is one verdict: a Machine is healthy when all of them find it so.
-// While the workload cluster is not connected, or the cluster's infrastructure was ready and is not now, nothing
-// is judged at all.
+// The results of several health checks for one Machine are combined: a Machine is healthy if all of them succeed.
+// No Machine is checked while the workload cluster is not connected, or while the cluster's infrastructure is not
+// ready after it was ready before.
 //
-// Owns: of MachineHealthChecks: owner, cluster label and status. Of Machines: the conditions HealthCheckSucceeded,
-// OwnerRemediated while it says WaitingForRemediation, and ExternallyRemediated with the reasons it sets; each until
-// another client changes it. Requests for external remediation.
-//
-// Never: deletes a Machine. That is its owner's part: a MachineSet, a control plane, a pool's infrastructure. The
-// deprecated v1beta1 conditions of Machines are the Machine controller's.
-//
-// Read first: [Snapshot], checks.go, then [Decide].
+// The controller owns the owner reference, the cluster label and the status of MachineHealthChecks. Of Machines it
+// owns the conditions HealthCheckSucceeded, OwnerRemediated with reason WaitingForRemediation, and
+// ExternallyRemediated with the reasons that it sets, each until another client changes the condition. It also owns
+// the requests for external remediation. It never deletes a Machine; the Machine's owner does: a MachineSet, a
+// control plane, or the infrastructure of a MachinePool. The Machine controller sets the deprecated v1beta1
+// conditions of Machines. Start with [Snapshot] and checks.go, then read [Decide].
 package machinehealthcheck

@@ -10,15 +10,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// limit is the short circuit: how many Machines may be unhealthy for any to be remediated.
+// limit is the range of unhealthy Machines in which remediation is allowed.
 type limit struct {
 	lowest, highest int
-	// text is the limit as the spec says it.
+	// text is the limit as written in the spec.
 	text string
 }
 
-// limitOf returns the limit of a health check for so many Machines; a range wins over a number. The error says what
-// of the spec cannot be read.
+// limitOf returns the limit of a health check for the given number of Machines. A range takes precedence over a
+// number. The error describes an invalid spec.
 func limitOf(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, machines int) (limit, error) {
 	if text := trigger.UnhealthyInRange; text != "" {
 		lowest, highest, err := parseRange(text)
@@ -35,7 +35,7 @@ func limitOf(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, machines 
 	return limit{highest: highest, text: "unhealthyLessThanOrEqualTo " + most.String()}, nil
 }
 
-// parseRange reads a range like "[1-5]".
+// parseRange parses a range such as "[1-5]".
 func parseRange(text string) (lowest, highest int, err error) {
 	from, to, _ := strings.Cut(strings.Trim(text, "[]"), "-")
 	if lowest, err = strconv.Atoi(from); err == nil {
@@ -49,7 +49,7 @@ func parseRange(text string) (lowest, highest int, err error) {
 
 func (l limit) allows(unhealthy int) bool { return l.lowest <= unhealthy && unhealthy <= l.highest }
 
-// left is how many more Machines may become unhealthy before remediation ends; none where it is not allowed now.
+// left returns how many more Machines may become unhealthy before remediation stops, or 0 if it is not allowed now.
 func (l limit) left(unhealthy, machines int) int {
 	if !l.allows(unhealthy) {
 		return 0

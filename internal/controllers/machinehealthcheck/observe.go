@@ -20,39 +20,41 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a MachineHealthCheck reads.
+// Snapshot is the input of all decisions about a MachineHealthCheck.
 type Snapshot struct {
 	Now   time.Time
 	Check *clusterv1.MachineHealthCheck
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
 	// Others are the other health checks of the cluster that are not paused, sorted by name.
 	Others []clusterv1.MachineHealthCheck
-	// Targets are the Machines to look at, sorted by name.
+	// Targets are the selected Machines, sorted by name.
 	Targets []Target
-	// Disconnected says why the workload cluster cannot be read, although its control plane is initialized; empty:
-	// it can.
+	// Disconnected explains why the workload cluster cannot be read although its control plane is initialized. It
+	// is empty if the cluster was read.
 	Disconnected string
-	// Busy is after how long to ask a workload cluster again that is connected and did not answer; zero: it did answer.
+	// Busy is the retry delay for a workload cluster that is connected but did not respond, or zero.
 	Busy time.Duration
-	// Template of remediation requests; Missing where none is referred to.
+	// Template is the template of remediation requests. It is Missing if there is no reference.
 	Template contract.RemediationTemplateView
 }
 
-// Target is one Machine and what is known of it.
+// Target is one Machine and its observed state.
 type Target struct {
 	Machine *clusterv1.Machine
-	// Node of the Machine; nil where it has none, or it does not exist any more.
+	// Node is the Node of the Machine, or nil if it does not exist.
 	Node *corev1.Node
-	// NodeAsked is true where the Node was read from the workload cluster, found or not.
+	// NodeAsked is true if the Node was read from the workload cluster, whether it exists or not.
 	NodeAsked bool
-	// Setbacks is how many Machines in a row its owner has replaced before, since their infrastructure did not become ready in time.
+	// Setbacks is the number of consecutive Machines that the owner replaced because their infrastructure did not
+	// become ready in time.
 	Setbacks int
-	// Remediator is the provider's object that has to replace the Machine, such as "FooMachinePool p"; empty: its owner does.
+	// Remediator is the provider object that has to replace the Machine, such as "FooMachinePool p". If it is
+	// empty, the Machine's owner does.
 	Remediator string
-	// Request for external remediation of the Machine; nil where there is none.
+	// Request is the request for external remediation of the Machine, or nil.
 	Request *contract.Object
-	// Claims are the types of the conditions that this controller owns a share of, or takes over.
+	// Claims are the types of the conditions that this controller owns or has to adopt.
 	Claims []string
 }
 
@@ -101,7 +103,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 		}
 	}
 	slices.SortFunc(s.Targets, func(a, b Target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
-	for i := range s.Targets { // the ready ones of an owner first: they end the setbacks of the others
+	for i := range s.Targets { // ready Machines first, because they reset the owner's setbacks
 		if isProvisioned(s.Targets[i].Machine) {
 			c.setbacks.before(s.Targets[i].Machine)
 		}
@@ -112,7 +114,8 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readRemediators finds out which infrastructure has to replace the Machines of MachinePools: a MachinePool does not.
+// readRemediators reads which infrastructure objects have to replace the Machines of MachinePools, because a
+// MachinePool does not replace Machines itself.
 func (c *Controller) readRemediators(ctx context.Context, s *Snapshot) error {
 	known := map[string]string{}
 	for i := range s.Targets {
@@ -135,7 +138,7 @@ func (c *Controller) readRemediators(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// claims lists the conditions of the Machine that this controller has applied and still owns a share of.
+// claims returns the conditions of the Machine that this controller has applied and still owns.
 func claims(m *clusterv1.Machine) []string {
 	var out []string
 	for _, t := range conditionTypes() {
@@ -146,8 +149,8 @@ func claims(m *clusterv1.Machine) []string {
 	return out
 }
 
-// formerly reports whether another implementation has set a condition that this controller sets now. One that says something
-// else is that of another client.
+// formerly reports whether another implementation has set a condition that this controller sets now. A condition
+// with another reason belongs to another client.
 func formerly(m *clusterv1.Machine, conditionType string) bool {
 	have := condition.Set(m.Status.Conditions).Get(conditionType)
 	return have != nil && (conditionType == clusterv1.MachineHealthCheckSucceededCondition || startedHere(*have)) &&
@@ -177,7 +180,7 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 			return err
 		}
 		switch o.Presence() {
-		case contract.Unreadable: // the kind is not installed: there are no requests
+		case contract.Unreadable: // the kind is not installed, so there are no requests
 			s.Template.Problem = cmp.Or(s.Template.Problem, o.Problem)
 			return nil
 		case contract.Found:
@@ -187,11 +190,13 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// blind reports whether the Nodes of the workload cluster could not be read, although it should have some.
+// blind reports whether the Nodes of the workload cluster could not be read although the control plane is
+// initialized.
 func (s Snapshot) blind() bool { return s.Disconnected != "" || s.Busy > 0 }
 
-// outage says that the cluster's infrastructure was provisioned and is not ready now, as its provider reports: Machines that
-// were replaced meanwhile would fare no better. Empty: it is ready, is not there yet, or the Cluster has none.
+// outage returns a message if the cluster's infrastructure was provisioned but is not ready now, as its provider
+// reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure
+// is ready or not provisioned yet, or if the Cluster has none.
 func (s Snapshot) outage() string {
 	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned) ||
 		condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition) {
@@ -201,9 +206,9 @@ func (s Snapshot) outage() string {
 		s.Cluster.Name)
 }
 
-// readNodes reads the Nodes of the targets. A workload cluster that does not answer is a fact, not an error. A
-// new connection enqueues the health checks that wait for it; a health check that got no answer over an existing
-// connection is requeued after a time.
+// readNodes reads the Nodes of the targets. An unreachable workload cluster is recorded in the snapshot and is not
+// an error. A new connection enqueues the health checks that wait for it. If a connected cluster did not respond,
+// the health check is requeued after a delay.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
 		return nil
@@ -220,7 +225,7 @@ func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 
 func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	key := clusterKey(s.Check)
-	if c.workloads.Health(key).ConsecutiveFailures > 0 { // what the cache says may be old
+	if c.workloads.Health(key).ConsecutiveFailures > 0 { // the cache may be stale
 		return remote.ErrNotConnected
 	}
 	if err := c.watchNodes(ctx, key); err != nil {
@@ -250,7 +255,7 @@ func (c *Controller) askForNodes(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// external reports whether another client than the Machine's owner remediates.
+// external reports whether an external controller, instead of the Machine's owner, performs the remediation.
 func external(check *clusterv1.MachineHealthCheck) bool {
 	return check.Spec.Remediation.TemplateRef.IsDefined()
 }

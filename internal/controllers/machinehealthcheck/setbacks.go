@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxSetbacks is how often the time to start doubles at most.
+	// maxSetbacks limits how often the startup timeout is doubled.
 	maxSetbacks = 4
 	// setbackMemory is how long setbacks are remembered.
 	setbackMemory = 24 * time.Hour
 )
 
-// setbacks counts, for each owner of Machines, how often in a row Machines were to be replaced whose infrastructure had not
-// become ready: a provider without capacity does not get any by replacements, which may lose the place in its queue. The zero
-// value is ready to use. A manager that starts begins with none.
+// setbacks counts, for each owner of Machines, consecutive replacements of Machines whose infrastructure did not
+// become ready. If a provider lacks capacity, replacements do not help and may lose the position in the provider's
+// queue. The zero value is ready to use. The counts are lost when the manager restarts.
 type setbacks struct {
 	mu sync.Mutex
 	of map[types.UID]setback
@@ -31,7 +31,7 @@ type setback struct {
 	last  time.Time
 }
 
-// record counts the Machine. Machines that were created before the last one was counted belong to the same setback.
+// record counts the Machine. Machines created before the last recorded one belong to the same setback.
 func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil || isProvisioned(m) {
@@ -54,8 +54,8 @@ func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
 	s.of[owner.UID] = setback{count: min(have.count+1, maxSetbacks), last: now}
 }
 
-// before returns how many setbacks there were before the Machine. A Machine of the same owner whose infrastructure became ready
-// ends them.
+// before returns the number of setbacks before the Machine was created. A Machine of the same owner whose
+// infrastructure became ready resets the count.
 func (s *setbacks) before(m *clusterv1.Machine) int {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// conditions of a MachineHealthCheck.
+// conditions is the condition table of a MachineHealthCheck.
 var conditions = condition.Table[assessment]{
 	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Of: assessment.remediationAllowed},
 }
 
-// legacy is the projection to v1beta1.
+// legacy is the v1beta1 projection.
 var legacy = []condition.Legacy{{
 	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
 
-// Report says the status of a MachineHealthCheck after a reconcile. While no Machine can be judged, it stays what
-// it was.
+// Report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
+// status stays unchanged.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)
@@ -54,7 +54,7 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: a.events()}
 }
 
-// reportOutage says that nothing is remediated; the numbers stay what they were.
+// reportOutage returns the status during an outage: remediation is not allowed, and the counters stay unchanged.
 func reportOutage(s Snapshot) loop.Report {
 	a := assessment{Snapshot: s}
 	status := s.Check.Status.DeepCopy()
@@ -82,7 +82,8 @@ func (a assessment) remediationAllowed() condition.Verdict {
 	return condition.True(clusterv1.MachineHealthCheckRemediationAllowedReason)
 }
 
-// events tells once when remediation stops, and what it holds back. That Machines are starting is not worth a warning.
+// events returns one warning when remediation stops, with what it blocks. Machines that are only starting cause no
+// warning.
 func (a assessment) events() []loop.Event {
 	v := a.remediationAllowed()
 	if v.Status != metav1.ConditionFalse {

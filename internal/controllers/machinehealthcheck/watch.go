@@ -15,11 +15,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/membership"
 )
 
-// What enqueues a health check: changes that can change what it says, and no heartbeats. Between two reconciles of
-// one health check lies an interval, so that hundreds of Machines that come into being together are checked
-// together.
+// The predicates for watches select changes that can affect the result of a health check, and ignore heartbeats.
+// Reconciliations of one health check are separated by [Interval], so that hundreds of Machines that are created
+// together are also checked together.
 
-// clusterMatters lets through what of a Cluster every controller looks at, and whether its infrastructure is ready.
+// clusterMatters selects the Cluster changes that affect every controller, and changes of the infrastructure's
+// readiness.
 func clusterMatters() predicate.Predicate {
 	ready := func(o client.Object) bool {
 		c, ok := o.(*clusterv1.Cluster)
@@ -33,7 +34,7 @@ func clusterMatters() predicate.Predicate {
 	})
 }
 
-// machineMatters lets through what of a Machine the checks look at.
+// machineMatters selects changes of a Machine that the checks use.
 func machineMatters() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -53,7 +54,8 @@ func machineChanged(before, after *clusterv1.Machine) bool {
 		!maps.Equal(gist(before.Status.Conditions), gist(after.Status.Conditions))
 }
 
-// gist is what the checks look at of conditions. Reasons matter where they tell whose a condition is.
+// gist returns the parts of conditions that the checks use. Reasons are included if they identify the writer of a
+// condition.
 func gist(conditions []metav1.Condition) map[string]string {
 	out := map[string]string{}
 	for _, c := range conditions {
@@ -67,7 +69,7 @@ func gist(conditions []metav1.Condition) map[string]string {
 	return out
 }
 
-// nodeMatters drops heartbeats: what of a Node the checks look at.
+// nodeMatters reports whether a change of a Node affects the checks. It ignores heartbeats.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	states := func(n *corev1.Node) map[corev1.NodeConditionType]corev1.ConditionStatus {
@@ -80,7 +82,7 @@ func nodeMatters(before, after client.Object) bool {
 	return !maps.Equal(states(b), states(a))
 }
 
-// debounced is the setup with the interval of health checks, where reconciliations are debounced at all.
+// debounced returns the setup with the interval of health checks, unless debouncing is disabled.
 func debounced(s loop.Setup) loop.Setup {
 	if s.ReconcileInterval > 0 {
 		s.ReconcileInterval = Interval

@@ -20,17 +20,17 @@ import (
 
 // The actions of the controller. Each may be repeated.
 type (
-	// Join makes the pool belong to its Cluster.
+	// Join sets the cluster label and the owner reference of the pool.
 	Join struct{ Cluster string }
-	// TakeOver makes the spec follow bootstrap and infrastructure.
+	// TakeOver copies the results of bootstrap config and infrastructure to the spec.
 	TakeOver struct{}
-	// CreateMachine represents an infrastructure machine as a Machine.
+	// CreateMachine creates the Machine that represents an infrastructure machine.
 	CreateMachine struct{ Name, Kind string }
 	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
 	AdoptMachine struct{ Machine string }
-	// SyncMachine makes a Machine what the template says, and gives it the version that its Node runs.
+	// SyncMachine updates a Machine to match the template and the version of its Node.
 	SyncMachine struct{ Machine string }
-	// SyncTimeouts gives the timeouts of the deletion to a Machine that is being deleted.
+	// SyncTimeouts updates the deletion timeouts of a Machine that is being deleted.
 	SyncTimeouts struct{ Machine string }
 	// JudgeMachine sets the UpToDate condition of a Machine.
 	JudgeMachine struct {
@@ -39,9 +39,9 @@ type (
 	}
 	// DeleteMachine deletes a Machine of the pool.
 	DeleteMachine struct{ Name, Why string }
-	// MarkNode says on a Node which pool it is of.
+	// MarkNode annotates a Node with its pool, and synchronizes its labels and the uninitialized taint.
 	MarkNode struct{ Node, ProviderID string }
-	// DeleteNode deletes a Node from the workload cluster, if it still is the one with the UID.
+	// DeleteNode deletes a Node from the workload cluster if it still has the UID.
 	DeleteNode struct {
 		Node string
 		UID  types.UID
@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// Independent implements loop.Independent: one Machine holds up no other.
+// Independent implements loop.Independent: a failure for one Machine does not affect the others.
 func (CreateMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (SyncMachine) Independent()   {}
@@ -107,7 +107,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
 }
 
-// judge applies one condition of a Machine; the others are the Machine controller's.
+// judge applies the UpToDate condition of a Machine. The Machine controller sets all others.
 func (c *Controller) judge(ctx context.Context, s Snapshot, a JudgeMachine) error {
 	m := machineOf(s, a.Machine)
 	table := condition.Table[condition.Verdict]{{
@@ -133,7 +133,7 @@ func (c *Controller) deleteNode(ctx context.Context, s Snapshot, a DeleteNode) e
 		return err
 	}
 	err = kube.NewWriter(workload, Name).DeleteAnyway(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Node, UID: a.UID}})
-	if fault.KindOf(err) == fault.Conflict { // another Node of that name
+	if fault.KindOf(err) == fault.Conflict { // another Node with the same name
 		return nil
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Reasons and waits that the API module has no constant for.
+// Reasons and waits for which the API module has no constant.
 const (
 	waitingForInfrastructure = "WaitingForInfrastructureDeletion"
 	waitingForMachines       = "WaitingForMachinesDeletion"
@@ -27,8 +27,8 @@ const (
 // waitingForReplicas is the message of the conditions that count replicas.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"
 
-// conditions are those that the controller writes. The API module has no constants of its own for MachinePools, so the types
-// are the general ones.
+// conditions are the conditions that the controller writes. The API module has no specific constants for
+// MachinePools, so the general condition types are used.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: clusterv1.BootstrapConfigReadyCondition, Of: judged.bootstrapConfigReady},
@@ -41,7 +41,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.AvailableCondition, Over: judged.available},
 }
 
-// legacy is the projection to v1beta1.
+// legacy is the v1beta1 projection.
 var legacy = []condition.Legacy{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
@@ -50,11 +50,11 @@ var legacy = []condition.Legacy{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// judged is a snapshot with what was counted in it.
+// judged is the input of the conditions: the snapshot and its counters.
 type judged struct {
 	Snapshot
 	counts counts
-	// waits of the plan, for the Deleting condition.
+	// waiting and reason are the waits of the plan, for the Deleting condition.
 	waiting string
 	reason  string
 }
@@ -127,7 +127,7 @@ func (j judged) nodesUpToDate() condition.Verdict {
 	return condition.True(clusterv1.UpToDateReason)
 }
 
-// upToDate judges one Machine: it is up to date when it runs the version of the pool.
+// upToDate returns whether a Machine is up to date, which means that it runs the version of the pool.
 func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 	want, have := s.Pool.Spec.Template.Spec.Version, kubeletVersion(s, m)
 	if have == "" {
@@ -162,7 +162,7 @@ func (j judged) scalingDown() condition.Verdict {
 	return condition.False(clusterv1.NotScalingDownReason, "")
 }
 
-// desired is the number of replicas to come to; none while the pool is deleted.
+// desired returns the desired number of replicas, or 0 while the pool is being deleted.
 func (j judged) desired() int32 {
 	if !j.Pool.DeletionTimestamp.IsZero() {
 		return 0

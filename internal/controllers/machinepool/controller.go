@@ -22,28 +22,28 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "machinepool"
 
-// Workloads is what the controller needs of the workload clusters.
+// Workloads provides access to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
 }
 
-// Settings are those of every MachinePool.
+// Settings are the settings of the controller.
 type Settings struct {
-	// Policy is what the operator allows; the zero value: everything.
+	// Policy limits what the controller may do. The zero value allows everything.
 	Policy policy.Configuration
-	// SyncLabels match further labels of the template that belong on Nodes.
+	// SyncLabels match additional labels of the template that are synchronized to Nodes.
 	SyncLabels []*regexp.Regexp
 }
 
 // Controller reconciles MachinePools.
 type Controller struct {
 	client client.Client
-	// live reads past the cache.
+	// live reads from the API server.
 	live      client.Reader
 	refs      *kube.References
 	workloads Workloads
@@ -52,7 +52,6 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {
@@ -61,7 +60,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	r := loop.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	built, err := s.Builder(Name, &clusterv1.MachinePool{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // also of those that lost their owner
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.poolOfMember)). // includes Machines that lost their owner
 		Watches(&clusterv1.Cluster{}, membership.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(membership.ClusterChanged())).
 		WatchesRawSource(clusters.Changed(Name, c.poolsOf)).
 		Build(r)
@@ -88,7 +87,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachinePool, Snapsh
 	}
 }
 
-// enter makes a new pool belong to its Cluster, in the write that adds the finalizer.
+// enter joins a new pool to its Cluster in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (func(client.Object), error) {
 	s := Snapshot{Pool: pool}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
@@ -104,7 +103,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{template.InfrastructureRef, template.Bootstrap.ConfigRef}
 }
 
-// poolsOf names the pools of a cluster.
+// poolsOf enqueues the pools of a cluster.
 func (c *Controller) poolsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.pools(ctx, cluster, func(*clusterv1.MachinePool) bool { return true })
 }
@@ -124,7 +123,7 @@ func (c *Controller) pools(ctx context.Context, cluster client.ObjectKey, keep f
 	return out
 }
 
-// poolOfMember names the pool that a Machine or an infrastructure machine is labelled with.
+// poolOfMember enqueues the pool in the label of a Machine or an infrastructure machine.
 func (c *Controller) poolOfMember(ctx context.Context, o client.Object) []reconcile.Request {
 	value, ok := o.GetLabels()[clusterv1.MachinePoolNameLabel]
 	if !ok {
@@ -147,7 +146,7 @@ func (c *Controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 	})
 }
 
-// nodeMatters drops heartbeats: what of a Node a pool looks at.
+// nodeMatters reports whether a change of a Node affects its pool. It ignores heartbeats.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return b.Spec.ProviderID != a.Spec.ProviderID || nodeReady(b) != nodeReady(a) ||

@@ -14,16 +14,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// recordRecheck is when it is looked whether the status was written that puts a pool on record; it may be held back.
+// recordRecheck is the interval for checking whether the status that records the pool was written, because the
+// write may be deferred.
 const recordRecheck = 5 * time.Second
 
-// Decide says what to do about a MachinePool: about its provider objects what package link says, and then
+// Decide computes the plan for a MachinePool. Besides the actions of package link for its provider objects:
 //
-//	bootstrap config done                   take over the name of the data secret
-//	infrastructure done                     take over provider IDs and, where others scale, replicas
-//	infrastructure has machines             one Machine for each, none for those that are gone; they follow the template in
-//	                                        place; a pool that comes back from a backup waits for the rest of it first
-//	infrastructure has none                 mark the Nodes; delete Nodes whose instance is gone
+//	bootstrap config done                   copy the name of the data Secret
+//	infrastructure done                     copy provider IDs and, with external scaling, replicas
+//	infrastructure has machines             maintain one Machine for each and delete the others; update Machines in place
+//	                                        from the template; after a restore, first wait for all objects
+//	infrastructure has none                 annotate the Nodes; delete Nodes whose instance is gone
 func Decide(s Snapshot) loop.Plan {
 	p := decide(s)
 	p.RecheckIn(s.Nodes.Again)
@@ -70,7 +71,7 @@ func decideReferences(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takeOver reports whether the spec has to follow what bootstrap and infrastructure say.
+// takeOver reports whether the spec differs from the results of bootstrap config and infrastructure.
 func takeOver(s Snapshot) bool {
 	pool := s.Pool.DeepCopy()
 	follow(s, pool)
@@ -79,7 +80,8 @@ func takeOver(s Snapshot) bool {
 		text(pool.Spec.Template.Spec.Bootstrap.DataSecretName) != text(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName)
 }
 
-// follow makes the spec what bootstrap and infrastructure say. What they do not say stays (sticky).
+// follow copies the results of bootstrap config and infrastructure to the spec. Values that are not reported stay
+// unchanged.
 func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	if s.bootstrap().IsDone() {
 		name := s.Bootstrap.DataSecretName.Or("")
@@ -96,8 +98,9 @@ func follow(s Snapshot, pool *clusterv1.MachinePool) {
 	}
 }
 
-// deniedReplicas says that the pool asks for more replicas than the operator allows, or that its infrastructure has more: the
-// spec of one that others scale does not follow then, and no more Machines than are allowed are created.
+// deniedReplicas returns a message if the pool requests, or its infrastructure has, more replicas than the operator
+// allows. The spec of an externally scaled pool is then not updated, and no more Machines are created than are
+// allowed.
 func deniedReplicas(s Snapshot) string {
 	if denied := s.Policy.DeniedReplicas(deref(s.Pool.Spec.Replicas)); denied != "" {
 		return denied
@@ -105,8 +108,8 @@ func deniedReplicas(s Snapshot) string {
 	return s.Policy.DeniedReplicas(s.Infra.Replicas.Or(0))
 }
 
-// hasUsableList reports whether the infrastructure's list of provider IDs is one to go by: an empty list is, once it says
-// that it has no replicas.
+// hasUsableList reports whether the infrastructure's list of provider IDs is valid. An empty list is valid only if
+// the reported number of replicas is 0.
 func hasUsableList(s Snapshot) bool {
 	if !s.infra().IsDone() || s.Infra.ProviderIDList.Err() != nil {
 		return false
@@ -115,13 +118,13 @@ func hasUsableList(s Snapshot) bool {
 	return len(s.Infra.ProviderIDList.Or(nil)) > 0 || counted && replicas == 0
 }
 
-// scaledByOthers reports whether the number of replicas is the infrastructure's to say.
+// scaledByOthers reports whether the infrastructure determines the number of replicas.
 func scaledByOthers(pool *clusterv1.MachinePool) bool {
 	by, ok := pool.Annotations[clusterv1.ReplicasManagedByAnnotation]
 	return ok && by != "false"
 }
 
-// decideNodes looks after the Nodes of a pool without Machines.
+// decideNodes annotates and deletes the Nodes of a pool without Machines.
 func decideNodes(s Snapshot, p *loop.Plan) {
 	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
@@ -151,7 +154,7 @@ func retire(s Snapshot, p *loop.Plan, why string) {
 	}
 }
 
-// isMarked reports whether the Node says which pool it is of, and is not held back any more.
+// isMarked reports whether mark would leave the Node unchanged.
 func isMarked(s Snapshot, node *corev1.Node) bool {
 	after := node.DeepCopy()
 	mark(s, after)
@@ -159,7 +162,7 @@ func isMarked(s Snapshot, node *corev1.Node) bool {
 		len(after.Spec.Taints) == len(node.Spec.Taints)
 }
 
-// mark makes the Node say which pool it is of, gives it the labels of the template, and lets Pods come.
+// mark annotates the Node with its pool, sets the labels of the template, and removes the uninitialized taint.
 func mark(s Snapshot, node *corev1.Node) {
 	pool := s.Pool
 	nodemeta.Track(nodemeta.Labels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)

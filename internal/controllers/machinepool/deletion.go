@@ -9,11 +9,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// defaultNodeDeletionTimeout is how long deleting the Nodes may hold up the pool.
+// defaultNodeDeletionTimeout is the default time limit for deleting the Nodes of a pool.
 const defaultNodeDeletionTimeout = 10 * time.Second
 
-// decideDeletion removes what belongs to the pool, and waits until it is gone:
-// infrastructure and Machines, then the bootstrap config, then the Nodes.
+// decideDeletion deletes the objects of the pool and waits until they are gone: infrastructure and Machines, then
+// the bootstrap config, then the Nodes.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	s.infra().Delete(&p, waitingForInfrastructure)
@@ -42,7 +42,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// heldMachines lists the Machines that are held by finalizers of other parties.
+// heldMachines returns a message with the foreign finalizers that block the deletion of Machines.
 func heldMachines(s Snapshot) string {
 	machines := make([]metav1.Object, 0, len(s.Machines))
 	for i := range s.Machines {
@@ -51,8 +51,8 @@ func heldMachines(s Snapshot) string {
 	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
 }
 
-// decideNodeDeletion deletes the Nodes until the timeout has passed. They go with the cluster where that goes
-// too, and cannot be reached where there is no connection.
+// decideNodeDeletion deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,
+// and cannot delete Nodes without a connection.
 func decideNodeDeletion(s Snapshot, p *loop.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() {
 		return
@@ -75,8 +75,8 @@ func decideNodeDeletion(s Snapshot, p *loop.Plan) {
 	retire(s, p, "the pool is deleted")
 }
 
-// nodeDeletionLeft is the time until the Nodes are given up, counted from the pool's deletion, and whether
-// they never are.
+// nodeDeletionLeft returns the time left for deleting the Nodes, counted from the deletion of the pool, and whether
+// there is no limit.
 func nodeDeletionLeft(s Snapshot) (time.Duration, bool) {
 	timeout := defaultNodeDeletionTimeout
 	if seconds := s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {

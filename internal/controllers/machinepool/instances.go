@@ -12,18 +12,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// instances are the provider IDs that the pool goes by. Nodes, nodeRefs and counters all follow this one list, so that they never
+// instances is the list of provider IDs on which Nodes, nodeRefs and counters are based, so that these never
 // contradict each other.
 type instances struct {
-	// ids in the order in which they are listed, each once.
+	// ids lists each provider ID once, in the order of the source.
 	ids []string
-	// repeated are the IDs that are listed more than once.
+	// repeated are provider IDs that are listed more than once.
 	repeated []string
 }
 
-// instances returns the list of the infrastructure, or else the one that was last taken over from it: an infrastructure that is
-// not provisioned yet has no list, one that cannot be read has not lost its instances, and an empty list without a count of zero
-// is no news.
+// instances returns the infrastructure's list of provider IDs, or the list that was last copied from it. The copy
+// is used if the infrastructure is not provisioned yet and has no list, if it cannot be read, which does not mean
+// that its instances are gone, or if its list is empty although it does not report 0 replicas.
 func (s Snapshot) instances() instances {
 	reported := s.Infra.ProviderIDList.Or(nil)
 	if !isProvisioned(s) || len(reported) == 0 && !hasUsableList(s) {
@@ -43,13 +43,14 @@ func (s Snapshot) instances() instances {
 	return out
 }
 
-// isProvisioned reports whether the infrastructure is there, and is or once was provisioned.
+// isProvisioned reports whether the infrastructure exists and is, or once was, provisioned.
 func isProvisioned(s Snapshot) bool {
 	return s.Infra.Presence() == contract.Found && isTrue(initialization(s).InfrastructureProvisioned)
 }
 
-// reportedReplicas is the number of replicas that the infrastructure reports, or else the last known one. Without Machines it
-// becomes known together with the list, as the contract has it. Where the infrastructure does not count, its list does.
+// reportedReplicas returns the number of replicas that the infrastructure reports, or the last known number. For a
+// pool without Machines the contract defines that the number becomes known together with the list. If the
+// infrastructure reports no number, the length of the list is used.
 func reportedReplicas(s Snapshot, list instances) int32 {
 	last := deref(s.Pool.Status.Replicas)
 	switch n, counted := s.Infra.Replicas.Get(); {
@@ -63,7 +64,7 @@ func reportedReplicas(s Snapshot, list instances) int32 {
 	return int32(len(list.ids))
 }
 
-// repeatedIDs reports provider IDs that are listed more than once; empty: none are.
+// repeatedIDs returns a message about provider IDs that are listed more than once, or an empty string.
 func (s Snapshot) repeatedIDs() string {
 	repeated := s.instances().repeated
 	if len(repeated) == 0 || !isProvisioned(s) {
@@ -73,7 +74,7 @@ func (s Snapshot) repeatedIDs() string {
 		s.infra(), s.Infra.ProviderIDList.Path(), condition.Names(repeated))
 }
 
-// incompleteList reports an infrastructure that has more replicas than provider IDs; empty: it has not.
+// incompleteList returns a message if the infrastructure has more replicas than provider IDs, or an empty string.
 func (s Snapshot) incompleteList() string {
 	infra, replicas := s.infra(), s.Infra.Replicas.Or(0)
 	if !hasUsableInfra(s) || !isProvisioned(s) {
@@ -89,7 +90,7 @@ func (s Snapshot) incompleteList() string {
 	return ""
 }
 
-// missingNodes reports provider IDs of a pool without Machines for which there is no Node; empty: none.
+// missingNodes returns a message about provider IDs without a Node in a pool without Machines, or an empty string.
 func (s Snapshot) missingNodes() string {
 	var ids []string
 	for _, id := range s.instances().ids {
@@ -104,7 +105,7 @@ func (s Snapshot) missingNodes() string {
 	return fmt.Sprintf("Waiting for Nodes with the provider IDs of %s to exist: %s", s.infra(), condition.Names(ids))
 }
 
-// nodeRivals name the Nodes that have one provider ID among them: which of them is the instance cannot be known.
+// nodeRivals returns messages about Nodes that share a provider ID. It is unknown which of them is the instance.
 func (s Snapshot) nodeRivals() []string {
 	var out []string
 	for _, id := range s.instances().ids {
@@ -115,12 +116,12 @@ func (s Snapshot) nodeRivals() []string {
 	return out
 }
 
-// listProblems are the problems of the list of a pool without Machines, and of the Nodes that it leads to.
+// listProblems returns the problems of the list and the Nodes of a pool without Machines.
 func (s Snapshot) listProblems() []string {
 	return append(nonEmpty(s.repeatedIDs(), s.incompleteList(), s.missingNodes()), s.nodeRivals()...)
 }
 
-// unreadyNodes names the Nodes that are not ready; empty: all are.
+// unreadyNodes returns a message with the Nodes that are not ready, or an empty string.
 func (s Snapshot) unreadyNodes() string {
 	return s.nodesThat(func(n *corev1.Node) string {
 		if nodeReady(n) {
@@ -130,7 +131,7 @@ func (s Snapshot) unreadyNodes() string {
 	}, "not ready")
 }
 
-// outdatedNodes names the Nodes that run another version, with that version; empty: none does.
+// outdatedNodes returns a message with the Nodes that run another version, or an empty string.
 func (s Snapshot) outdatedNodes() string {
 	want := s.Pool.Spec.Template.Spec.Version
 	return s.nodesThat(func(n *corev1.Node) string {
@@ -142,7 +143,7 @@ func (s Snapshot) outdatedNodes() string {
 	}, "not of version "+want)
 }
 
-// nodesThat makes a sentence of the Nodes for which describe returns a text, in the order of the list.
+// nodesThat builds a message from the Nodes for which describe returns a text, in the order of the list.
 func (s Snapshot) nodesThat(describe func(*corev1.Node) string, are string) string {
 	var names []string
 	for _, id := range s.instances().ids {
@@ -163,7 +164,7 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// lines makes one message of several; one alone stays as it is.
+// lines joins several messages into a list. A single message is returned unchanged.
 func lines(texts []string) string {
 	if len(texts) < 2 {
 		return strings.Join(texts, "")

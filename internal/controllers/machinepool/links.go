@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a MachinePool. Failures that they report are said whatever contract they follow: much of what goes
-// wrong with a pool is not said by a condition.
+// The provider objects of a MachinePool. Their failures are reported for every contract version, because many
+// problems of a pool are not reported in a condition.
 var (
 	bootstrapConfig = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,
@@ -34,7 +34,7 @@ func (s Snapshot) link(r link.Role, ref clusterv1.ContractVersionedObjectReferen
 	return link.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: isTrue(reached)}
 }
 
-// hasUsableInfra reports whether the infrastructure is there, and all that it reports can be read.
+// hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable.
 func hasUsableInfra(s Snapshot) bool {
 	l := s.infra()
 	return l.Presence() == contract.Found && l.Problem() == ""

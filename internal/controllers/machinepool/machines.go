@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// fieldManager of the Machines.
+	// fieldManager is the field manager of the Machines.
 	fieldManager = kube.Prefix + Name
 	// referenceManager is the field manager with which the reference implementation applies the Machines of a pool.
 	referenceManager = "machinepool-controller"
 )
 
-// newMachine is the Machine of an infrastructure machine: the same name, and no bootstrap of its own.
+// newMachine returns the Machine for an infrastructure machine. It has the same name and no bootstrap config.
 func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 	none := ""
 	template := s.Pool.Spec.Template
@@ -29,7 +29,7 @@ func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Pool.Namespace, Name: a.Name,
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(inplace.WithoutMarks(template.Annotations)),
-			Finalizers:      []string{clusterv1.MachineFinalizer}, // that of the Machine controller, which need not add it
+			Finalizers:      []string{clusterv1.MachineFinalizer}, // the Machine controller's finalizer, which it then does not have to add
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))},
 		},
 		Spec: *template.Spec.DeepCopy(),
@@ -48,8 +48,8 @@ func newMachine(s Snapshot, a CreateMachine) *clusterv1.Machine {
 	return m
 }
 
-// deletionOf are the timeouts of the deletion of the pool's Machines; the one that Machines get by default is not left to that,
-// so that theirs is not another.
+// deletionOf returns the deletion timeouts of the pool's Machines. The default node deletion timeout is set
+// explicitly, so that the API server's default for Machines is not used.
 func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
 	out := *s.Pool.Spec.Template.Spec.Deletion.DeepCopy()
 	if out.NodeDeletionTimeoutSeconds == nil {
@@ -58,8 +58,8 @@ func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
 	return out
 }
 
-// createMachine applies the new Machine, so that what it is created with can be changed and removed later. One of that name
-// that says something else is a conflict.
+// createMachine applies the new Machine, so that its fields can be changed and removed later. An existing Machine
+// with the same name and other content causes a conflict.
 func (c *Controller) createMachine(ctx context.Context, s Snapshot, a CreateMachine) error {
 	m, err := machines.Applied(newMachine(s, a))
 	if err != nil {
@@ -68,8 +68,8 @@ func (c *Controller) createMachine(ctx context.Context, s Snapshot, a CreateMach
 	return c.writer.CreateApplied(ctx, m)
 }
 
-// syncMachine makes a Machine what the template and its Node say. Machines of earlier versions, and of the reference
-// implementation, were created by field managers that wrote nothing else.
+// syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of the
+// reference implementation were created by field managers that wrote nothing else.
 func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine) error {
 	m := machineOf(s, a.Machine)
 	want := machines.InPlace(newMachine(s, CreateMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)

@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// decideMachines keeps one Machine for each infrastructure machine. None is made before the pool is whole, and
-// none that the pool does not control is removed.
+// decideMachines maintains one Machine for each infrastructure machine. No Machine is created before the pool is
+// complete, and no Machine that the pool does not control is deleted.
 func decideMachines(s Snapshot, p *loop.Plan) {
 	if !hasMachines(s) {
 		return
@@ -36,7 +36,7 @@ func decideMachines(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideCreation creates the Machines that are missing.
+// decideCreation creates the missing Machines.
 func decideCreation(s Snapshot, p *loop.Plan) {
 	exists := map[string]bool{}
 	for _, m := range s.Machines {
@@ -52,7 +52,8 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideBereft removes a Machine whose infrastructure machine is gone, and not one whose is still to come.
+// decideWithoutInfraMachine deletes a Machine whose infrastructure machine is gone, unless the infrastructure
+// machine may still be restored.
 func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if awaited(s, m) {
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).ForPerson()
@@ -61,8 +62,8 @@ func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
 }
 
-// decideMachine keeps one Machine what the template and its Node say, then its UpToDate condition true. fresh
-// is what a new Machine would be.
+// decideMachine updates a Machine to match the template and its Node, then sets its UpToDate condition. The
+// argument fresh is the Machine as it would be created now.
 func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *loop.Plan) {
 	if versionOf(s, m) != m.Spec.Version || !machines.Follows(&m, fresh, fieldManager) {
 		p.Do(SyncMachine{Machine: m.Name})
@@ -75,14 +76,15 @@ func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p 
 	}
 }
 
-// decideTimeouts lets a deletion that is under way follow the template: a timeout may be what ends it.
+// decideTimeouts updates the timeouts of a Machine that is being deleted, because a changed timeout can end the
+// deletion.
 func decideTimeouts(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if controlled(s, m) && !machines.SameDeletion(m.Spec.Deletion, deletionOf(s)) {
 		p.Do(SyncTimeouts{Machine: m.Name})
 	}
 }
 
-// versionOf is the version that a Machine should show: that of its Node, as far as it is one.
+// versionOf returns the version for a Machine's spec: the version of its Node, if that is valid.
 func versionOf(s Snapshot, m clusterv1.Machine) string {
 	if running := kubeletVersion(s, m); version.Valid(running) {
 		return running
@@ -90,8 +92,8 @@ func versionOf(s Snapshot, m clusterv1.Machine) string {
 	return m.Spec.Version
 }
 
-// orphaned reports whether a Machine with the labels of the pool has no controller, or this pool in an earlier life or
-// an earlier version of the API.
+// orphaned reports whether a Machine with the labels of the pool has no controller, or a controller reference to
+// this pool with another UID or an older API version.
 func orphaned(s Snapshot, m clusterv1.Machine) bool {
 	owner := metav1.GetControllerOf(&m)
 	if owner == nil {
@@ -104,7 +106,7 @@ func orphaned(s Snapshot, m clusterv1.Machine) bool {
 // hasMachines reports whether the infrastructure has a kind for its instances.
 func hasMachines(s Snapshot) bool { return s.Infra.MachineKind.Or("") != "" }
 
-// kubeletVersion is the version that the Node of a Machine runs, empty where that is not known.
+// kubeletVersion returns the version of a Machine's Node, or an empty string if it is unknown.
 func kubeletVersion(s Snapshot, m clusterv1.Machine) string {
 	if node, ok := s.Nodes.Items[m.Spec.ProviderID]; ok && m.Spec.ProviderID != "" {
 		return node.Status.NodeInfo.KubeletVersion

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// readNodes finds the pool's Nodes. A workload cluster that does not answer is a fact, not an error.
+// readNodes reads the pool's Nodes. An unreachable workload cluster is recorded in the snapshot and is not an
+// error.
 func (c *Controller) readNodes(ctx context.Context, s *Snapshot) error {
 	s.Nodes.Items, s.Nodes.Rivals = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized) {
@@ -54,7 +55,7 @@ func namesOf(nodes []corev1.Node) []string {
 	return names
 }
 
-// unreachableNodes is what is known of the Nodes of a workload cluster that did not answer.
+// unreachableNodes returns the state of the Nodes if the workload cluster did not respond.
 func unreachableNodes(err error) Nodes {
 	if again := remote.RetryAfter(err); again > 0 {
 		return Nodes{Problem: "the workload cluster did not answer", Again: again}
@@ -62,7 +63,7 @@ func unreachableNodes(err error) Nodes {
 	return Nodes{Problem: "the workload cluster is not connected"}
 }
 
-// retired returns the Nodes of the status that still exist although their instance is gone.
+// retired returns Nodes in the status that still exist although their instance is gone.
 func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 	for _, ref := range s.Pool.Status.NodeRefs {
 		node := corev1.Node{}
 		err := workload.Get(ctx, client.ObjectKey{Name: ref.Name}, &node)
-		if apierrors.IsNotFound(err) || err == nil && node.UID != ref.UID { // another Node of that name is someone else's
+		if apierrors.IsNotFound(err) || err == nil && node.UID != ref.UID { // another Node with the same name does not belong to the pool
 			continue
 		}
 		if err != nil {
@@ -86,8 +87,8 @@ func (c *Controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 	return out, nil
 }
 
-// isLeftBehind reports whether a Node of the pool stays behind without its instance: its provider ID is known, and not in the
-// list. Those of a pool that is being deleted all do, but for those that are known by their provider ID.
+// isLeftBehind reports whether a Node of the pool remains without its instance: its provider ID is set and not in
+// the list. If the pool is being deleted, every Node that was not found by its provider ID counts.
 func isLeftBehind(s Snapshot, node corev1.Node, ids []string) bool {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		item, found := s.Nodes.Items[node.Spec.ProviderID]

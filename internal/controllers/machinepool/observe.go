@@ -16,38 +16,38 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a MachinePool looks at.
+// Snapshot is the input of all decisions about a MachinePool.
 type Snapshot struct {
 	Now time.Time
 	Settings
 	Pool *clusterv1.MachinePool
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
-	// Bootstrap and Infra are what the references point to. Infra has a Problem where its machines cannot be read.
+	// Bootstrap and Infra are the referenced objects. Infra has a Problem if its machines cannot be read.
 	Bootstrap contract.BootstrapConfigView
 	Infra     contract.InfraMachinePoolView
-	// InfraMachines are the infrastructure machines of the pool, sorted by name; none where the
+	// InfraMachines are the infrastructure machines of the pool, sorted by name. The list is empty if the
 	// infrastructure has no kind for them.
 	InfraMachines []contract.Object
-	// Machines of the pool, sorted by name.
+	// Machines are the Machines of the pool, sorted by name.
 	Machines []clusterv1.Machine
-	// Nodes of the pool: those whose provider ID is in the list, and those that were in it before.
+	// Nodes are the Nodes whose provider ID is, or previously was, in the list.
 	Nodes Nodes
 }
 
-// Nodes is what is known of the workload cluster's Nodes.
+// Nodes is the observed state of the pool's Nodes.
 type Nodes struct {
-	// Known is false where the workload cluster could not be asked; Problem then says why.
+	// Known is false if the workload cluster could not be read; Problem is the reason.
 	Known   bool
 	Problem string
-	// Again is when to ask again a workload cluster that answers, though slowly: its connection does not change, so
-	// nothing wakes us. Zero: a watch will.
+	// Again is the retry delay for a workload cluster that is connected but slow. Its connection does not change,
+	// so no event enqueues the pool. Zero means that a watch does.
 	Again time.Duration
-	// Items by provider ID.
+	// Items contains the Nodes by provider ID.
 	Items map[string]corev1.Node
-	// Rivals are the names of the Nodes that have the same provider ID, by provider ID.
+	// Rivals contains the names of Nodes that share a provider ID, by provider ID.
 	Rivals map[string][]string
-	// Retired are Nodes that the status refers to although their instance is not in the list any more.
+	// Retired are Nodes in the status whose instance is not in the list any more.
 	Retired []corev1.Node
 }
 
@@ -107,7 +107,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// memberLabels select the Machines and the infrastructure machines of the pool.
+// memberLabels returns the labels of the pool's Machines and infrastructure machines.
 func memberLabels(pool *clusterv1.MachinePool) map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel:     pool.Spec.ClusterName,

@@ -10,21 +10,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// What comes back from a backup has no owners, finalizers and status, and comes in any order. A pool without
-// status.observedGeneration may be such a one. What a backup keeps tells how much of it is still to come: the provider
-// IDs in the specs of the pool, of its infrastructure, and of the Machines.
+// Restored objects have no owner references, finalizers and status, and are restored in any order. A pool without
+// status.observedGeneration may be a restored one. The provider IDs in the specs of the pool, its infrastructure
+// and its Machines, which a backup preserves, show which objects are still missing.
 
-// isRecorded reports whether the pool was seen whole before, in this life.
+// isRecorded reports whether the pool was recorded as complete.
 func isRecorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
 
-// isComplete reports whether the pool has all its parts, so that Machines may be made, and puts that on record.
+// isComplete reports whether all objects of the pool exist, so that Machines may be created. The caller records the
+// result.
 func isComplete(s Snapshot) bool {
 	switch {
 	case isRecorded(s):
 		return true
 	case !hasUsableInfra(s):
 		return false
-	case !hasMachines(s): // it has none, or has not said so yet
+	case !hasMachines(s): // it has none, or does not report any yet
 		return len(s.Machines) == 0 && (s.infra().IsDone() || len(remembered(s)) == 0)
 	}
 	alone := withoutInfraMachine(s)
@@ -33,8 +34,8 @@ func isComplete(s Snapshot) bool {
 	})
 }
 
-// remembered are the provider IDs of the instances that there were. An infrastructure that is provisioned says what
-// there is, not what was.
+// remembered returns the provider IDs of instances that existed before the backup. The list of a provisioned
+// infrastructure is not included, because it describes the current instances.
 func remembered(s Snapshot) []string {
 	ids := slices.Clone(s.Pool.Spec.ProviderIDList)
 	if !s.infra().IsDone() {
@@ -44,10 +45,10 @@ func remembered(s Snapshot) []string {
 	return slices.Compact(ids)
 }
 
-// missingMachines are the provider IDs of instances whose Machines do not exist.
+// missingMachines returns the provider IDs of instances whose Machines do not exist.
 func missingMachines(s Snapshot) []string { return without(s, remembered(s)) }
 
-// without returns those provider IDs that no Machine of the pool has.
+// without returns the provider IDs that no Machine of the pool has.
 func without(s Snapshot, ids []string) []string {
 	has := map[string]bool{}
 	for _, m := range s.Machines {
@@ -62,7 +63,8 @@ func without(s Snapshot, ids []string) []string {
 	return out
 }
 
-// withoutInfraMachine are the names of the Machines that stay and have no infrastructure machine; none where these are not known.
+// withoutInfraMachine returns the names of Machines that are not being deleted and have no infrastructure machine.
+// It returns none if the infrastructure machines are unknown.
 func withoutInfraMachine(s Snapshot) map[string]bool {
 	out := map[string]bool{}
 	if s.Infra.Problem != "" {
@@ -77,9 +79,9 @@ func withoutInfraMachine(s Snapshot) map[string]bool {
 	return out
 }
 
-// awaited reports whether the infrastructure machine of a Machine is still to come: it was there when the Machine got
-// its provider ID, and has not been seen since. Nothing is known of those without an ID, but that they were made in
-// this life where the pool is on record.
+// awaited reports whether the infrastructure machine of a Machine may still be restored: it existed when the
+// Machine got its provider ID and was not observed since. A Machine without a provider ID counts as restored only
+// if the pool is not recorded as complete.
 func awaited(s Snapshot, m clusterv1.Machine) bool {
 	return !isTrue(m.Status.Initialization.InfrastructureProvisioned) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
@@ -90,7 +92,7 @@ func controlled(s Snapshot, m clusterv1.Machine) bool {
 	return owner != nil && owner.UID == s.Pool.UID
 }
 
-// waitForParts says what the pool waits for before it makes Machines.
+// waitForParts adds a wait for the objects that are needed before Machines are created.
 func waitForParts(s Snapshot, p *loop.Plan) {
 	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+
@@ -98,8 +100,9 @@ func waitForParts(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// followsList reports whether the list of provider IDs may replace that of the pool. Before the pool is on record its list
-// must not name instances that have no Machine yet: after a crash they would pass for ones to be restored.
+// followsList reports whether the infrastructure's list of provider IDs may replace the pool's. Before the pool is
+// recorded as complete, its list must not contain instances without a Machine, because after a crash these would
+// count as instances to be restored.
 func followsList(s Snapshot) bool {
 	return hasUsableList(s) && (isRecorded(s) || !hasMachines(s) || len(missingMachines(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// counts are the replicas of a pool, by how far they are.
+// counts are the replicas of a pool by state.
 type counts struct {
 	replicas, ready, available, upToDate int32
 }
 
-// Report says the status of a MachinePool after a pass.
+// Report returns the status of a MachinePool after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	n := count(s)
 	j := judged{Snapshot: s, counts: n}
@@ -56,7 +56,7 @@ func waits(p loop.Plan) string {
 	return text
 }
 
-// initialization says what has been reached; it is never taken back.
+// initialization returns the initialization status. Its fields never change back to false.
 func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	out := s.Pool.Status.Initialization
 	yes := true
@@ -69,8 +69,8 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 	return out
 }
 
-// nodeRefs are the pool's Nodes in the order of the provider IDs, and those that are still to be deleted; what
-// was known where they cannot be asked now.
+// nodeRefs returns references to the pool's Nodes in the order of the provider IDs, followed by the Nodes that are
+// still to be deleted. If the Nodes cannot be read now, the current references are retained.
 func nodeRefs(s Snapshot, out loop.Outcome) []corev1.ObjectReference {
 	if !s.Nodes.Known {
 		return s.Pool.Status.NodeRefs
@@ -138,7 +138,7 @@ func one(b bool) int32 {
 	return 0
 }
 
-// versions counts the versions of the Machines, or of the Nodes where the pool has none.
+// versions counts the versions of the Machines, or of the Nodes if the pool has no Machines.
 func versions(s Snapshot) []clusterv1.StatusVersion {
 	n := version.Counts{}
 	if hasMachines(s) {
@@ -153,14 +153,14 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 	return n.Sorted()
 }
 
-// phase is the pool's place in its life. Decided from top to bottom:
+// phase returns the phase of the pool. The first matching row applies:
 //
 //	being deleted                                        Deleting
 //	no bootstrap data yet                                Pending
 //	infrastructure not provisioned                       Provisioning
-//	not as many ready as wanted, another client scales   Scaling
-//	more wanted than ready                               ScalingUp
-//	fewer wanted than there are                          ScalingDown
+//	ready differs from desired, external scaling         Scaling
+//	fewer ready than desired                             ScalingUp
+//	more replicas than desired                           ScalingDown
 //	as many Nodes as replicas                            Running
 //	otherwise                                            Provisioned
 func phase(s Snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
@@ -201,10 +201,10 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 	return out
 }
 
-// maxFailureMessage is how many bytes the API stores of a failure's message.
+// maxFailureMessage is the maximum length in bytes of a failure's message in the API.
 const maxFailureMessage = 10240
 
-// truncate cuts a text between two characters.
+// truncate cuts a text at a character boundary.
 func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -215,7 +215,7 @@ func truncate(text string, most int) string {
 	return text[:most]
 }
 
-// nodes tells how many there are.
+// nodes returns the event with the number of Nodes.
 func nodes(n int) loop.Event {
 	if n == 1 {
 		return loop.Normal("SuccessfulSetNodeRefs", "1 Node")

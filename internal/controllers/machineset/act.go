@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// The actions of the controller beside those of package machines. Each may be repeated.
+// The actions of the controller in addition to those of package machines. Each may be repeated.
 type (
-	// Join makes the set belong to its Cluster.
+	// Join sets the cluster label of the MachineSet, and the owner reference of a standalone one.
 	Join struct{ Cluster string }
-	// Adopt makes the set the controller of a Machine that has none.
+	// Adopt makes the MachineSet the controller of a Machine that has none.
 	Adopt struct{ Machine string }
 )
 
 // Independent implements loop.Independent.
 func (Adopt) Independent() {}
 
-// AskClones asks for the bootstrap configs and infrastructure machines of the Machines.
+// AskClones requests the bootstrap configs and infrastructure machines of the Machines.
 type AskClones struct{}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }
@@ -46,7 +46,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case HandOver:
 		return c.handOver(ctx, s, a)
 	case machines.BeginUpdate:
-		c.verified.Forget(s.Set) // what the Machine had of another template is compared in full
+		c.verified.Forget(s.Set) // the fields from another template must be compared completely
 		return c.keeper().Act(ctx, s.State(), a)
 	case machines.Create:
 		return c.create(ctx, s, a)
@@ -54,8 +54,9 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return c.keeper().Act(ctx, s.State(), action)
 }
 
-// keeper writes Machines. "manager" is the field manager of the reference implementation before its MachineSets applied, and of
-// many other programs: which of its fields are the set's is only known of those that the set wants.
+// keeper returns the writer of Machines. "manager" was the field manager of the reference implementation before its
+// MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
+// MachineSet only if the MachineSet wants them.
 func (c *Controller) keeper() machines.Keeper {
 	return machines.Keeper{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager},
@@ -63,8 +64,8 @@ func (c *Controller) keeper() machines.Keeper {
 	}
 }
 
-// create forgets that the set was verified where new Machines of it have to be compared in full: those of a standalone set, whose
-// origin has to be read, and those of which an orphan may be left.
+// create resets the verification of the MachineSet if new Machines have to be compared completely: Machines of a
+// standalone MachineSet, whose origin has to be read, and Machines whose creation may have left an orphan.
 func (c *Controller) create(ctx context.Context, s Snapshot, a machines.Create) error {
 	if s.Deployment == nil {
 		c.verified.Forget(s.Set)
@@ -76,7 +77,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a machines.Create) 
 	return err
 }
 
-// join labels the set with its Cluster, which becomes the owner of a standalone one.
+// join sets the cluster label, and makes the Cluster the owner of a standalone MachineSet.
 func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object) {
 	if isStandalone(set) {
 		ownership.Join(o, cluster)
@@ -85,7 +86,8 @@ func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object
 	ownership.Label(o, clusterv1.ClusterNameLabel, cluster.Name)
 }
 
-// adopt is conditional on the Machine's resourceVersion: of two sets that try, one succeeds.
+// adopt uses the Machine's resourceVersion as a precondition, so that only one of two competing MachineSets
+// succeeds.
 func (c *Controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
 	for _, m := range s.Others {
 		if m.Name == a.Machine {

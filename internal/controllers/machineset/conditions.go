@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/summary"
 )
 
-// conditions of MachineSets; Paused is the driver's.
+// conditions is the condition table of a MachineSet. The driver sets Paused.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
 	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
@@ -22,7 +22,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.MachineSetDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 }
 
-// Types of conditions that only exist for their projection to v1beta1.
+// Types of conditions that exist only for the v1beta1 projection.
 const (
 	created = "MachinesCreated"
 	resized = "Resized"
@@ -34,7 +34,7 @@ var v1beta1Only = condition.Table[judged]{
 	{Type: resized, Of: judged.resized},
 }
 
-// v1beta1 is the projection to the conditions of v1beta1.
+// v1beta1 is the v1beta1 projection.
 var v1beta1 = []condition.Legacy{
 	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
 		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},
@@ -43,7 +43,7 @@ var v1beta1 = []condition.Legacy{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
 }
 
-// judged is a snapshot with its plan and the outcome.
+// judged is the input of the conditions: the snapshot, the plan and its outcome.
 type judged struct {
 	Snapshot
 	machines summary.Machines
@@ -51,8 +51,8 @@ type judged struct {
 	out      loop.Outcome
 }
 
-// desired is the number of Machines that there should be: none of a set that is being deleted. Those that were handed over to it and
-// are not counted yet are neither too many nor too few.
+// desired returns the desired number of Machines, which is 0 for a MachineSet that is being deleted. Machines that
+// were transferred to it and are not counted yet are neither surplus nor missing.
 func (j judged) desired() (int, bool) {
 	if isDeleting(j.Snapshot) {
 		return 0, true
@@ -69,7 +69,7 @@ func (j judged) scalingUp() condition.Verdict {
 	return j.machines.ScalingUp(want, j.blockers())
 }
 
-// blockers are what speaks against the creation of Machines.
+// blockers returns why no Machines can be created.
 func (j judged) blockers() []string {
 	if isDeleting(j.Snapshot) {
 		return nil

@@ -22,25 +22,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "machineset"
 
-// Settings of the controller.
+// Settings are the settings of the controller.
 type Settings struct {
-	// NoPreflight turns all preflight checks off (the feature gate MachineSetPreflightChecks).
+	// NoPreflight disables all preflight checks (feature gate MachineSetPreflightChecks).
 	NoPreflight bool
-	// Preflight are the checks to run; none: all.
+	// Preflight lists the checks to run. If it is empty, all run.
 	Preflight []clusterv1.MachineSetPreflightCheck
-	// Topology: templates of managed topologies are deleted with the last MachineSet that uses them (the feature gate
+	// Topology deletes the templates of managed topologies with the last MachineSet that uses them (feature gate
 	// ClusterTopology).
 	Topology bool
-	// InPlace: Machines are updated in place (the feature gate InPlaceUpdates).
+	// InPlace updates Machines in place (feature gate InPlaceUpdates).
 	InPlace bool
-	// Policy is what the operator allows; the zero value: everything.
+	// Policy limits what the controller may do. The zero value allows everything.
 	Policy policy.Configuration
 }
 
-// runs reports whether a check is run for MachineSets that do not skip it.
+// runs reports whether a check runs for MachineSets that do not skip it.
 func (s Settings) runs(check clusterv1.MachineSetPreflightCheck) bool {
 	return !s.NoPreflight && (len(s.Preflight) == 0 || slices.Contains(s.Preflight, check) ||
 		slices.Contains(s.Preflight, clusterv1.MachineSetPreflightCheckAll))
@@ -49,19 +49,21 @@ func (s Settings) runs(check clusterv1.MachineSetPreflightCheck) bool {
 // Controller reconciles MachineSets.
 type Controller struct {
 	client client.Client
-	// live reads past the cache.
+	// live reads from the API server.
 	live client.Reader
 	used *clone.Usage
-	// Changes of templates and controlPlanes enqueue the MachineSets that depend on them; those of clones enqueue none.
+	// Changes of templates and controlPlanes enqueue the MachineSets that depend on them. Changes of clones enqueue
+	// nothing.
 	templates, controlPlanes, clones *kube.References
 	workloads                        machines.Workloads
 	writer                           *kube.Writer
 	settings                         Settings
-	// begun are the MachineSets that this process has created: they need not wait for the workload cluster to say whether they have Machines.
+	// begun records the MachineSets that this process created. They do not need to wait until the workload cluster
+	// confirms that they have no Machines.
 	begun *ownership.Begun
 	scope membership.Scope
 	now   func() time.Time
-	// intn returns a random number from 0 up to, not including, n.
+	// intn returns a random number in [0, n).
 	intn func(n int) int
 
 	pending  machines.Pending
@@ -71,7 +73,6 @@ type Controller struct {
 // byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "machineset.spec.clusterName"
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.Begun,
@@ -124,7 +125,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.MachineSet, Snapsho
 	}
 }
 
-// enter joins a new set to its Cluster in the write that adds its finalizer.
+// enter joins a new MachineSet to its Cluster in the write that adds the finalizer.
 func (c *Controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func(client.Object), error) {
 	cluster, err := kube.Cluster(ctx, c.client, clusterKey(set))
 	if err != nil || cluster == nil {

@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// missingRecheck is when a reference to nothing is followed again: a kind that is not installed yet cannot be
-	// watched.
+	// missingRecheck is the interval for reading a missing object again, because a kind that is not installed yet
+	// cannot be watched.
 	missingRecheck = 30 * time.Second
-	// unansweredRecheck is when the workload cluster is read again that did not answer, as while its cache fills.
+	// unansweredRecheck is the retry interval for a workload cluster that did not respond, for example because its
+	// cache is not synced yet.
 	unansweredRecheck = 5 * time.Second
-	// preflightRecheck is when preflight checks that failed run again.
+	// preflightRecheck is the retry interval for failed preflight checks.
 	preflightRecheck = 15 * time.Second
 )
 
-// topologyFinalizer keeps a set of a managed topology until its templates are deleted.
+// topologyFinalizer delays the deletion of a MachineSet in a managed topology until its templates are deleted.
 const topologyFinalizer = clusterv1.MachineSetTopologyFinalizer
 
-// Reasons of waits that the condition ScalingUp repeats.
+// Reasons of waits that the ScalingUp condition repeats.
 const (
 	waitForTemplate   = "WaitingForTemplate"
 	waitForPreflight  = "PreflightCheckFailed"
@@ -42,18 +43,18 @@ const (
 	waitForUpdate     = "WaitingForInPlaceUpdate"
 )
 
-// Decide says what to do about a MachineSet.
+// Decide computes the plan for a MachineSet.
 //
-//	not of its Cluster                          join it
-//	of a managed topology                       add its finalizer
-//	owners of Machines not known                adopt Machines that match, or wait
-//	templates of a standalone set               make the Cluster their owner
+//	not joined to its Cluster                   join it
+//	in a managed topology                       add its finalizer
+//	owners of Machines unknown                  adopt Machines that match, or wait
+//	templates of a standalone MachineSet        make the Cluster their owner
 //	Machine differs from the template           propagate in place, clones first
 //	clones without a Machine                    delete
-//	Machine handed over to the set, and counted begin its update in place                          move.go
+//	Machine transferred to it, and counted      begin its update in place                          move.go
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
-//	too few, too many                           create; delete or hand over
+//	too few, too many                           create; delete or transfer
 func Decide(s Snapshot) loop.Plan {
 	if isDeleting(s) {
 		return decideDeletion(s)
@@ -81,7 +82,7 @@ func Decide(s Snapshot) loop.Plan {
 		p.Ask = []loop.Question{AskClones{}}
 		return p
 	}
-	if isStandalone(s.Set) { // for those of other sets their MachineDeployment does so
+	if isStandalone(s.Set) { // the MachineDeployment does this for its MachineSets
 		p.Do(s.templates().OwnedBy(s.Cluster)...)
 	}
 	p.Do(state.Propagation()...)
@@ -97,7 +98,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideDeletion deletes the Machines, then the templates of a managed topology; the finalizer is removed last.
+// decideDeletion deletes the Machines, then the templates of a managed topology. The finalizer is removed last.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	var deleted, left machines.Members
@@ -125,7 +126,8 @@ func decideDeletion(s Snapshot) loop.Plan {
 	return p
 }
 
-// isJoined reports whether the set has the label of its Cluster, and a standalone one is owned by it.
+// isJoined reports whether the MachineSet has the label of its Cluster and, if it is standalone, the Cluster as its
+// owner.
 func isJoined(s Snapshot) bool {
 	if s.Set.Labels[clusterv1.ClusterNameLabel] != s.Cluster.Name {
 		return false
@@ -133,8 +135,8 @@ func isJoined(s Snapshot) bool {
 	return !isStandalone(s.Set) || ownership.OwnedByCluster(s.Set, s.Cluster)
 }
 
-// isStandalone reports whether a set belongs to its Cluster alone. One with the label of a MachineDeployment was created by it,
-// or restored before it.
+// isStandalone reports whether a MachineSet has no owner besides its Cluster. A MachineSet with the label of a
+// MachineDeployment was created by it, or restored before it.
 func isStandalone(set *clusterv1.MachineSet) bool {
 	_, labelled := set.Labels[clusterv1.MachineDeploymentNameLabel]
 	return !labelled && metav1.GetControllerOfNoCopy(set) == nil
@@ -158,7 +160,7 @@ func facts(s Snapshot) ownership.Facts {
 	return f
 }
 
-// creationBlockers are what speaks against creating Machines, in the order in which to solve it.
+// creationBlockers returns why no Machines can be created, in the order in which to solve the problems.
 func creationBlockers(s Snapshot) []loop.Wait {
 	var p loop.Plan
 	for _, template := range s.templates().Unusable() {
@@ -182,7 +184,8 @@ func creationBlockers(s Snapshot) []loop.Wait {
 	return p.Wait
 }
 
-// replacementBlockers are those of the blockers for which an unhealthy Machine is not deleted, since no other takes its place.
+// replacementBlockers returns the blockers that also prevent the deletion of unhealthy Machines, because no
+// replacement could be created.
 func replacementBlockers(blockers []loop.Wait) []string {
 	var out []string
 	for _, w := range blockers {
@@ -193,18 +196,18 @@ func replacementBlockers(blockers []loop.Wait) []string {
 	return out
 }
 
-// selects reports whether the set's selector matches the Machine.
+// selects reports whether the selector of the MachineSet matches the Machine.
 func selects(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(m.Labels))
 }
 
-// deleteMachines adds the deletion of Machines.
+// deleteMachines adds actions that delete Machines.
 func deleteMachines(p *loop.Plan, names []string, why string) {
 	for part := range slices.Chunk(names, batch) {
 		p.Do(machines.Delete{Names: part, Why: why})
 	}
 }
 
-// batch is how many Machines one action creates or deletes at most.
+// batch is the maximum number of Machines that one action creates or deletes.
 const batch = 50

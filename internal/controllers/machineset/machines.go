@@ -17,13 +17,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The field managers of Machines and their clones, those of the reference implementation.
+// The field managers of Machines and their clones, which the reference implementation also uses.
 const (
 	manager         = "capi-machineset"
 	metadataManager = "capi-machineset-metadata"
 )
 
-// State is the Machines of the set, current and desired.
+// State returns the current and desired Machines of the MachineSet.
 func (s Snapshot) State() machines.State {
 	return machines.State{
 		Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified,
@@ -31,7 +31,7 @@ func (s Snapshot) State() machines.State {
 	}
 }
 
-// definition is what new Machines of the set are.
+// definition returns the definition of new Machines.
 func (s Snapshot) definition() machines.Definition {
 	labels := maps.Clone(s.Set.Spec.Template.Labels)
 	if labels == nil {
@@ -51,8 +51,8 @@ func (s Snapshot) definition() machines.Definition {
 
 func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
 
-// clones are those of the set's Machines. Machines that the set does not control, or that the cache does not show yet, have clones,
-// too.
+// clones returns the query for the clones of the MachineSet's Machines. It includes Machines that the MachineSet
+// does not control and Machines that the cache does not show yet, because these have clones, too.
 func (s Snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
@@ -67,10 +67,11 @@ func ownerReference(set *clusterv1.MachineSet) metav1.OwnerReference {
 	return *metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind(setKind))
 }
 
-// defaultNaming is the name template of MachineSets that have none.
+// defaultNaming is the default name template.
 const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
-// newNames returns n names for new Machines that nothing of the set has yet, nor a Machine of another; fewer, where all random parts are taken.
+// newNames returns n names for new Machines that neither the MachineSet nor another owner uses. It returns fewer if
+// all random parts are used.
 func newNames(s Snapshot, n int) ([]string, error) {
 	values := naming.Values{"cluster": {"name": s.Set.Spec.ClusterName}, "machineSet": {"name": s.Set.Name}}
 	template, err := naming.Parse(cmp.Or(s.Set.Spec.MachineNaming.Template, defaultNaming), values)

@@ -18,16 +18,16 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The steps of a Machine from one set to another, each one write (package inplace):
+// The steps with which a Machine is transferred from one MachineSet to another, each one write (package inplace):
 //
-//	old set    it has too many, and is to hand over       owner, labels and marks of the Machine
-//	           MachineDeployment counts it                replicas of the new set
-//	new set    it is counted, and not begun               infrastructure machine, bootstrap config, Machine with pending hook
+//	old set    has surplus Machines, has to transfer them   owner, labels and annotations of the Machine
+//	           MachineDeployment counts the Machine         replicas of the new set
+//	new set    Machine is counted, update not begun         infrastructure machine, bootstrap config, Machine with pending hook
 //
-// What a set gives up in place of a deletion is chosen as for a deletion; but what a person or a health check wants to be
-// replaced is deleted, and what is being updated is waited for.
+// Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
+// wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
 
-// HandOver makes another set of the same MachineDeployment the owner of Machines.
+// HandOver makes another MachineSet of the same MachineDeployment the owner of Machines.
 type HandOver struct {
 	Names []string
 	To    string
@@ -46,7 +46,8 @@ func (a HandOver) Parts() []loop.Action {
 	return out
 }
 
-// counted are the Machines of the set that its replicas are about: all of them, where there is no MachineDeployment to count others.
+// counted returns the Machines that the replicas of the MachineSet include. Without a MachineDeployment these are
+// all Machines.
 func counted(s Snapshot) machines.Members {
 	if s.Deployment == nil {
 		return slices.Clone(s.Machines)
@@ -60,17 +61,17 @@ func counted(s Snapshot) machines.Members {
 	return out
 }
 
-// staying counts the Machines of the set that are not being deleted.
+// staying returns the number of Machines that are not being deleted.
 func staying(s Snapshot) int {
 	return len(slices.DeleteFunc(counted(s), func(m machines.Member) bool { return m.Deleted }))
 }
 
-// handsOver reports whether the set hands over its surplus.
+// handsOver reports whether the MachineSet transfers its surplus Machines.
 func handsOver(s Snapshot) bool {
 	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.MoveTo(s.Set) != ""
 }
 
-// handOver gives up n Machines.
+// handOver transfers or deletes n surplus Machines.
 func handOver(s Snapshot, n int, p *loop.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
 		p.WaitFor(waitForMove, "Machines cannot be handed over to be updated in place: %s; waiting for the MachineDeployment to decide", problem).
@@ -88,7 +89,7 @@ func handOver(s Snapshot, n int, p *loop.Plan) {
 	}
 }
 
-// moveAll hands Machines over, where preflight checks allow Machines of the other set.
+// moveAll transfers Machines if the preflight checks allow Machines of the other MachineSet.
 func moveAll(s Snapshot, names []string, p *loop.Plan) {
 	if blockers := s.preflight("MachineSet "+s.Target.Name, s.Target); len(blockers) > 0 {
 		for _, blocker := range blockers {
@@ -107,8 +108,9 @@ func moveAll(s Snapshot, names []string, p *loop.Plan) {
 	}
 }
 
-// dueUpdates are the Machines whose update the set has to begin: they are marked and counted, and nothing is pending. While there are
-// too many Machines, they may be those that are deleted, or handed over once more.
+// dueUpdates returns the Machines whose update the MachineSet has to begin: they are annotated and counted, and no
+// hook is pending. While there are surplus Machines the result is empty, because these Machines may still be
+// deleted or transferred again.
 func dueUpdates(s Snapshot) []machines.Member {
 	if want, known := desired(s); s.Deployment == nil || known && staying(s) > want {
 		return nil
@@ -118,7 +120,8 @@ func dueUpdates(s Snapshot) []machines.Member {
 	})
 }
 
-// beginUpdates begins updates in place. What follows the template without one comes first: the last write of the Machine would conflict.
+// beginUpdates begins in-place updates. Fields that follow the template without an update are applied first,
+// because otherwise the last write to the Machine would conflict.
 func beginUpdates(s Snapshot, p *loop.Plan) {
 	due := dueUpdates(s)
 	if len(due) > 0 && !s.Settings.InPlace {
@@ -152,7 +155,7 @@ func beginUpdates(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// readTarget reads the set that the annotation names.
+// readTarget reads the MachineSet in the annotation.
 func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
 	if !handsOver(*s) {
 		return nil
@@ -169,8 +172,8 @@ func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// handOver is conditional on the Machine's resourceVersion, and one write: the Machine never has two owners, or none. The cache may
-// show it here for a while.
+// handOver uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
+// exactly one owner. The cache may show the Machine with its old owner for a while.
 func (c *Controller) handOver(ctx context.Context, s Snapshot, a HandOver) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)
@@ -185,7 +188,8 @@ func (c *Controller) handOver(ctx context.Context, s Snapshot, a HandOver) error
 	return nil
 }
 
-// moveTo makes a Machine one of another set, which has yet to count it and to begin its update.
+// moveTo makes the other MachineSet the owner of a Machine. The MachineDeployment has yet to count the Machine
+// there, and its update has yet to begin.
 func moveTo(o client.Object, from, to *clusterv1.MachineSet) {
 	refs := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == from.UID })
 	o.SetOwnerReferences(append(refs, ownerReference(to)))
@@ -203,7 +207,7 @@ func moveTo(o client.Object, from, to *clusterv1.MachineSet) {
 	o.SetAnnotations(annotations)
 }
 
-// senders names the sets that hand over Machines to a set.
+// senders enqueues the MachineSets that transfer Machines to a MachineSet.
 func senders(_ context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	from := inplace.ReceiveFrom(o.(*clusterv1.MachineSet))

@@ -23,42 +23,45 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a MachineSet looks at.
+// Snapshot is the input of all decisions about a MachineSet.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Set      *clusterv1.MachineSet
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
-	// Deployment controls the set; nil: none does, or it does not exist.
+	// Deployment is the MachineDeployment that controls the MachineSet. It is nil if there is none or it does not
+	// exist.
 	Deployment *clusterv1.MachineDeployment
-	// Machines that the set controls, sorted by name.
+	// Machines are the Machines that the MachineSet controls, sorted by name.
 	Machines machines.Members
-	// Others match the selector and have no controller, or name the set in their label; sorted by name.
+	// Others are Machines that match the selector and have no controller, or name the MachineSet in their label,
+	// sorted by name.
 	Others []*clusterv1.Machine
-	// Hidden are Machines of the set that the manager does not see, since they lack its watch label.
+	// Hidden are Machines of the MachineSet that are outside the manager's scope because they lack its watch label.
 	Hidden []string
-	// Created are names of Machines that were created and that the cache does not show yet.
+	// Created are the names of created Machines that the cache does not show yet.
 	Created []string
-	// Bootstrap has no reference where the template names a data Secret.
+	// Bootstrap has no reference if the template names a data Secret.
 	Bootstrap, Infra clone.Template
-	// ControlPlane is only read where a preflight check may be needed.
+	// ControlPlane is read only if a preflight check may be needed.
 	ControlPlane contract.ControlPlaneView
-	// Workload is only read where it is not on record that the owners of all Machines were known.
+	// Workload is read only if it was not recorded that the owners of all Machines are known.
 	Workload ownership.Workload
-	// Unanswered: the workload cluster was asked, and did not answer.
+	// Unanswered is set if the workload cluster was called and did not respond.
 	Unanswered bool
-	// Begins: there is no workload cluster yet, and the set waits for it.
+	// Begins is set if there is no workload cluster yet and the MachineSet waits for it.
 	Begins bool
-	// Verified: for this generation of the set all Machines and clones were compared in full, and were up to date.
+	// Verified is set if all Machines and clones were completely compared for this generation and were up to date.
 	Verified bool
-	// Clones is nil until it was asked for.
+	// Clones is nil until Decide requests it.
 	Clones *clone.Clones
-	// Target is the MachineSet that the set is to hand over its surplus to; nil: it does not exist, or none is named.
+	// Target is the MachineSet that receives the surplus Machines. It is nil if it does not exist or none is named.
 	Target *clusterv1.MachineSet
-	// Used are the templates of other owners; nil until it was asked for.
+	// Used are the templates that other owners use. It is nil until Decide requests it.
 	Used clone.Used
-	// Random parts for names of Machines, and what of the names made of them Machines of others have.
+	// Random are random parts for names of Machines. Taken are the resulting names that Machines of other owners
+	// already have.
 	Random, Taken []string
 }
 
@@ -78,14 +81,14 @@ func (c *Controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Sn
 	return s, c.readTaken(ctx, &s)
 }
 
-// readTaken looks for Machines that have the names that new ones may get.
+// readTaken reads which of the possible names of new Machines already exist.
 func (c *Controller) readTaken(ctx context.Context, s *Snapshot) error {
 	if missing(*s) <= 0 {
 		return nil
 	}
 	names, err := newNames(*s, len(s.Random))
 	if err != nil {
-		return nil // [Decide] says so
+		return nil // [Decide] reports the error
 	}
 	s.Taken, err = machines.Taken(ctx, c.client, s.Set.Namespace, names)
 	return err
@@ -96,7 +99,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// spareNames are random parts beyond those that are needed, for names that are taken.
+// spareNames is the number of additional random parts, in case names are already used.
 const spareNames = 8
 
 func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
@@ -118,7 +121,7 @@ func (c *Controller) readDeployment(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readMachines lists the Machines of the Cluster that are the set's, and those that it may adopt.
+// readMachines lists the Machines of the Cluster that the MachineSet controls or may adopt.
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	selector, err := metav1.LabelSelectorAsSelector(&s.Set.Spec.Selector)
 	if err != nil {
@@ -126,7 +129,7 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	}
 	all := &clusterv1.MachineList{}
 	err = c.client.List(ctx, all, client.InNamespace(s.Set.Namespace), client.MatchingFields{byCluster: s.Set.Spec.ClusterName},
-		client.UnsafeDisableDeepCopy) // nothing in a snapshot is ever changed
+		client.UnsafeDisableDeepCopy) // objects in a snapshot are never modified
 	if err != nil {
 		return fmt.Errorf("listing Machines of Cluster %s: %w", s.Set.Spec.ClusterName, err)
 	}
@@ -143,8 +146,8 @@ func (c *Controller) readMachines(ctx context.Context, s *Snapshot) error {
 	return c.readWorkload(ctx, s, all.Items)
 }
 
-// readHidden searches for Machines of the set that lack the manager's watch label, where the set would create or delete some
-// otherwise.
+// readHidden searches for Machines of the MachineSet that lack the manager's watch label, if the MachineSet would
+// otherwise create or delete Machines.
 func (c *Controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	if replicas := s.Set.Spec.Replicas; isDeleting(*s) || replicas == nil || int(*replicas) == len(s.Machines)+len(s.Created) {
 		return nil
@@ -168,7 +171,7 @@ func (c *Controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 	}
 }
 
-// readWorkload searches for Nodes of Machines that do not exist, where the set may be one that was restored.
+// readWorkload searches for Nodes of Machines that do not exist, if the MachineSet may have been restored.
 func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
 	if s.Set.Status.ObservedGeneration > 0 || s.Cluster == nil || !s.Set.DeletionTimestamp.IsZero() {
 		return nil
@@ -179,7 +182,7 @@ func (c *Controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 		return nil
 	}
 	if !initialized && c.begun.Has(s.Set.UID, c.now()) {
-		s.Workload.Seen = true // there are neither Machines of it nor Nodes
+		s.Workload.Seen = true // the MachineSet has neither Machines nor Nodes yet
 		return nil
 	}
 	if !initialized {
@@ -226,7 +229,7 @@ func clusterKey(set *clusterv1.MachineSet) client.ObjectKey {
 
 func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 
-// readClones answers AskClones.
+// readClones performs the read for AskClones.
 func (c *Controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())

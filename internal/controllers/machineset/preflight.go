@@ -6,7 +6,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/preflight"
 )
 
-// Checks are all preflight checks, in the order in which they run.
+// Checks returns all preflight checks in the order in which they run.
 func Checks() []clusterv1.MachineSetPreflightCheck {
 	var out []clusterv1.MachineSetPreflightCheck
 	for _, name := range preflight.WorkerChecks().Names() {
@@ -15,13 +15,13 @@ func Checks() []clusterv1.MachineSetPreflightCheck {
 	return out
 }
 
-// needsPreflight reports whether preflight checks may be needed: Machines are missing, or unhealthy.
+// needsPreflight reports whether preflight checks may be needed because Machines are missing or unhealthy.
 func needsPreflight(s Snapshot) bool {
 	return missing(s) > 0 || len(remediation(s, nil).Candidates()) > 0
 }
 
-// preflightBlockers say what speaks against creating or replacing a Machine now; nothing where none shall be created. Checks are
-// skipped by an annotation on the set, its MachineDeployment, or the bootstrap template.
+// preflightBlockers returns why no Machine may be created or replaced now. It returns none if no Machine has to be
+// created. An annotation on the MachineSet, its MachineDeployment, or the bootstrap template skips checks.
 func preflightBlockers(s Snapshot) []preflight.Blocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil
@@ -33,7 +33,8 @@ func preflightBlockers(s Snapshot) []preflight.Blocker {
 	return s.preflight("the MachineSet", s.Set, skip...)
 }
 
-// preflight says what speaks against Machines of a set, the snapshot's or one of the same MachineDeployment.
+// preflight runs the checks for Machines of a MachineSet: the snapshot's, or another one of the same
+// MachineDeployment.
 func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []preflight.Blocker {
 	if s.Cluster == nil {
 		return nil
@@ -46,7 +47,7 @@ func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...str
 	return workers.Blockers(preflight.WorkerChecks().Filter(func(name string) bool {
 		check := clusterv1.MachineSetPreflightCheck(name)
 		if s.Begins && check == clusterv1.MachineSetPreflightCheckControlPlaneIsStable {
-			return false // the set waits for that anyway, and says so
+			return false // the MachineSet waits for that in any case and reports it
 		}
 		return s.Settings.runs(check) && !preflight.IsSkipped(name, skip...)
 	}))

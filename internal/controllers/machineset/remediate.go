@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// remediation is which Machines are replaced since a health check asks for it: as many at once as their MachineDeployment allows, while
-// nothing speaks against creating Machines.
+// remediation returns which Machines are replaced because a health check requests it: as many at once as the
+// MachineDeployment allows, and only while Machines can be created.
 func remediation(s Snapshot, deferred []string) machines.Remediation {
 	r := machines.Remediation{Members: s.Machines, Deferred: deferred, Limit: int32(max(count(s), 1))}
 	if s.Deployment == nil {
@@ -28,7 +28,7 @@ func remediation(s Snapshot, deferred []string) machines.Remediation {
 	return r
 }
 
-// remediate deletes the Machines of which it is on record that they are replaced.
+// remediate deletes the Machines whose replacement is recorded.
 func remediate(r machines.Remediation, blockers []loop.Wait, p *loop.Plan) {
 	due := r.Delete()
 	deleteMachines(p, due, "a health check failed")

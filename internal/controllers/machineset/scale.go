@@ -11,11 +11,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// count is the number of Machines that exist, those that are being deleted and those that the cache does not show yet
-// included.
+// count returns the number of Machines, including those that are being deleted and those that the cache does not
+// show yet.
 func count(s Snapshot) int { return len(s.Machines) + len(s.Created) }
 
-// desired is the number of Machines that the set asks for; false: it does not say yet.
+// desired returns the desired number of Machines, and whether it is known.
 func desired(s Snapshot) (int, bool) {
 	if s.Set.Spec.Replicas == nil {
 		return 0, false
@@ -23,7 +23,7 @@ func desired(s Snapshot) (int, bool) {
 	return int(*s.Set.Spec.Replicas), true
 }
 
-// missing is how many Machines are missing.
+// missing returns how many Machines are missing.
 func missing(s Snapshot) int {
 	want, known := desired(s)
 	if !known || isDeleting(s) {
@@ -32,13 +32,14 @@ func missing(s Snapshot) int {
 	return max(0, want-present(s))
 }
 
-// present are the Machines that exist, but for those that were handed over to the set and that its replicas do not count yet.
+// present returns the number of Machines without those that were transferred to the MachineSet and are not included
+// in its replicas yet.
 func present(s Snapshot) int { return count(s) - len(s.Machines) + len(counted(s)) }
 
-// waitingForReplicas is the message of a set whose number of replicas was never set.
+// waitingForReplicas is the message for a MachineSet whose number of replicas was never set.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// scale creates and deletes Machines until there are as many as desired.
+// scale creates and deletes Machines until the desired number is reached.
 func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 	want, known := desired(s)
 	have := present(s)
@@ -78,11 +79,12 @@ func scaleUp(s Snapshot, want int, p *loop.Plan) {
 		p.Do(machines.Create{Names: part, Why: fmt.Sprintf("scale up from %d to %d", have, want)})
 	}
 	if len(names) < want-have {
-		p.RecheckIn(machines.PendingRecheck) // all random parts were taken: others next time
+		p.RecheckIn(machines.PendingRecheck) // all random parts are used; the next reconciliation generates others
 	}
 }
 
-// recheckOf is when to check again what blocks the creation of Machines; zero: a watch tells.
+// recheckOf returns the interval for checking a blocker of the creation of Machines again, or zero if a watch
+// reports its end.
 func recheckOf(reason string) time.Duration {
 	switch reason {
 	case waitForTemplate:

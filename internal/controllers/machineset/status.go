@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// Report is the status of a MachineSet after a reconciliation.
+// Report returns the status of a MachineSet after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	all := summary.Machines(s.Machines.Machines())
 	n := all.Count()
@@ -32,7 +32,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(out)}
 }
 
-// selectorText is the selector as the scale subresource shows it.
+// selectorText returns the selector in the form of the scale subresource.
 func selectorText(set *clusterv1.MachineSet) string {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -41,7 +41,7 @@ func selectorText(set *clusterv1.MachineSet) string {
 	return selector.String()
 }
 
-// deprecated is the status of v1beta1, whose counters go by the Nodes of the Machines.
+// deprecated returns the v1beta1 status, whose counters are based on the Nodes of the Machines.
 func deprecated(j judged, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, loop.MomentOf(j.Set, j.Now))...)
 	ready := condition.Table[judged]{{Type: clusterv1.ReadyCondition, Over: func(_ judged, seen condition.Set) condition.Verdict {
@@ -59,7 +59,7 @@ func deprecated(j judged, set condition.Set) *clusterv1.MachineSetV1Beta1Depreca
 	return status
 }
 
-// events tell what was done to Machines.
+// events returns the events for changes of Machines.
 func events(out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, action := range out.Done {

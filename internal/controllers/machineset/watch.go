@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ofMachine names the MachineSet that controls a Machine; of one without a controller those that may adopt it.
+// ofMachine enqueues the MachineSet that controls a Machine. If the Machine has no controller, it enqueues the
+// MachineSets that may adopt it.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner != nil && owner.Kind == setKind {
@@ -29,7 +30,7 @@ func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile
 	}, client.InNamespace(o.GetNamespace()))
 }
 
-// ofDeployment names the MachineSets of a MachineDeployment.
+// ofDeployment enqueues the MachineSets of a MachineDeployment.
 func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.(*clusterv1.MachineDeployment).Spec.ClusterName}
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool {
@@ -38,12 +39,12 @@ func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconc
 	}, membership.InCluster(Name, cluster)...)
 }
 
-// ofCluster names the MachineSets of a Cluster whose connection changed that wait for it.
+// ofCluster enqueues the MachineSets that wait for the connection to their Cluster, when that connection changes.
 func (c *Controller) ofCluster(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	return c.list(ctx, func(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == 0 }, membership.InCluster(Name, cluster)...)
 }
 
-// ofControlPlane names the MachineSets of the Cluster of a control plane, which preflight checks read.
+// ofControlPlane enqueues the MachineSets of the Cluster of a control plane, which preflight checks read.
 func (c *Controller) ofControlPlane(ctx context.Context, plane client.Object) []reconcile.Request {
 	name := plane.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -67,7 +68,7 @@ func (c *Controller) list(ctx context.Context, keep func(*clusterv1.MachineSet) 
 	return out
 }
 
-// deploymentMatters lets through the changes of a MachineDeployment that its sets read.
+// deploymentMatters selects the changes of a MachineDeployment that its MachineSets read.
 func deploymentMatters() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }

@@ -17,19 +17,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
-// The questions and actions of the controller. Each action may be repeated.
+// The reads and actions of the controller. Each action may be repeated.
 type (
-	// AskWorkers looks up past the cache what this process created and the cache does not show yet: nothing must be created twice.
+	// AskWorkers requests a live read of the workers that this process created and the cache does not show yet, so
+	// that nothing is created twice.
 	AskWorkers struct{}
-	// AskChange asks whether the spec of a template changes by what is desired.
+	// AskChange requests a dry run to check whether applying the desired state changes the spec of a template.
 	AskChange struct{ Part *topology.Part }
-	// AskExtension asks an extension about patches.
+	// AskExtension requests a call of an extension for patches.
 	AskExtension struct{ Question patch.Question }
 	// Create creates an object of the topology.
 	Create struct{ Part *topology.Part }
-	// Apply makes an object what the topology says.
+	// Apply applies the desired state to an object.
 	Apply struct{ Part *topology.Part }
-	// SetReferences makes the Cluster refer to what was created for it, and list its workers.
+	// SetReferences sets the Cluster's references to the objects that were created for it, and the list of its
+	// workers.
 	SetReferences struct {
 		Desired *topology.Desired
 		Workers string
@@ -85,8 +87,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, question loop.Quest
 	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
 }
 
-// with notes whether the spec of a template changes. That one does not is known of what was asked about alone: it may come to differ
-// by the new name of another.
+// with records whether the spec of a template changes. The result "unchanged" is recorded only for the exact state
+// that was checked, because the template may change later when another object in it gets a new name.
 func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
 	if s.Changed, s.Unchanged = maps.Clone(s.Changed), maps.Clone(s.Unchanged); s.Changed == nil {
 		s.Changed, s.Unchanged = map[topology.Key]bool{}, map[string]bool{}
@@ -99,7 +101,7 @@ func (s Snapshot) with(part *topology.Part, changed bool) Snapshot {
 	return s
 }
 
-// undecided notes why it is not known whether a template changes. The rest of the topology does not wait for that.
+// undecided records why it is unknown whether a template changes. The rest of the topology does not wait for it.
 func (s Snapshot) undecided(part *topology.Part, err error) Snapshot {
 	s.Undecided = maps.Clone(s.Undecided)
 	if s.Undecided == nil {
@@ -109,8 +111,9 @@ func (s Snapshot) undecided(part *topology.Part, err error) Snapshot {
 	return s
 }
 
-// changes reports whether the spec of a template changes by what is desired. Where the API refuses the change, it does: a webhook
-// that knows no dry runs keeps templates from changing. What is wrong with the spec itself is said when it is created.
+// changes reports whether applying the desired state changes the spec of a template. A rejection by the API counts
+// as a change, because some webhooks without support for dry runs reject changes of templates. If the spec itself
+// is invalid, the creation of the new template reports the error.
 func (c *Controller) changes(ctx context.Context, part *topology.Part) (bool, error) {
 	after, err := c.applier.DryRun(ctx, part.Live, part.Want)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
@@ -129,7 +132,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return s.stepError(a, c.create(ctx, s, a.Part))
 	case Apply:
 		return s.stepError(a, c.apply(ctx, a.Part.Live, a.Part.Want))
-	case Groups: // one alone
+	case Groups: // a single group
 		for _, group := range a.Each {
 			if err := c.act(ctx, s, group); err != nil {
 				return err
@@ -165,7 +168,8 @@ func (c *Controller) apply(ctx context.Context, live client.Object, want *unstru
 	return nil
 }
 
-// create creates an object. One of that name that exists was created by an earlier attempt, or belongs to something else.
+// create creates an object. An existing object with the same name was created by an earlier attempt, or does not
+// belong to the topology.
 func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part) error {
 	want, have := part.Want, &unstructured.Unstructured{}
 	have.SetGroupVersionKind(want.GroupVersionKind())
@@ -189,8 +193,8 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 	return c.apply(ctx, have, want)
 }
 
-// reuse applies a template to what an earlier attempt created. Where that has another spec it is deleted, if nothing uses it, and the
-// next reconciliation creates it.
+// reuse applies the desired template to the one that an earlier attempt created. If that has another spec and is
+// not in use, it is deleted and the next reconciliation creates it again.
 func (c *Controller) reuse(ctx context.Context, have *unstructured.Unstructured, part *topology.Part) error {
 	changed, err := c.changes(ctx, &topology.Part{Key: part.Key, Want: part.Want, Live: have})
 	if err != nil {

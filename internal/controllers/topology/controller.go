@@ -25,34 +25,34 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// Name of the controller.
+// Name is the name of the controller.
 const Name = "clustertopology"
 
-// FieldManager applies what a topology sets.
+// FieldManager is the field manager for all fields that a topology sets.
 const FieldManager = kube.CorePrefix + "topology"
 
-// classField is the index of Clusters by the class that they are of.
+// classField is the index of Clusters by their ClusterClass.
 const classField = Name + ".class"
 
 // Controller reconciles the topologies of Clusters.
 type Controller struct {
 	client client.Client
-	// live reads past the cache.
+	// live reads from the API server.
 	live   client.Reader
 	used   *clone.Usage
 	refs   *kube.References
 	writer *kube.Writer
-	// applier writes under the field manager of topologies.
+	// applier writes with the field manager of topologies.
 	applier  *kube.Writer
 	attempts topology.Attempts
 	created  created
 	classes  *topology.Classes
-	// extensions is nil where the runtime SDK is off.
+	// extensions is nil if the Runtime SDK is disabled.
 	extensions hook.Client
 	now        func() time.Time
 }
 
-// Add adds the controller to the manager. Without extensions no class that names one can be used.
+// Add adds the controller to the manager. If extensions is nil, classes that reference extensions cannot be used.
 func Add(s loop.Setup, extensions hook.Client) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
 	if err := s.IndexByCluster(Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {
@@ -92,7 +92,8 @@ func Add(s loop.Setup, extensions hook.Client) error {
 
 func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] {
 	return loop.Controller[*clusterv1.Cluster, Snapshot]{
-		// The finalizer is that of the Cluster controller, which adds and removes it: a Cluster that is being deleted always waits here.
+		// The Cluster controller adds and removes its finalizer. While a Cluster is being deleted, this controller
+		// therefore always has a wait.
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer, AwaitFinalizer: true,
 		Urgent: loop.Urgent{Conditions: []string{clusterv1.ClusterTopologyReconciledCondition}},
 		FalseWhilePaused: func(cluster *clusterv1.Cluster) []string {
@@ -106,7 +107,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Cluster, Snapshot] 
 	}
 }
 
-// gone forgets what is remembered of a Cluster.
+// gone removes the records of a deleted Cluster.
 func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
 	c.created.forget(key, func(worker) bool { return true })
 	return nil
@@ -125,7 +126,7 @@ func classNames(o client.Object) []string {
 	return []string{topology.ClassKey(cluster).String()}
 }
 
-// clustersOfClass names the Clusters of a class.
+// clustersOfClass enqueues the Clusters of a class.
 func (c *Controller) clustersOfClass(ctx context.Context, class client.Object) []reconcile.Request {
 	return c.clustersOf(ctx, client.ObjectKeyFromObject(class))
 }
@@ -138,7 +139,8 @@ func (c *Controller) clustersOf(ctx context.Context, class client.ObjectKey) []r
 	return membership.Requests(list)
 }
 
-// clustersOfProviderObject names the Cluster that a provider object is of, or those of the classes that a template is of.
+// clustersOfProviderObject enqueues the Cluster of a provider object, or the Clusters of the classes that own a
+// template.
 func (c *Controller) clustersOfProviderObject(ctx context.Context, o client.Object) []reconcile.Request {
 	if requests := clusterOfMember(ctx, o); len(requests) > 0 {
 		return requests
@@ -152,7 +154,7 @@ func (c *Controller) clustersOfProviderObject(ctx context.Context, o client.Obje
 	return out
 }
 
-// notify adds an event for an extension. One that is there already leads to the same.
+// notify adds an event for an extension. If an event is already pending, it has the same effect.
 func notify(events chan<- event.GenericEvent, extension string) {
 	select {
 	case events <- event.GenericEvent{Object: &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: extension}}}:
@@ -160,7 +162,8 @@ func notify(events chan<- event.GenericEvent, extension string) {
 	}
 }
 
-// waitingClusters names the Clusters whose topologies are not reconciled: extensions that became others may be what they wait for.
+// waitingClusters enqueues the Clusters whose topologies are not reconciled, because they may wait for the
+// extensions that changed.
 func (c *Controller) waitingClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &clusterv1.ClusterList{}
 	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -175,7 +178,7 @@ func (c *Controller) waitingClusters(ctx context.Context, _ client.Object) []rec
 	return membership.Requests(waiting)
 }
 
-// clusterOfMember names the Cluster whose topology an object is of.
+// clusterOfMember enqueues the Cluster whose topology an object belongs to.
 func clusterOfMember(_ context.Context, o client.Object) []reconcile.Request {
 	labels := o.GetLabels()
 	if _, ok := labels[clusterv1.ClusterTopologyOwnedLabel]; !ok || labels[clusterv1.ClusterNameLabel] == "" {

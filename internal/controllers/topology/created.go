@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// created remembers the workers that this process created, until the cache shows them: the names of workers are always the same for the
-// same name template, but the class may get another one in between. What other processes created before this one leads is in the cache.
-// The zero value is ready to use.
+// created records the workers that this process created until the cache shows them. The names of workers are
+// deterministic for a name template, but the ClusterClass may get another template in the meantime. Workers that
+// other processes created before this one became the leader are in the cache. The zero value is ready to use.
 type created struct {
 	mu sync.Mutex
-	// workers by the Cluster.
+	// workers contains the workers of each Cluster.
 	workers map[client.ObjectKey][]worker
 }
 
@@ -28,7 +28,7 @@ type worker struct {
 	name string
 }
 
-// note remembers one that is about to be created.
+// note records a worker that is about to be created.
 func (c *created) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,12 +40,12 @@ func (c *created) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
 	}
 }
 
-// unseen returns those whose names are not among the seen, and forgets the others.
+// unseen returns the recorded workers whose names are not in seen, and removes the others.
 func (c *created) unseen(cluster client.ObjectKey, seen map[string]bool) []worker {
 	return c.forget(cluster, func(w worker) bool { return seen[w.name] })
 }
 
-// forget forgets those for which over is true, and returns the others, sorted.
+// forget removes the workers for which over returns true, and returns the others, sorted.
 func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +59,8 @@ func (c *created) forget(cluster client.ObjectKey, over func(worker) bool) []wor
 	return slices.Clone(left)
 }
 
-// lookUp reads the workers of this process past the cache, which does not show them. One that is not there, or is not of the topology, is
-// forgotten: the cache would never show it.
+// lookUp reads the recorded workers from the API server. A worker that does not exist, or does not belong to the
+// topology, is removed from the record, because the cache would never show it.
 func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true

@@ -23,25 +23,26 @@ import (
 )
 
 const (
-	// problemRecheck is when what cannot be read is read again: a kind that is not installed yet cannot be watched.
+	// problemRecheck is the interval for reading unreadable objects again, because a kind that is not installed yet
+	// cannot be watched.
 	problemRecheck = 30 * time.Second
-	// unseenRecheck is when to look again for what the cache does not show yet.
+	// unseenRecheck is the interval for checking whether the cache shows a created object.
 	unseenRecheck = time.Second
 )
 
-// Decide says what to write so that the objects of a topology are what they should be.
+// Decide computes the plan that brings the objects of a topology to their desired state.
 //
-//	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes
+//	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes the objects
 //	class missing, or not reconciled             wait for it
-//	something cannot be read, or made            wait for a person
-//	a hook has to be called                      call it; record what it lets go before anything else is written
-//	an extension patches templates               ask it first
-//	object missing                               create it, in the order of their references; then set the references of the Cluster
-//	template differs                             ask whether its spec changes: create another, switch over, delete the old one
-//	worker existed, and was not seen to go       wait until it is restored
+//	something cannot be read, or computed        wait for a user
+//	a hook has to be called                      call it; record its result before anything else is written
+//	an extension patches templates               call it first
+//	object missing                               create it, in the order of references; then set the references of the Cluster
+//	template differs                             check if its spec changes: create another, switch references, delete the old one
+//	worker existed, and was not deleted          wait until it is restored
 //	object differs                               apply
-//	worker or health check of the topology no more   delete it
-//	template that nothing uses                   delete it
+//	worker or health check not in the topology   delete it
+//	template not in use                          delete it
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
@@ -64,7 +65,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// undecidedTemplates waits for the templates of which it is not known whether they change, and returns why.
+// undecidedTemplates waits for the templates for which it is unknown whether they change, and returns the errors.
 func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
 	var failed []error
 	for _, key := range slices.SortedFunc(maps.Keys(s.Undecided), func(a, b topology.Key) int { return cmp.Compare(a.String(), b.String()) }) {
@@ -77,13 +78,13 @@ func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
 	return failed
 }
 
-// decideObjects writes what the objects of the topology should be.
+// decideObjects computes the desired objects of the topology and the actions for them.
 func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, p *loop.Plan) {
 	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
 		waitForPerson(s, p, message(err))
-		if f := fault.As(err); f != nil && f.Reason == patch.ReasonWrongAnswer { // nothing tells that the extension was corrected
+		if f := fault.As(err); f != nil && f.Reason == patch.ReasonWrongAnswer { // no event reports that the extension was corrected
 			p.RecheckIn(problemRecheck)
 		}
 	case len(questions) > 0:
@@ -93,7 +94,7 @@ func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, 
 	}
 }
 
-// hasUsableClass reports whether the class can be used; what is waited for else is in the plan.
+// hasUsableClass reports whether the class can be used. If not, it adds a wait to the plan.
 func hasUsableClass(s Snapshot, p *loop.Plan) bool {
 	key := topology.ClassKey(s.Cluster)
 	switch {
@@ -122,7 +123,7 @@ func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).ForPerson()
 }
 
-// message is what an error says to people.
+// message returns the message of an error for users.
 func message(err error) string {
 	if steps := stepErrors(err); len(steps) > 0 {
 		var lines []string
@@ -139,13 +140,13 @@ func message(err error) string {
 	return sentence(err.Error())
 }
 
-// sentence is a text that begins as a sentence does.
+// sentence returns the text with an upper-case first letter.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// desire computes what there should be, or what to ask extensions first.
+// desire computes the desired objects, or returns the calls of extensions that are needed first.
 func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.Question, error) {
 	in := s.Snapshot
 	in.Cluster = cluster
@@ -171,8 +172,8 @@ func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) 
 	return desired, nil, err
 }
 
-// withDefaults returns the Cluster with the defaults of the class's variables. Where the class came after the Cluster, no webhook
-// has set or checked them.
+// withDefaults returns the Cluster with the defaults of the class's variables. If the class was created after the
+// Cluster, no webhook has set or checked them.
 func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 	cluster := *s.Cluster
 	s.Cluster.Spec.Topology.DeepCopyInto(&cluster.Spec.Topology)
@@ -184,9 +185,9 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 	return &cluster, nil
 }
 
-// decideQuestions asks extensions what patches they generate, and waits for those that cannot be asked now.
+// decideQuestions requests the calls of extensions for patches, and waits for extensions that cannot be called now.
 func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
-	waits := len(p.Wait) // of the order of an upgrade, which the answers are needed for
+	waits := len(p.Wait) // waits for the order of an upgrade, which requires these responses
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
 		if failed == nil {
@@ -202,7 +203,7 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 	}
 }
 
-// decideParts brings each part to its desired state, and deletes what is obsolete.
+// decideParts adds the actions that bring each part to its desired state and delete obsolete objects.
 func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	var groups Groups
 	isCreated := s.Cluster.Spec.InfrastructureRef.IsDefined() && s.Cluster.Spec.ControlPlaneRef.IsDefined()
@@ -230,7 +231,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 		}
 		switch {
 		case action == nil:
-		case part.Worker == "" && !isCreated: // what it is created from comes first
+		case part.Worker == "" && !isCreated: // the objects that the Cluster is created from come first
 			p.Do(action)
 		default:
 			groups.add(part.Key, action)
@@ -243,7 +244,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	if len(groups.Each) > 0 {
 		p.Do(groups)
 	}
-	for _, o := range desired.Obsolete { // not before what takes their place could be written
+	for _, o := range desired.Obsolete { // only after their replacements could be written
 		if o.GetDeletionTimestamp().IsZero() {
 			p.Do(Delete{Object: o, Kind: kindOf(o), Name: o.GetName(), Why: "the topology does not have it"})
 		}
@@ -251,7 +252,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	decideOrphans(s, desired, p)
 }
 
-// isLost reports whether the Cluster refers to an object that does not exist.
+// isLost reports whether the Cluster references an object that does not exist.
 func isLost(s Snapshot, key topology.Key) bool {
 	switch key.Role {
 	case topology.InfraCluster:
@@ -269,7 +270,7 @@ func lostReference(s Snapshot, key topology.Key) clusterv1.ContractVersionedObje
 	return s.Cluster.Spec.ControlPlaneRef
 }
 
-// decidePart returns what to do about a part; nil: nothing, or something has to be found out first.
+// decidePart returns the action for a part. It returns nil if there is nothing to do or a read is needed first.
 func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	isWorker := part.Role == topology.Deployment || part.Role == topology.Pool
 	switch {
@@ -291,7 +292,7 @@ func decidePart(s Snapshot, part *topology.Part, p *loop.Plan) loop.Action {
 	return nil
 }
 
-// differs reports whether applying what is desired may change the object.
+// differs reports whether applying the desired state may change the object.
 func differs(s Snapshot, part *topology.Part) bool {
 	covered, err := kube.Covers(part.Live, FieldManager, part.Want.Object)
 	if err == nil && covered {
@@ -301,7 +302,7 @@ func differs(s Snapshot, part *topology.Part) bool {
 	return !tried || last != topology.Fingerprint(part.Live, part.Want)
 }
 
-// setReferences makes the Cluster refer to what was created for it, and list its workers.
+// setReferences sets the Cluster's references to the objects that were created for it, and the list of its workers.
 func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	after := s.Cluster.DeepCopy()
 	topology.Refer(after, desired)
@@ -312,7 +313,7 @@ func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	}
 }
 
-// kindOf names the kind of an object of the core.
+// kindOf returns the kind of an object of the core.
 func kindOf(o any) string {
 	switch o.(type) {
 	case *clusterv1.MachineDeployment:

@@ -1,31 +1,30 @@
-// Package topology is the topology controller: it keeps what a Cluster of a ClusterClass consists of.
-//
-// Does: reads the Cluster, its class with the templates, and what exists; lets package topology compute what there should be; and
-// writes the difference.
+// Package topology is the topology controller, which manages the objects of Clusters with a ClusterClass. It reads
+// the Cluster, its class with the templates, and the existing objects. The engine in internal/topology computes the
+// desired state, and the controller writes the differences.
 //
 //	Cluster.spec.topology ─┐
 //	ClusterClass ──────────┼─► desired state ─► InfraCluster, ControlPlane ─► references of the Cluster
 //	its templates ─────────┘                 ├► templates ─► MachineDeployments, MachinePools
 //	                                         └► MachineHealthChecks
 //
-// # What is written
+// # What the controller writes
 //
-// Fields that the class, the topology or a patch sets are applied server-side under the field manager capi-topology; whatever else
-// an object has belongs to others and stays. An object is compared with what is to be applied first, values and ownership, so that
-// nothing is sent where nothing would change, and drift of a field that the topology sets is seen. For a template of machines that
-// differs the API server is asked, with a dry run, whether its spec would change: then a new template is created, what refers to the
-// old one is switched over, and the old one is deleted when nothing uses it.
+// Fields that the class, the topology or a patch sets are applied server-side with the field manager capi-topology.
+// All other fields of an object are left unchanged. Before an apply, the object is compared with the desired values
+// and field ownership, so that no request is sent without an effect, and drift of the topology's fields is
+// detected. If a template of machines differs, a dry run checks whether its spec would change. In that case a new
+// template is created, the references to the old one are switched, and the old one is deleted when it is not in use
+// any more.
 //
-// An API server or a webhook may store another form of a value than the one that was sent. Such an object differs forever; after one
-// apply that has not changed it, it is left alone until it changes or the desired state does ([topology.Attempts]).
+// An API server or a webhook may store a value in another form than the one that was sent. Such an object always
+// differs. After one apply that did not change it, it is not applied again until the object or the desired state
+// changes ([topology.Attempts]).
 //
-// Owns: InfraCluster, ControlPlane, templates, MachineDeployments, MachinePools and MachineHealthChecks of Clusters with a topology, as
-// far as the topology sets their fields. Of Clusters with a topology: spec.infrastructureRef and spec.controlPlaneRef where they are
-// not set, two labels, the condition TopologyReconciled with the upgrade plans, the annotations of lifecycle hooks, and the one that
-// lists the workers (record.go).
-//
-// Never: deletes anything of a Cluster that is being deleted (the Cluster controller does), a template that a MachineSet uses (the
-// MachineSet controller does, when it releases it), or what it has not created.
-//
-// Read first: [Snapshot], [Decide], then package topology below internal.
+// The controller owns the fields that the topology sets in the infrastructure cluster, the control plane,
+// templates, MachineDeployments, MachinePools and MachineHealthChecks of Clusters with a topology. Of these
+// Clusters it owns spec.infrastructureRef and spec.controlPlaneRef if they are not set, two labels, the
+// TopologyReconciled condition with the upgrade plans, the annotations of lifecycle hooks, and the annotation that
+// lists the workers (record.go). It never deletes objects of a Cluster that is being deleted (the Cluster
+// controller does), a template that a MachineSet uses (the MachineSet controller does when it no longer needs it),
+// or objects that it has not created. Start with [Snapshot] and [Decide], then read package internal/topology.
 package topology

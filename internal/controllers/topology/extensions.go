@@ -13,10 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// answerKept is how long the answer of an extension is good for the same question.
+// answerKept is how long the response of an extension to the same request is cached.
 const answerKept = 24 * time.Hour
 
-// ask asks an extension what it generates, or whether it accepts the topology.
+// ask calls an extension to generate patches or to validate the topology.
 func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.Question) (Snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 )
 
 type (
-	// Group brings one MachineDeployment, MachinePool, control plane or infrastructure cluster up to date, with what it refers to.
+	// Group updates one MachineDeployment, MachinePool, control plane or infrastructure cluster and the objects
+	// that it references.
 	Group struct {
 		Key   topology.Key
 		Steps []loop.Action
 	}
-	// Groups brings several up to date; none holds up the others.
+	// Groups updates several groups; a failing group does not block the others.
 	Groups struct{ Each []Group }
 	// Scale sets the replicas of an object whose template cannot be changed now.
 	Scale struct{ Part *topology.Part }
@@ -54,7 +55,7 @@ func (a Groups) Parts() []loop.Action {
 	return out
 }
 
-// add adds a step for the group that a part belongs to. The parts of a group follow each other.
+// add adds a step to the group of a part. The parts of a group must be added consecutively.
 func (a *Groups) add(key topology.Key, step loop.Action) {
 	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.Group() == key.Group() {
 		a.Each[last].Steps = append(a.Each[last].Steps, step)
@@ -63,7 +64,8 @@ func (a *Groups) add(key topology.Key, step loop.Action) {
 	a.Each = append(a.Each, Group{Key: key, Steps: []loop.Action{step}})
 }
 
-// actOnGroup carries out the steps of a group. After one that fails, only what does not need it is done.
+// actOnGroup runs the steps of a group. After a failure it runs only the steps that do not depend on the failed
+// one.
 func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) error {
 	var failed error
 	for _, step := range group.Steps {
@@ -80,8 +82,8 @@ func (c *Controller) actOnGroup(ctx context.Context, s Snapshot, group Group) er
 	return failed
 }
 
-// withoutTemplates is what of a step can be done while a template of its group cannot be written: the replicas of an object that
-// exists, and its health check. Nil: nothing.
+// withoutTemplates returns the part of a step that is possible while a template of its group cannot be written:
+// setting the replicas of an existing object, and applying its health check. It returns nil if nothing is possible.
 func (s Snapshot) withoutTemplates(step loop.Action) loop.Action {
 	part := partOf(step)
 	switch {
@@ -98,7 +100,7 @@ func (s Snapshot) withoutTemplates(step loop.Action) loop.Action {
 	return nil
 }
 
-// hasGroup reports whether the worker or the control plane exists that a part belongs to.
+// hasGroup reports whether the worker or the control plane that a part belongs to exists.
 func (s Snapshot) hasGroup(key topology.Key) bool {
 	if key.Role == topology.ControlPlaneHealthCheck || key.Role == topology.ControlPlane {
 		return s.Live.ControlPlane.Unstructured != nil
@@ -106,7 +108,7 @@ func (s Snapshot) hasGroup(key topology.Key) bool {
 	return s.Exists(key.OfWorker())
 }
 
-// partOf is the part that a step writes; nil: it writes none.
+// partOf returns the part that a step writes, or nil.
 func partOf(step loop.Action) *topology.Part {
 	switch a := step.(type) {
 	case Create:
@@ -117,7 +119,7 @@ func partOf(step loop.Action) *topology.Part {
 	return nil
 }
 
-// scale sets the replicas alone.
+// scale sets only the replicas.
 func (c *Controller) scale(ctx context.Context, part *topology.Part) error {
 	want, _ := topology.Replicas(part.Want)
 	var problem error

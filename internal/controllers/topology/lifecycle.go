@@ -18,13 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The question and the actions of the order in which a topology is created, upgraded and deleted.
+// The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
 type (
-	// AskHook asks the extensions whether something may go on.
+	// AskHook requests a call of a lifecycle hook.
 	AskHook struct{ Question lifecycle.Question }
-	// Record writes to the Cluster how far it is, before anything that follows from it is written.
+	// Record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
+	// written.
 	Record struct{ Annotations map[string]*string }
-	// Retry fails with what went wrong when everything else is done, so that it is tried again.
+	// Retry returns the errors after everything else is done, so that the reconciliation is retried.
 	Retry struct{ Failed []error }
 )
 
@@ -37,11 +38,12 @@ func (a Record) String() string {
 }
 func (a Retry) String() string { return "retry what failed" }
 
-// hookBlocking is the reason of events and waits that tell which handler blocks. The condition says it in its own words, without times.
+// hookBlocking is the reason of events and waits that name the blocking handler. The condition has its own message
+// without times.
 const hookBlocking = "HookBlocking"
 
-// decideDeletion calls the hook that may hold back the deletion. The Cluster controller deletes; until it has, there is always
-// something to wait for.
+// decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
+// has finished, the plan always contains a wait.
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	v := s.verdict()
 	decideRelease(s, p)
@@ -52,8 +54,8 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// proceed asks, or records and waits, as the verdict says. It reports whether the objects of the topology may be written: not before
-// what leads to it was recorded.
+// proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
+// objects of the topology may be written, which is not the case before the progress is recorded.
 func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
 	for _, q := range v.Ask {
 		p.Ask = append(p.Ask, AskHook{q})
@@ -70,14 +72,15 @@ func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
 	return !v.Held
 }
 
-// retry fails with what failed, after everything else.
+// retry adds an action that returns the errors after everything else.
 func retry(p *loop.Plan, failed []error) {
 	if len(failed) > 0 && len(p.Ask) == 0 {
 		p.Do(Retry{failed})
 	}
 }
 
-// waitForLifecycle says what the verdict waits for: each handler that blocks, and in one wait what the condition says.
+// waitForLifecycle adds the waits of the verdict: one for each blocking handler, and one with the message of the
+// condition.
 func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
 	if v.Message == "" {
 		return
@@ -101,10 +104,10 @@ func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
 	}
 }
 
-// verdict is what the Cluster may do now.
+// verdict returns which lifecycle operations the Cluster may perform now.
 func (s Snapshot) verdict() lifecycle.Verdict { return lifecycle.Next(s.facts()) }
 
-// facts are what the order of an upgrade is decided from.
+// facts returns the input of the lifecycle decision.
 func (s Snapshot) facts() lifecycle.Facts {
 	f := lifecycle.Facts{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
 	if s.Class != nil {
@@ -123,7 +126,7 @@ func (s Snapshot) facts() lifecycle.Facts {
 	return f
 }
 
-// versionsOf is what the verdict says of the parts, in the words of the engine.
+// versionsOf converts the verdict to the input of the topology engine.
 func versionsOf(s Snapshot, v lifecycle.Verdict) topology.Versions {
 	out := topology.Versions{
 		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
@@ -172,7 +175,7 @@ func (c *Controller) record(ctx context.Context, s Snapshot, annotations map[str
 	})
 }
 
-// err joins the failures into one error of the kind of the first.
+// err joins the failures into one error with the kind of the first.
 func (a Retry) err() error {
 	if len(a.Failed) == 1 {
 		return a.Failed[0]

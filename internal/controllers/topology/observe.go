@@ -22,31 +22,33 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is everything that a decision about a topology looks at. Class is nil where it does not exist.
+// Snapshot is the input of all decisions about a topology. Class is nil if it does not exist.
 type Snapshot struct {
 	topology.Snapshot
 	Now time.Time
-	// RuntimeSDK is true where extensions are called; HookAnswers is what they answered to lifecycle hooks.
+	// RuntimeSDK is true if extensions are called. HookAnswers are their responses to lifecycle hooks.
 	RuntimeSDK  bool
 	HookAnswers map[lifecycle.Hook]lifecycle.Answer
-	// Problems say which objects cannot be read, and what a person has to do about it.
+	// Problems explain which objects cannot be read and what a user has to do.
 	Problems []string
-	// Compiled is what was made of the class before.
+	// Compiled is the compiled class.
 	Compiled topology.Compiled
-	// Answers of extensions to what was asked in this reconciliation; Failed is why others did not answer.
+	// Answers are the responses of extensions in this reconciliation. Failed contains the errors of the others.
 	Answers patch.Answers
 	Failed  map[string]error
-	// Undecided is why it could not be found out whether the spec of a template changes.
+	// Undecided contains the errors because of which it is unknown whether the spec of a template changes.
 	Undecided map[topology.Key]error
-	// Unchanged are the fingerprints of templates whose spec does not change by what is desired of them.
+	// Unchanged contains the fingerprints of templates whose spec the desired state does not change.
 	Unchanged map[string]bool
-	// Attempts are what was last applied, by the UID of objects.
+	// Attempts contains what was last applied, by the UID of the object.
 	Attempts map[types.UID]string
-	// Unseen are workers that this process created and the cache does not show; LookedUp: they were read past the cache, and are there.
+	// Unseen are workers that this process created and the cache does not show. LookedUp is set if they were read
+	// from the API server and exist.
 	Unseen   []worker
 	LookedUp bool
-	// Owned are the templates of machines that were created for the topology, sorted by kind and name; UsedBySets are those that
-	// MachineSets use; Used are those in use by what was read past the cache, nil: it was not.
+	// Owned are the machine templates that were created for the topology, sorted by kind and name. UsedBySets are
+	// the ones that MachineSets use. Used are the templates in use according to a live read, or nil before that
+	// read.
 	Owned            []contract.Object
 	UsedBySets, Used clone.Used
 }
@@ -95,7 +97,8 @@ func (c *Controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// read reads a provider object. What a person has to change before it can be read is a problem.
+// read reads a provider object. If a user has to change something before it can be read, it is recorded as a
+// problem.
 func (c *Controller) read(
 	ctx context.Context, s *Snapshot, version string, ref clusterv1.ContractVersionedObjectReference, namespace string,
 ) (contract.Object, error) {
@@ -109,8 +112,8 @@ func (c *Controller) read(
 	return o, err
 }
 
-// readMade reads an object that was made from a template of the class, in the API version of the template: what is compared has to be
-// of one version.
+// readMade reads an object that was created from a template of the class in the API version of the template,
+// because only objects in the same version can be compared.
 func (c *Controller) readMade(
 	ctx context.Context, s *Snapshot, ref clusterv1.ContractVersionedObjectReference, from clusterv1.ClusterClassTemplateReference,
 ) (contract.Object, error) {

@@ -19,15 +19,16 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// A template of machines that nothing refers to any more is deleted here, also where the manager ended between two writes of its
-// replacement. While a MachineSet uses it, it stays; the MachineSet controller deletes those that it releases.
+// Machine templates without references are deleted here, also if the manager stopped between the writes of a
+// replacement. While a MachineSet uses a template, it is not deleted; the MachineSet controller deletes the
+// templates that it no longer needs.
 
-// AskUsed asks past the cache which templates are in use.
+// AskUsed requests a live read of the templates in use.
 type AskUsed struct{}
 
 func (q AskUsed) String() string { return "which templates MachineSets and MachineDeployments use" }
 
-// readOwned lists the templates of machines that were created for the topology.
+// readOwned lists the machine templates that were created for the topology.
 func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
 	var kinds []schema.GroupKind
 	add := func(ref clusterv1.ClusterClassTemplateReference) {
@@ -44,7 +45,7 @@ func (c *Controller) readOwned(ctx context.Context, s *Snapshot) error {
 	for _, kind := range kinds {
 		list, err := c.refs.List(ctx, kind.Group, kind.Kind, s.Cluster.Namespace, labels)
 		if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
-			continue // reading the templates of the class says so
+			continue // the read of the class's templates reports the problem
 		}
 		if err != nil {
 			return err
@@ -71,7 +72,7 @@ func (c *Controller) readSets(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// decideOrphans deletes the templates that neither the control plane nor a worker has, or is to have.
+// decideOrphans deletes the templates that neither the control plane nor a worker uses or will use.
 func decideOrphans(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	used := clone.Used{}
 	for _, part := range desired.Parts {

@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// await waits for a worker to be restored.
+// await adds a wait for a worker to be restored.
 func await(s Snapshot, worker topology.Key, p *loop.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
 		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
 }
 
-// list writes the list of workers.
+// list sets the annotation with the list of workers.
 func list(cluster client.Object, workers string) {
 	annotations := maps.Clone(cluster.GetAnnotations())
 	if annotations == nil {

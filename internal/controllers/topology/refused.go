@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// maxRefusal is how many bytes of what an API server or a webhook answers a message has.
+	// maxRefusal is the maximum length in bytes of an API server's or webhook's text in a message.
 	maxRefusal = 1000
-	// maxRefused is how many steps that failed a message names.
+	// maxRefused is the maximum number of failed steps in a message.
 	maxRefused = 3
 )
 
-// stepError is the error of one of several steps. Users read about that step alone.
+// stepError is the error of one of several steps. The message for users describes only that step.
 type stepError struct {
 	step loop.Action
 	err  error
-	// patches says which patches of the class change the object of the step; empty: none does.
+	// patches names the patches of the class that change the object of the step, or is empty.
 	patches string
 }
 
 func (e *stepError) Error() string { return e.step.String() + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
-// brief says which object could not be written, and why.
+// brief describes which object could not be written, and why.
 func (e *stepError) brief() string {
 	if f := fault.As(e.err); f != nil {
 		return withCause(f)
@@ -54,7 +54,7 @@ func (e *stepError) refused(o *unstructured.Unstructured, name, what string) str
 	return fmt.Sprintf("%s %s cannot be %s: %s%s%s", o.GetKind(), name, what, refusal(e.err), remedy(e.err), e.patches)
 }
 
-// refusal is why something was refused: what the API server answered, without what was sent to it.
+// refusal returns the reason of a rejection from the API server's response, without the content of the request.
 func refusal(err error) string {
 	text := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -66,7 +66,7 @@ func refusal(err error) string {
 	return text
 }
 
-// withCause is the message of a fault, with the cause where a person has to correct that.
+// withCause returns the message of a fault. It includes the cause if a user has to correct it.
 func withCause(f *fault.Fault) string {
 	text := f.Message
 	if f.Cause != nil && f.Kind == fault.Invalid && !strings.Contains(text, f.Cause.Error()) {
@@ -75,7 +75,7 @@ func withCause(f *fault.Fault) string {
 	return text
 }
 
-// remedy is for a control plane of a kind without replicas, in a topology that was written for another one.
+// remedy returns instructions for a control plane of a kind without replicas in a topology that sets replicas.
 func remedy(err error) string {
 	if strings.Contains(err.Error(), ".spec.replicas: field not declared in schema") {
 		return "; this kind has no replicas: remove spec.topology.controlPlane.replicas from the Cluster"
@@ -83,7 +83,7 @@ func remedy(err error) string {
 	return ""
 }
 
-// stepErrors are those that an error was joined and wrapped of, in their order.
+// stepErrors returns the step errors within a joined and wrapped error, in order.
 func stepErrors(err error) []*stepError {
 	if failed, ok := err.(*stepError); ok {
 		return []*stepError{failed}
@@ -101,7 +101,7 @@ func stepErrors(err error) []*stepError {
 	return nil
 }
 
-// stepError is the error of a step, with the patches that change its object; nil: there is none.
+// stepError returns the error of a step with the patches that change its object, or nil if err is nil.
 func (s Snapshot) stepError(step loop.Action, err error) error {
 	if err == nil {
 		return nil

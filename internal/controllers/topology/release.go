@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// Release removes annotations of the control plane that an earlier version took over from the topology, such as the one that pauses it:
-// its deletion would wait for somebody with a right on it.
+// Release removes annotations of the control plane that an earlier version copied from the topology, such as the
+// one that pauses it. Otherwise the deletion of the control plane would wait for a user who may remove them.
 type Release struct {
 	Object client.Object
 	Kind   string
@@ -25,13 +25,15 @@ func (a Release) String() string {
 	return fmt.Sprintf("remove the annotations %s of %s %s: the topology has set them, and its deletion must not wait for them", condition.Names(a.Names), a.Kind, a.Object.GetName())
 }
 
-// steering are the annotations of the topology that steer the controllers of the control plane, sorted.
+// steering returns the sorted annotations of the topology that control the behavior of the control plane's
+// controllers.
 func (s Snapshot) steering() []string {
 	annotations := s.Cluster.Spec.Topology.ControlPlane.Metadata.Annotations
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !topology.IsSteering(name) })
 }
 
-// readSteered reads the control plane of a Cluster that is being deleted, where the topology may have set such annotations.
+// readSteered reads the control plane of a Cluster that is being deleted if the topology may have set such
+// annotations.
 func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
 	if ref := s.Cluster.Spec.ControlPlaneRef; ref.IsDefined() && len(s.steering()) > 0 {
 		s.Live.ControlPlane, err = c.read(ctx, s, "", ref, s.Cluster.Namespace)
@@ -39,7 +41,7 @@ func (c *Controller) readSteered(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// decideRelease releases the control plane of a Cluster that is being deleted.
+// decideRelease removes these annotations if the Cluster is being deleted.
 func decideRelease(s Snapshot, p *loop.Plan) {
 	plane := s.Live.ControlPlane
 	if plane.Unstructured == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// judged is what the condition is made from.
+// judged is the input of the condition: the snapshot, the plan and its outcome.
 type judged struct {
 	Snapshot
 	plan loop.Plan
@@ -25,14 +25,14 @@ type judged struct {
 
 var conditions = condition.Table[judged]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: judged.reconciled}}
 
-// Report says the condition of a topology.
+// Report returns the TopologyReconciled condition and the upgrade plans of a topology.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() {
 		return loop.Report{}
 	}
 	j := judged{s, p, out}
 	list := conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
-	if last := j.lastCondition(); last != nil && j.keepsLast() { // also its generation: it is not about a newer one
+	if last := j.lastCondition(); last != nil && j.keepsLast() { // including its generation, because it does not describe a newer one
 		list = []metav1.Condition{*last}
 	}
 	status := map[string]any{"conditions": list}
@@ -49,7 +49,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: append(events(out), hookEvents(j, v)...)}
 }
 
-// maxPlan is how many versions of a plan the API can store.
+// maxPlan is the maximum number of versions of an upgrade plan in the API.
 const maxPlan = 32
 
 func upgradePlan(versions []string) []clusterv1.StatusUpgradePlanVersion {
@@ -60,7 +60,7 @@ func upgradePlan(versions []string) []clusterv1.StatusUpgradePlanVersion {
 	return out
 }
 
-// decided is the verdict, where there is one: the class can be used and the hooks were asked.
+// decided returns the lifecycle verdict, and whether there is one: the class is usable and the hooks were called.
 func (j judged) decided() (lifecycle.Verdict, bool) {
 	if j.Class == nil && j.Cluster.DeletionTimestamp.IsZero() {
 		return lifecycle.Verdict{}, false
@@ -69,13 +69,13 @@ func (j judged) decided() (lifecycle.Verdict, bool) {
 	return v, len(v.Ask) == 0
 }
 
-// lastCondition is the condition as it is; nil: there is none.
+// lastCondition returns the current condition, or nil.
 func (j judged) lastCondition() *metav1.Condition {
 	return condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition)
 }
 
-// keepsLast reports whether the condition stays as it is for the moment: another reconciliation follows at once, or as soon as an
-// extension can be called. A failure does not stay, since it is not known to last.
+// keepsLast reports whether the current condition is retained for now, because another reconciliation follows at
+// once, or as soon as an extension can be called. A failure is not retained, because it may already be resolved.
 func (j judged) keepsLast() bool {
 	if isConflict(j.out.Err) {
 		return true
@@ -100,7 +100,7 @@ func (j judged) reconciled() condition.Verdict {
 		return condition.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
 	case j.keepsLast():
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
-	case j.out.Err != nil && !retries: // what is retried is in the waits
+	case j.out.Err != nil && !retries: // the waits describe the errors that are retried
 		failures := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return !isFailure(w) })
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures, failure(j.out.Err)))
 	}
@@ -115,7 +115,7 @@ func (j judged) reconciled() condition.Verdict {
 	return condition.False(waits[0].Reason, messageOf(waits))
 }
 
-// messageOf is one line for each thing that is waited for.
+// messageOf joins the messages of the waits into one line for each.
 func messageOf(waits []loop.Wait, first ...string) string {
 	lines := slices.Clone(first)
 	for _, w := range waits {
@@ -129,7 +129,8 @@ func messageOf(waits []loop.Wait, first ...string) string {
 	return "* " + strings.Join(lines, "\n* ")
 }
 
-// unread is the status of a topology of which something could not be read: whether it is as it should be is not known any more.
+// unread returns the status of a topology after a failed read: it is then unknown whether the topology is
+// reconciled.
 func unread(cluster *clusterv1.Cluster, now time.Time, err error) loop.Report {
 	if !cluster.Spec.Topology.IsDefined() {
 		return loop.Report{}
@@ -147,7 +148,7 @@ func unread(cluster *clusterv1.Cluster, now time.Time, err error) loop.Report {
 	return loop.Report{Status: status}
 }
 
-// rank puts what fails before what only takes time.
+// rank orders failures before waits that only take time.
 func rank(w loop.Wait) int {
 	if isFailure(w) {
 		return 0
@@ -155,7 +156,7 @@ func rank(w loop.Wait) int {
 	return 1
 }
 
-// failure is what an error says to people, and that it is retried where a retry may help.
+// failure returns the message of an error for users, with a note if it is retried.
 func failure(err error) string {
 	text := message(err)
 	if fault.KindOf(err) != fault.Invalid {
@@ -164,7 +165,7 @@ func failure(err error) string {
 	return text
 }
 
-// events tell what was done.
+// events returns the events for the completed actions.
 func events(out loop.Outcome) []loop.Event {
 	return eventsOf(out.Done)
 }
@@ -190,8 +191,8 @@ func eventsOf(done []loop.Action) []loop.Event {
 	return list
 }
 
-// updated tells of a part that was not what the topology says. Replicas that another has set are set back: what the Cluster says is how to
-// change them.
+// updated returns the event for an updated part. If another client had changed the replicas, the event explains
+// that they must be changed in the Cluster.
 func updated(part *topology.Part) loop.Event {
 	kind, name := part.Want.GetKind(), part.Want.GetName()
 	had, known := topology.Replicas(part.Live)
@@ -201,7 +202,8 @@ func updated(part *topology.Part) loop.Event {
 	return loop.Normal("TopologyUpdate", "Updated %s %s", kind, name)
 }
 
-// hookEvents tell what extensions answered: what they let go, and what they hold back when the condition did not say so before.
+// hookEvents returns the events for hook responses: operations that a hook allowed, and operations that it blocks
+// if the condition did not report that before.
 func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
 	var list []loop.Event
 	for _, r := range v.Released {

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// found is a MachineDeployment or a MachinePool of the topology that exists.
+// found is an existing MachineDeployment or MachinePool of the topology.
 type found struct {
 	client.Object
 	template clusterv1.MachineTemplateSpec
 }
 
-// listWorkers lists the MachineDeployments and the MachinePools of the topology, the oldest first.
+// listWorkers lists the MachineDeployments and MachinePools of the topology, oldest first.
 func (c *Controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []found, err error) {
 	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := c.client.List(ctx, mds, opts...); err != nil {
@@ -69,8 +69,8 @@ func roleOf(worker client.Object) topology.Role {
 	return topology.Deployment
 }
 
-// assign finds the workers by their names in the topology. One of a name that the topology does not have is surplus, a second one of
-// a name is a problem; one that is being deleted only has its name.
+// assign assigns the workers to their names in the topology. A worker whose name is not in the topology is surplus,
+// a second worker with the same name is a problem, and a worker that is being deleted is only recorded as such.
 func (c *Controller) assign(
 	ctx context.Context, s *Snapshot, workers []found, label string, made map[string]topology.WorkerTemplates,
 ) (map[string]topology.LiveWorker, error) {

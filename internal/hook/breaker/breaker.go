@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Config says when a breaker opens and for how long. The zero value of a field is its default.
+// Config configures a breaker. The zero value of a field is its default.
 type Config struct {
-	// Failures in a row that open the circuit. Default 5.
+	// Failures is the number of consecutive failures that opens the circuit. Default 5.
 	Failures int
-	// First and Last are the pauses before the first and before later probes. Default 1 s and 1 min.
+	// First and Last are the delays before the first and before later probes. Default 1 s and 1 min.
 	First, Last time.Duration
-	// Random returns a number of [0,1); nil: no jitter.
+	// Random returns a number in [0,1); nil for no jitter.
 	Random func() float64
 }
 
-// Jitter is the largest part of a pause that is added or subtracted at random.
+// Jitter is the largest fraction of a delay that is added or subtracted at random.
 const Jitter = 0.2
 
 func (c Config) withDefaults() Config {
@@ -31,7 +31,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Pause returns the pause after the n-th failure in a row, n from 1.
+// Pause returns the delay after the n-th consecutive failure, n from 1.
 func (c Config) Pause(n int) time.Duration {
 	c = c.withDefaults()
 	pause := c.First
@@ -47,18 +47,18 @@ func (c Config) Pause(n int) time.Duration {
 	return time.Duration(float64(pause) * (1 + Jitter*(2*c.Random()-1)))
 }
 
-// State is what a breaker tells about itself.
+// State is a snapshot of a breaker.
 type State struct {
 	Open bool
-	// Since is when it opened, RetryAt when the next probe may be made. Zero while closed.
+	// Since is when the circuit opened, RetryAt when the next probe may be sent. Both are zero while it is closed.
 	Since, RetryAt time.Time
-	// Cause is the failure that opened it.
+	// Cause is the failure that opened the circuit.
 	Cause Failure
 }
 
-// Failure is why a call was no success.
+// Failure is the reason why a call failed.
 type Failure struct {
-	// Reason is CamelCase, Message a text for users that is the same for every failure of this sort.
+	// Reason is CamelCase; Message is a text for users that is the same for every failure of this kind.
 	Reason, Message string
 }
 
@@ -67,8 +67,8 @@ type Breaker struct {
 	cfg Config
 
 	mu     sync.Mutex
-	failed int // in a row, while closed
-	opened int // times in a row without an answer between
+	failed int // consecutive failures, while closed
+	opened int // consecutive times without a success in between
 	probe  bool
 	state  State
 }
@@ -76,13 +76,14 @@ type Breaker struct {
 // New returns a closed breaker.
 func New(cfg Config) *Breaker { return &Breaker{cfg: cfg.withDefaults()} }
 
-// Permit allows one call, and has to be given back with exactly one of its methods.
+// Permit allows one call. The caller must call exactly one of its methods when the call is done.
 type Permit struct {
 	b     *Breaker
 	probe bool
 }
 
-// Enter asks for a permit; there is none while the circuit is open, except for one probe at a time when its pause is over.
+// Enter returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay has
+// passed.
 func (b *Breaker) Enter(now time.Time) (Permit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,18 +97,18 @@ func (b *Breaker) Enter(now time.Time) (Permit, bool) {
 	return Permit{b: b, probe: true}, true
 }
 
-// Succeeded closes the circuit: the server answered. It reports whether that is a change.
+// Succeeded closes the circuit, because the server responded. It reports whether that is a change.
 func (p Permit) Succeeded() bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.b.state.Open && !p.probe {
 		p.b.failed = 0
-		return false // a call of before it opened says nothing about now
+		return false // calls that started before the circuit opened do not count
 	}
 	return p.b.close()
 }
 
-// Failed counts a failure, and reports whether it opened the circuit or made its pause longer.
+// Failed counts a failure, and reports whether it opened the circuit or extended the delay.
 func (p Permit) Failed(now time.Time, f Failure) bool {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -125,7 +126,7 @@ func (p Permit) Failed(now time.Time, f Failure) bool {
 	return true
 }
 
-// Abandoned gives the permit back without a verdict, as when the caller did not want to wait any longer.
+// Abandoned returns the permit without counting a success or failure, for example because the caller was canceled.
 func (p Permit) Abandoned() {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -134,14 +135,15 @@ func (p Permit) Abandoned() {
 	}
 }
 
-// Reached closes the circuit for an answer to something else than a permitted call. It reports whether that is a change.
+// Reached closes the circuit because the server responded to something other than a permitted call. It reports whether
+// that is a change.
 func (b *Breaker) Reached() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.close()
 }
 
-// State returns what is known now.
+// State returns the current state.
 func (b *Breaker) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,17 +1,11 @@
-// Package breaker is a circuit breaker: it stops calls to a server that does not answer.
+// Package breaker implements a circuit breaker, which stops calls to a server that does not respond. A breaker decides
+// whether a call may be made now, based on the outcome of previous calls. Its delays double from the first to the last,
+// with a random variation of up to a fifth, so that many clients do not retry at the same moment. The state is in
+// memory only, and the caller passes the time.
 //
-//	           5 failures in a row                    the pause is over
+//	           5 failures in a row                    the delay has passed
 //	Closed ───────────────────────────► Open ───────────────────────────► one probe
 //	   ▲                                  ▲                                │     │
-//	   │            answered              └───────── failed: a longer pause┘     │
+//	   │            success               └───────── failed: a longer delay┘     │
 //	   └─────────────────────────────────────────────────────────────────────────┘
-//
-// Does: says whether a call may be made now, and learns from what became of it. Pauses double from the first to the last,
-// each changed at random by up to a fifth, so that many do not retry at the same moment.
-//
-// Owns: the state of one circuit, in memory.
-//
-// Never: calls anybody, sleeps, or reads a clock: the time is passed in.
-//
-// Read first: [Breaker.Enter].
 package breaker

@@ -1,17 +1,12 @@
-// Package caller calls the lifecycle hooks that package lifecycle asks for.
-//
-// Does: builds the request of a hook from a question and the Cluster, calls the handlers, and returns their answers as facts.
+// Package caller calls the lifecycle hooks that package lifecycle requests. It builds the request of a hook from a
+// question and the Cluster, calls the handlers, and returns their combined result. Package lifecycle decides which hook
+// is called and how the result is used.
 //
 //	lifecycle.Question ──► request ──► hook.Client ──► lifecycle.Answer
 //
-// An answer is kept for as long as the extension asked for, and one that lets go for a while, as long as the question and the Cluster
-// stay the same: when what an answer leads to could not be written, the hook is not called again.
-//
-// Owns: how long answers that let go are kept.
-//
-// Never: decides which hook is called, or what follows from an answer.
-//
-// Read first: [Caller].
+// A blocking response is cached for as long as the extension requested, and a response that does not block for a while,
+// as long as the question and the Cluster do not change. The hook is therefore not called again if the write that
+// follows the response fails.
 package caller
 
 import (
@@ -31,19 +26,20 @@ import (
 )
 
 const (
-	// reuse is how long an answer that lets go is good for the same question.
+	// reuse is how long a response that does not block is cached for the same question.
 	reuse = 10 * time.Minute
-	// planReuse is how long an upgrade plan is: which versions there are changes without the Cluster.
+	// planReuse is how long an upgrade plan is cached. It is short because the available versions may change while the
+	// Cluster does not.
 	planReuse = time.Minute
-	// soon is when to ask again what could not be asked at all.
+	// soon is the delay before a call is retried that could not be made at all.
 	soon = 500 * time.Millisecond
 )
 
 // Caller calls lifecycle hooks.
 type Caller struct{ Client hook.Client }
 
-// Ask returns what extensions answer to a question about a Cluster. That an extension fails is a fact; the error is that of the
-// context.
+// Ask calls the hook of a question for a Cluster. A failing extension is reported in the result; the only error
+// returned is the context's.
 func (c Caller) Ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
 	answer, err := c.ask(ctx, cluster, q)
 	switch f := fault.As(err); {
@@ -101,7 +97,7 @@ func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycl
 	return answer, nil
 }
 
-// input is what an answer depends on.
+// input returns the cache input of a response.
 func input(cluster *clusterv1.Cluster, q lifecycle.Question) string {
 	return hook.Digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
 }
@@ -110,7 +106,7 @@ func v1alpha1(name lifecycle.Hook) hooks.Name {
 	return hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: string(name)}
 }
 
-// exchange returns the request of a question, and an empty response; nil: there is no such hook.
+// exchange returns the request for a question and an empty response, or nil if there is no such hook.
 func exchange(cluster clusterv1.Cluster, q lifecycle.Question) (runtime.Object, hooks.Response) {
 	controlPlane, workers := steps(q.Rest.ControlPlane), steps(q.Rest.Workers)
 	switch q.Hook {

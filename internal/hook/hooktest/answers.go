@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Drip serves a byte now and then, until no one reads any more.
+// Drip serves one byte every 20 ms until the client disconnects.
 func Drip(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -26,7 +26,7 @@ func Drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Flood serves a body without end.
+// Flood serves an endless body.
 func Flood(w http.ResponseWriter, r *http.Request) {
 	chunk := []byte(strings.Repeat(" ", 1<<16))
 	for r.Context().Err() == nil {
@@ -36,7 +36,7 @@ func Flood(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Silent says nothing until no one listens any more.
+// Silent serves no response and returns when the client disconnects.
 func Silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // Status serves an HTTP status without a body.
@@ -44,7 +44,7 @@ func Status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// Cut serves the first bytes of a longer answer and ends the connection: with a reset where hard is set.
+// Cut serves the first bytes of a longer response and closes the connection, with a TCP reset if hard is set.
 func Cut(hard bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffer, err := http.NewResponseController(w).Hijack()

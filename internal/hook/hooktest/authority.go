@@ -19,21 +19,22 @@ type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is its own certificate, as a caBundle holds it.
+	// PEM is the certificate of the authority, in the format of a caBundle.
 	PEM []byte
 }
 
-// Certificate says what to issue. The zero value is a server's certificate for the loopback address, valid now.
+// Certificate describes a certificate to issue. The zero value is a server certificate for the loopback address, valid
+// now.
 type Certificate struct {
 	// Name of a client, or of a host instead of the loopback address.
 	Name string
-	// Client certificates are for clients.
+	// Client certificates are for client authentication.
 	Client bool
 	// Expired certificates were valid until yesterday.
 	Expired bool
 }
 
-// NewAuthority makes an authority with a key of its own.
+// NewAuthority creates an authority with a new key.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
@@ -58,7 +59,7 @@ func (a *Authority) Issue(c Certificate) tls.Certificate {
 	return pair
 }
 
-// IssuePEM returns a certificate and its key as files hold them.
+// IssuePEM returns a certificate and its key in PEM format.
 func (a *Authority) IssuePEM(c Certificate) (cert, key []byte) {
 	a.t.Helper()
 	private := newKey(a.t)

@@ -1,11 +1,4 @@
-// Package hooktest plays an extension in tests: a real TLS server on the loopback address.
-//
-// Does: makes certificate authorities and certificates of every sort, good or bad; serves discovery and handlers, and
-// counts the requests and over how many connections.
-//
-// Owns: the server, until the test ends.
-//
-// Never: is part of the program; it is imported by tests and benchmarks only.
-//
-// Read first: [Start].
+// Package hooktest runs a Runtime Extension for tests and benchmarks: a real TLS server on the loopback address. It
+// creates certificate authorities and valid or invalid certificates, serves discovery and handlers, and records the
+// requests and the number of connections. The server runs until the test ends.
 package hooktest

@@ -21,17 +21,17 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Options say how an extension is served. The zero value is a healthy one.
+// Options configures the server of an extension. The zero value is a healthy one.
 type Options struct {
-	// Authority that issues its certificate; nil: a new one.
+	// Authority that issues the server certificate; nil for a new one.
 	Authority *Authority
-	// Certificate it shows.
+	// Certificate that the server presents.
 	Certificate Certificate
-	// TLS, where set, changes how it is served.
+	// TLS, if set, modifies the TLS configuration of the server.
 	TLS func(*tls.Config)
-	// At, where set, is the address to listen at.
+	// At, if set, is the listen address.
 	At string
-	// Prefix, where set, is the path below which all is served, without a slash at the end.
+	// Prefix, if set, is the base path of all URLs, without a trailing slash.
 	Prefix string
 }
 
@@ -48,7 +48,7 @@ type Extension struct {
 	connections int
 }
 
-// Start serves an extension until the test ends. It has no handlers yet, and answers discovery.
+// Start serves an extension until the test ends. It responds to discovery and has no handlers yet.
 func Start(t testing.TB, o Options) *Extension {
 	t.Helper()
 	if o.Authority == nil {
@@ -83,7 +83,7 @@ func Start(t testing.TB, o Options) *Extension {
 	return x
 }
 
-// ExtensionConfig returns the ExtensionConfig of the extension, as it is stored.
+// ExtensionConfig returns the ExtensionConfig of the extension as the API server stores it.
 func (x *Extension) ExtensionConfig(name string) *runtimev1.ExtensionConfig {
 	return &runtimev1.ExtensionConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
@@ -92,7 +92,7 @@ func (x *Extension) ExtensionConfig(name string) *runtimev1.ExtensionConfig {
 	}
 }
 
-// Handle adds a handler to the list that discovery answers with, and serves it.
+// Handle adds a handler to the discovery response, and serves it.
 func (x *Extension) Handle(h hooksv1.ExtensionHandler, serve http.HandlerFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,21 +103,21 @@ func (x *Extension) Handle(h hooksv1.ExtensionHandler, serve http.HandlerFunc) {
 	}
 }
 
-// Serve replaces what is served at a path, such as that of discovery.
+// Serve replaces the handler function of a path, such as the discovery path.
 func (x *Extension) Serve(path string, serve http.HandlerFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.routes[path] = serve
 }
 
-// Bodies returns the requests that came to a path, that of the prefix left out, in order.
+// Bodies returns the request bodies received at a path, without the prefix, in order.
 func (x *Extension) Bodies(path string) [][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return append([][]byte(nil), x.bodies[path]...)
 }
 
-// Connections returns how many connections were made so far.
+// Connections returns the number of connections accepted so far.
 func (x *Extension) Connections() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -156,7 +156,7 @@ func (x *Extension) discovery(w http.ResponseWriter, r *http.Request) {
 	Answer(response)(w, r)
 }
 
-// Answer serves a response that stays the same.
+// Answer serves a fixed response.
 func Answer(response any) http.HandlerFunc {
 	body, err := json.Marshal(response)
 	if err != nil {
@@ -165,7 +165,7 @@ func Answer(response any) http.HandlerFunc {
 	return Raw(string(body))
 }
 
-// Raw serves a text.
+// Raw serves a fixed body.
 func Raw(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -173,7 +173,7 @@ func Raw(body string) http.HandlerFunc {
 	}
 }
 
-// Handler describes a handler of a hook, in its first version.
+// Handler describes a handler of a hook in its first version.
 func Handler(name, hook string) hooksv1.ExtensionHandler {
 	return hooksv1.ExtensionHandler{
 		Name: name, RequestHook: hooksv1.GroupVersionHook{APIVersion: hooks.Discovery.APIVersion(), Hook: hook},

@@ -18,7 +18,7 @@ import (
 //go:embed all:generated
 var generated embed.FS
 
-// Document returns the document of all hooks, for a version of this program.
+// Document returns the OpenAPI document of all hooks, for a version of Slipway.
 func Document(version string) (*openapi.Doc, error) {
 	descriptions, err := load()
 	if err != nil {
@@ -29,7 +29,7 @@ func Document(version string) (*openapi.Doc, error) {
 	}})
 }
 
-// Key is where the descriptions of a type and its fields are found: path.Type or path.Type.field.
+// Key returns the key of a description of a type or field: path.Type or path.Type.field.
 func Key(t reflect.Type, field string) string {
 	key := t.PkgPath() + "." + t.Name()
 	if field != "" {
@@ -38,7 +38,7 @@ func Key(t reflect.Type, field string) string {
 	return key
 }
 
-// load reads the descriptions; there are none in a binary that was built without `make generate`.
+// load reads the embedded descriptions; there are none in a binary that was built without `make generate`.
 func load() (map[string]string, error) {
 	file, err := generated.Open("generated/descriptions.json.gz")
 	if errors.Is(err, fs.ErrNotExist) {

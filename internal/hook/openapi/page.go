@@ -15,7 +15,7 @@ import (
 //go:embed page.html
 var page string
 
-// Page renders the document as one HTML page that needs nothing else.
+// Page renders the document as one self-contained HTML page.
 func Page(doc *openapi.Doc) ([]byte, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{"prose": prose, "type": typeOf, "anchor": anchor}).Parse(page)
 	if err != nil {
@@ -28,7 +28,7 @@ func Page(doc *openapi.Doc) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// contents is what the page shows.
+// contents is the data of the page template.
 type contents struct {
 	Title, Version, Description string
 	Groups                      []group
@@ -99,7 +99,7 @@ func target(s *openapi.Schema) string { return strings.TrimPrefix(s.Ref, "#/comp
 
 func anchor(name string) string { return strings.ToLower(strings.ReplaceAll(name, ".", "-")) }
 
-// typeOf says what a field holds, with a link to what it refers to.
+// typeOf returns the type of a field as HTML, with a link to the referenced schema.
 func typeOf(s *openapi.Schema) template.HTML {
 	esc := template.HTMLEscapeString
 	switch {
@@ -128,7 +128,7 @@ func typeOf(s *openapi.Schema) template.HTML {
 	return template.HTML(esc(s.Type))
 }
 
-// prose turns the Markdown of descriptions, which has paragraphs and lists only, into HTML.
+// prose converts the Markdown of descriptions, which has only paragraphs and lists, to HTML.
 func prose(text string) template.HTML {
 	var b strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {

@@ -7,11 +7,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
 
-// Prefix is where [Handler] expects to be found.
+// Prefix is the path at which [Handler] must be mounted.
 const Prefix = "/runtime-sdk/"
 
-// Handler serves the page at [Prefix] and the document at openapi.json and openapi.yaml below it. What it serves is
-// made once, now.
+// Handler serves the page at [Prefix] and the document at openapi.json and openapi.yaml below it. Their content is
+// generated once, in this call.
 func Handler(version string) (http.Handler, error) {
 	doc, err := Document(version)
 	if err != nil {

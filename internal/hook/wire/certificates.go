@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Certificates is the client certificate that extensions see, read from two files and read again when they change.
-// A nil Certificates shows none.
+// Certificates is the client certificate for extensions. It is read from two files and reloaded when they change. A nil
+// Certificates presents none.
 type Certificates struct {
 	cert, key string
 
@@ -19,7 +19,7 @@ type Certificates struct {
 	current *tls.Certificate
 }
 
-// NewCertificates reads the pair of PEM files.
+// NewCertificates loads a certificate and its key from PEM files.
 func NewCertificates(certFile, keyFile string) (*Certificates, error) {
 	c := &Certificates{cert: certFile, key: keyFile}
 	if _, err := c.get(); err != nil {
@@ -28,8 +28,8 @@ func NewCertificates(certFile, keyFile string) (*Certificates, error) {
 	return c, nil
 }
 
-// get returns the certificate as it is now. While the two files do not fit together, as in the middle of a change, the
-// last pair that did is returned.
+// get returns the current certificate. While the two files do not match, for example in the middle of a rotation, it
+// returns the last matching pair.
 func (c *Certificates) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Certificates) get() (*tls.Certificate, error) {
 		"the client certificate for extensions cannot be read from %s and %s", c.cert, c.key).From(err)
 }
 
-// generation changes when the certificate does.
+// generation returns a pointer that changes when the certificate is rotated.
 func (c *Certificates) generation() *tls.Certificate {
 	if c == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c *Certificates) forHandshake(*tls.CertificateRequestInfo) (*tls.Certifica
 	return c.get()
 }
 
-// stampOf tells versions of a file apart.
+// stampOf returns a string that changes when the file does.
 func stampOf(file string) string {
 	info, err := os.Stat(file)
 	if err != nil {

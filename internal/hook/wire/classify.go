@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package. All are of kind Unreachable.
+// Reasons of the faults in this package. All are of kind Unreachable.
 const (
 	ReasonHostUnknown     = "HostUnknown"
 	ReasonRefused         = "ConnectionRefused"
@@ -33,7 +33,7 @@ const (
 	ReasonTransportFailed = "TransportFailed"
 )
 
-// Unconnected reports whether a reason says that the extension never got the request.
+// Unconnected reports whether a reason means that the extension never received the request.
 func Unconnected(reason string) bool {
 	switch reason {
 	case ReasonHostUnknown, ReasonRefused, ReasonNoRoute, ReasonExpired, ReasonWrongHost, ReasonUnknownCA,
@@ -44,7 +44,7 @@ func Unconnected(reason string) bool {
 	return false
 }
 
-// classify turns what the network said into a fault whose message is always the same. The original text is for the log.
+// classify converts a network error to a fault with a stable message. The original text is for the log.
 func (c *Conn) classify(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -114,7 +114,7 @@ func explainCertificate(err error, host string) (reason, message string) {
 	return "", ""
 }
 
-// Alerts by which a server says what it thinks of our certificate (RFC 8446, 6.2).
+// TLS alerts by which a server rejects the client certificate or the handshake (RFC 8446, 6.2).
 const (
 	alertHandshakeFailure     = 40
 	alertBadCertificate       = 42
@@ -129,8 +129,7 @@ const (
 	alertInsufficientSecurity = 71
 )
 
-// alertOf returns the alert that the other side sent. Package crypto/tls has a type of its own for it, which it does not
-// export: a number of one byte.
+// alertOf returns the TLS alert that the peer sent. Its type in crypto/tls is not exported: an integer of one byte.
 func alertOf(err error) (uint8, bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -165,7 +164,7 @@ func (c *Conn) refusal(code int) error {
 		http.StatusText(code)).With("code", code)
 }
 
-// Code returns the HTTP status that a fault of this package is about; 0: none.
+// Code returns the HTTP status code of a fault in this package; 0 if it has none.
 func Code(f *fault.Fault) int {
 	for i := 0; i+1 < len(f.Details); i += 2 {
 		if code, ok := f.Details[i+1].(int); ok && f.Details[i] == "code" {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// MaxAnswer is the largest answer that is read, in bytes.
+	// MaxAnswer is the maximum size of a response body, in bytes.
 	MaxAnswer = 20 << 20
-	// connectWithin bounds a connection attempt that continues in the background after its caller gave up.
+	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
-	// idle is how long an unused connection is kept.
+	// idle is how long an unused connection stays open.
 	idle = 90 * time.Second
 )
 
-// Options say how to connect. The zero value is the default.
+// Options configures a Conn. The zero value is the default.
 type Options struct {
-	// Certificates, where set, is shown to extensions that ask for a client certificate.
+	// Certificates, if set, is presented to extensions that request a client certificate.
 	Certificates *Certificates
-	// Keep is how many idle connections are kept. Default 4.
+	// Keep is the maximum number of idle connections. Default 4.
 	Keep int
 }
 
-// Conn is the connections to one extension. It is safe for concurrent use.
+// Conn is a connection pool for one extension. It is safe for concurrent use.
 type Conn struct {
 	endpoint  Endpoint
 	client    *http.Client
@@ -42,12 +42,12 @@ type Conn struct {
 	shown *tls.Certificate
 }
 
-// Answer is what an extension answered with HTTP status 200.
+// Answer is a response with HTTP status 200.
 type Answer struct {
 	Body []byte
 }
 
-// New returns the connections to an endpoint. None is made before the first exchange.
+// New returns a connection pool for an endpoint. The first request opens the first connection.
 func New(e Endpoint, o Options) (*Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
@@ -83,17 +83,18 @@ func New(e Endpoint, o Options) (*Conn, error) {
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// handshakeError is a failure before any request was sent.
+// handshakeError is a failure of the TLS handshake, before any request was sent.
 type handshakeError struct{ error }
 
 func (e handshakeError) Unwrap() error { return e.error }
 
-// unconnectedError is a failure before there was a connection.
+// unconnectedError is a failure before a connection was established.
 type unconnectedError struct{ error }
 
 func (e unconnectedError) Unwrap() error { return e.error }
 
-// secured returns a function that dials and makes the TLS handshake, so that its errors can be told from later ones.
+// secured returns a function that dials and completes the TLS handshake, so that its errors can be distinguished from
+// later ones.
 func secured(dial dialFunc, security *tls.Config) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
@@ -113,32 +114,32 @@ func secured(dial dialFunc, security *tls.Config) dialFunc {
 	}
 }
 
-// Endpoint returns where the connections go.
+// Endpoint returns the endpoint of the connections.
 func (c *Conn) Endpoint() Endpoint { return c.endpoint }
 
-// Dialled returns how many connections were made so far.
+// Dialled returns the number of connections opened so far.
 func (c *Conn) Dialled() int64 { return c.dialled.Load() }
 
-// Close closes the connections that no one uses.
+// Close closes idle connections.
 func (c *Conn) Close() { c.transport.CloseIdleConnections() }
 
-// Request is what is sent.
+// Request is a request to an extension.
 type Request struct {
 	// Path below the endpoint.
 	Path string
 	// Body is a JSON document.
 	Body []byte
-	// Header besides those that say that both sides are JSON.
+	// Header is sent in addition to Content-Type and Accept.
 	Header http.Header
-	// Timeout bounds the exchange, and is sent to the extension: ?timeout=10s. 0: the context alone bounds it.
+	// Timeout limits the exchange, and is sent to the extension: ?timeout=10s. If 0, only the context limits it.
 	Timeout time.Duration
 }
 
-// Post sends a JSON document and returns the answer. Errors are faults of kind Unreachable with one of the reasons of this
-// package, or the context's own when the caller gave up.
+// Post sends a JSON document and returns the response. Errors are faults of kind Unreachable with one of the reasons of
+// this package, or the context's error if the caller gave up.
 //
-// The document is sent again where a kept connection is closed before a byte of the answer has come: its server may have
-// been replaced, and handlers must stand being called twice. Over a new connection it is sent once.
+// The request is sent again if a reused connection is closed before the first byte of the response, because the server
+// may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.
 func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 	c.followCertificate()
 	target := c.endpoint.URL + r.Path
@@ -159,7 +160,7 @@ func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	req.Header["Idempotency-Key"] = []string{} // net/http then sends it again as Post says; an empty list is not sent
+	req.Header["Idempotency-Key"] = []string{} // makes net/http retry as documented for Post; an empty list is not sent
 	resp, err := c.client.Do(req)
 	if err != nil && !connected.Load() {
 		err = unconnectedError{err}
@@ -169,7 +170,7 @@ func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a short page is read, so that the connection can be kept
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short body, so that the connection can be reused
 		return Answer{}, c.refusal(resp.StatusCode)
 	}
 	return c.read(ctx, resp)
@@ -185,7 +186,7 @@ func (c *Conn) read(ctx context.Context, resp *http.Response) (Answer, error) {
 	}
 	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err == nil {
-		// A server that sees us hang up may end its answer in order before the connection is gone.
+		// A server that notices the cancellation may end its response regularly before the connection is closed.
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -197,7 +198,7 @@ func (c *Conn) read(ctx context.Context, resp *http.Response) (Answer, error) {
 	return Answer{Body: buffer.Bytes()}, nil
 }
 
-// followCertificate drops connections that were made with a client certificate that has been replaced.
+// followCertificate closes idle connections that use a client certificate that has been rotated.
 func (c *Conn) followCertificate() {
 	if c.certs == nil {
 		return

@@ -12,18 +12,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// DefaultPort is the port of a Service that names none.
+// DefaultPort is used for a Service without a port.
 const DefaultPort = 443
 
-// Endpoint is where an extension is and how to know it.
+// Endpoint is the URL of an extension and the CA bundle that authenticates it.
 type Endpoint struct {
-	// URL is the base of all hooks, without a slash at the end.
+	// URL is the base URL of all hooks, without a trailing slash.
 	URL string
-	// CA is a bundle of PEM certificates; empty: those of the system.
+	// CA is a bundle of PEM certificates. If empty, the system's CAs are used.
 	CA string
 }
 
-// EndpointOf returns the endpoint of a clientConfig: its url, or the Service's name in the cluster.
+// EndpointOf returns the endpoint of a clientConfig: its url, or the cluster-internal name of the Service.
 func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	e := Endpoint{CA: string(c.CABundle)}
 	switch s := c.Service; {
@@ -40,7 +40,7 @@ func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 		if err != nil || u.Scheme != "https" || u.Host == "" {
 			return e, fault.New(fault.Invalid, "InvalidURL", "spec.clientConfig.url is not the URL of an HTTPS server; correct it")
 		}
-		u.User, u.RawQuery, u.Fragment = nil, "", "" // admission refuses them; they may hold secrets
+		u.User, u.RawQuery, u.Fragment = nil, "", "" // rejected by admission; they may hold secrets
 		e.URL = strings.TrimSuffix(u.String(), "/")
 	default:
 		return e, fault.New(fault.Invalid, "NoEndpoint", "spec.clientConfig has neither url nor service; set one of them")
@@ -49,7 +49,7 @@ func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	return e, err
 }
 
-// prefix returns the path of a Service without a slash at the end and with one at the beginning.
+// prefix returns the path of a Service with a leading and without a trailing slash.
 func prefix(path string) string {
 	path = strings.Trim(path, "/")
 	if path == "" {

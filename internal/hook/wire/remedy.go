@@ -7,16 +7,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Called is the handler that a call was about.
+// Called describes the handler of a failed call.
 type Called struct {
 	// Extension is the name of the ExtensionConfig.
 	Extension string
-	// Timeout is how long the call could take, Longest how long any can.
+	// Timeout was the timeout of the call; Longest is the largest timeout of any call.
 	Timeout, Longest time.Duration
 }
 
-// Describe returns the message of a failed call, and what to do about it where the message does not have that. unreadable: what
-// came back was no answer of a hook.
+// Describe returns the message of a failed call, and adds a remedy if the message has none. unreadable means that the
+// response could not be parsed.
 func (c *Conn) Describe(f *fault.Fault, of Called, unreadable bool) string {
 	settings := "spec.clientConfig of ExtensionConfig " + of.Extension
 	switch f.Reason {

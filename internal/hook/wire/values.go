@@ -1,7 +1,7 @@
 package wire
 
-// CountValues counts the commas and the opening brackets of a JSON document that are not part of a string: these are about its
-// values, at every depth. It ends after the first beyond most.
+// CountValues approximates the number of values in a JSON document, at any depth, by the commas and opening brackets
+// outside strings. It stops at the first one above the limit.
 func CountValues(body []byte, most int) (values int) {
 	inString := false
 	for i := 0; i < len(body) && values <= most; i++ {

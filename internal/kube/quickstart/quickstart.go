@@ -1,15 +1,11 @@
-// Package quickstart knows the kinds of the quick start of Cluster API's book, whose provider few have installed.
-//
-// Does: says what takes their place ([Instead]).
-//
-// Never: reads anything.
-//
-// Read first: [Instead].
+// Package quickstart suggests replacements for the Docker kinds in the quick start of the Cluster API book, whose
+// provider is rarely installed ([Instead]).
 package quickstart
 
 import "strings"
 
-// Instead ends a sentence that says that a kind, or its plural, is not installed; empty: nothing takes its place.
+// Instead returns the end of a message about a kind (or its plural) that is not installed; empty if there is no
+// replacement.
 func Instead(kind, group string) string {
 	if group != "infrastructure.cluster.x-k8s.io" || !strings.HasPrefix(strings.ToLower(kind), "docker") {
 		return ""

@@ -1,8 +1,4 @@
-// Package reading reads what is costly to read once for all callers that come at the same time.
-//
-// Does: lets callers that come while something of a namespace is read share the next reading ([Shared]).
-//
-// Never: keeps what was read. A reading is as new as the call that gets it.
-//
-// Read first: [Shared.Of].
+// Package reading shares expensive reads between concurrent callers ([Shared.Of]). Callers that arrive while something
+// in a namespace is being read share the next read. Results are not cached: every caller gets the result of a read that
+// started after its call.
 package reading

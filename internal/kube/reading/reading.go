@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Shared reads something of a namespace past the cache, which costs the API server as much as the namespace holds, whichever part is
-// wanted. Callers that come while it is read share the next reading: a thousand Clusters that are deleted together do not take a thousand.
+// Shared reads all objects of some kind in a namespace past the cache. This is expensive for the API server, however
+// few of the objects a caller needs. Callers that arrive during a read share the next one: the deletion of a thousand
+// Clusters does not take a thousand reads.
 type Shared[T any] struct {
 	read func(ctx context.Context, namespace string) (T, error)
 
@@ -14,23 +15,24 @@ type Shared[T any] struct {
 	namespaces map[string]*turns[T]
 }
 
-// turns are those of one namespace. They exist as long as a caller waits.
+// turns holds the reads of one namespace. It exists as long as a caller waits.
 type turns[T any] struct {
-	waiting int // guarded by the lock of Shared
-	begun   int // guarded by the lock of Shared
+	waiting int // guarded by the mutex of Shared
+	begun   int // guarded by the mutex of Shared
 
-	turn   chan struct{} // is full while it is read
-	answer T             // of the last reading; guarded by turn, as is last
-	last   int           // which reading that was
+	turn   chan struct{} // full during a read
+	answer T             // of the last read; guarded by turn, as is last
+	last   int           // number of the last read
 }
 
-// NewShared returns one that reads by the function, for one namespace at a time. What that returns is shared: callers do not change it.
+// NewShared returns a Shared that calls read, for one namespace at a time. The result of read is shared, so callers
+// must not change it.
 func NewShared[T any](read func(ctx context.Context, namespace string) (T, error)) *Shared[T] {
 	return &Shared[T]{read: read, namespaces: map[string]*turns[T]{}}
 }
 
-// Of returns what a reading brought that began after the call. A reading that fails is the failure of the caller that read; the next
-// caller reads again.
+// Of returns the result of a read that started after the call. If a read fails, only the caller that executed it gets
+// the error; the next caller reads again.
 func (r *Shared[T]) Of(ctx context.Context, namespace string) (T, error) {
 	var none T
 	t, begun := r.enter(namespace)
@@ -41,7 +43,7 @@ func (r *Shared[T]) Of(ctx context.Context, namespace string) (T, error) {
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
-	if t.last <= begun { // the last one began before this call
+	if t.last <= begun { // the last one started before this call
 		number := r.begin(t)
 		found, err := r.read(ctx, namespace)
 		if err != nil {
@@ -52,7 +54,7 @@ func (r *Shared[T]) Of(ctx context.Context, namespace string) (T, error) {
 	return t.answer, nil
 }
 
-// enter waits for a reading of the namespace; those that were begun already do not count.
+// enter registers a waiting caller; reads that have already started do not count.
 func (r *Shared[T]) enter(namespace string) (t *turns[T], begun int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +66,7 @@ func (r *Shared[T]) enter(namespace string) (t *turns[T], begun int) {
 	return t, t.begun
 }
 
-// begin numbers a reading.
+// begin returns the number of a new read.
 func (r *Shared[T]) begin(t *turns[T]) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

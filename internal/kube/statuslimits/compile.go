@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Limits are what the API accepts as the status of each kind.
+// Limits holds the constraints of the API for the status of each kind.
 type Limits map[schema.GroupVersionKind]*limit
 
-// limit is what is accepted as one value.
+// limit holds the constraints for one value.
 type limit struct {
 	properties           map[string]*limit
 	additional, items    *limit
@@ -26,7 +26,7 @@ type limit struct {
 	minimum, maximum     *float64
 }
 
-// New takes the schemas of the status from CRDs, those of the versions that are stored and written here.
+// New reads the schemas of the status from CRDs, in the storage version, which is the version written by Slipway.
 func New(crds []*apiextensionsv1.CustomResourceDefinition) Limits {
 	out := Limits{}
 	for _, crd := range crds {
@@ -73,7 +73,7 @@ func compile(s *apiextensionsv1.JSONSchemaProps) *limit {
 		}
 	}
 	if s.Pattern != "" {
-		out.pattern, _ = regexp.Compile(s.Pattern) // what Go cannot read is left to the API server
+		out.pattern, _ = regexp.Compile(s.Pattern) // patterns that Go does not support are left to the API server
 	}
 	return out
 }

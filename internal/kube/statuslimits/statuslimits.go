@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bound returns a status, as encoding/json reads it, without the values that the API would refuse, and says which these are,
-// in words for people, sorted. The status given is not changed, and is returned itself where nothing is refused.
+// Bound returns a status, in the form of encoding/json, without the values that the API would reject, and a sorted list
+// of messages about these values. The given status is not changed; it is returned itself if nothing is rejected.
 func (l Limits) Bound(kind schema.GroupVersionKind, status map[string]any) (map[string]any, []string) {
 	limit, known := l[kind]
 	if !known {
@@ -27,21 +27,21 @@ func (l Limits) Bound(kind schema.GroupVersionKind, status map[string]any) (map[
 	return kept, r
 }
 
-// result is what becomes of a value.
+// result is the result of checking a value.
 type result int
 
 const (
 	accepted result = iota
-	// reduced: something of it is left out.
+	// reduced means that a part of the value is omitted.
 	reduced
 	refused
 )
 
-// path is where a value is. It becomes a text only for a message.
+// path is the path of a value. It is formatted only for messages.
 type path struct {
 	in   *path
 	name string
-	// index of an item, which has no name.
+	// index of a list item, which has no name.
 	index int
 }
 
@@ -55,13 +55,13 @@ func (p *path) String() string {
 	return p.in.String() + "." + p.name
 }
 
-// isMessage reports whether a text is one that people read.
+// isMessage reports whether a field is a message for users.
 func (p *path) isMessage() bool { return strings.HasSuffix(strings.ToLower(p.name), "message") }
 
-// refusals are the values that were left out.
+// refusals are messages about the values that were omitted.
 type refusals []string
 
-// shownValue bounds a value in a message, in bytes.
+// shownValue limits the length of a value in a message, in bytes.
 const shownValue = 40
 
 func (r *refusals) add(at *path, value any, why string) {
@@ -72,7 +72,7 @@ func (r *refusals) add(at *path, value any, why string) {
 	*r = append(*r, at.String()+" "+text+" "+why)
 }
 
-// value returns what may be kept of a value.
+// value returns the valid part of a value.
 func (r *refusals) value(l *limit, value any, at *path) (any, result) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -118,7 +118,7 @@ func (r *refusals) object(l *limit, object map[string]any, at *path) (map[string
 	return out, became
 }
 
-// isWhole reports whether an object has what it needs after values were left out.
+// isWhole reports whether an object is still valid after values were omitted.
 func (r *refusals) isWhole(l *limit, object, out map[string]any, at *path) bool {
 	for _, key := range l.required {
 		if _, has := out[key]; !has {
@@ -166,7 +166,7 @@ func (r *refusals) list(l *limit, list []any, at *path) ([]any, result) {
 	return out, became
 }
 
-// keyOf is what no two items of a list may have in common.
+// keyOf returns the key that must be unique among the items of a list.
 func (l *limit) keyOf(item any) (string, bool) {
 	if l.isSet {
 		return fmt.Sprint(item), true
@@ -182,7 +182,7 @@ func (l *limit) keyOf(item any) (string, bool) {
 	return key, true
 }
 
-// text cuts what people read, and refuses everything else that is too long: half a name is another name.
+// text truncates messages, and rejects other strings that are too long, because a truncated name is a different name.
 func (r *refusals) text(l *limit, text string, at *path) (string, result) {
 	length := int64(utf8.RuneCountInString(text))
 	switch {

@@ -12,28 +12,28 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// templateSuffix ends the kinds of templates.
+// templateSuffix is the suffix of template kinds.
 const templateSuffix = "Template"
 
-// Request is what to clone, and for whom.
+// Request describes a clone to create.
 type Request struct {
 	Template contract.Object
-	// Name of the clone; its namespace is the template's.
+	// Name is the name of the clone. Its namespace is the namespace of the template.
 	Name string
-	// Cluster names the Cluster that the clone belongs to.
+	// Cluster is the name of the clone's Cluster.
 	Cluster string
-	// Owner controls the clone until its Machine does.
+	// Owner is the controller of the clone until its Machine takes that role.
 	Owner metav1.OwnerReference
-	// Labels and Annotations take precedence over those of the template.
+	// Labels and Annotations take precedence over the template's metadata.
 	Labels, Annotations map[string]string
 }
 
-// Ref returns the reference to the clone of the template that ref points to.
+// Ref returns the reference to the clone with this name for the template that ref references.
 func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, templateSuffix), Name: name}
 }
 
-// New returns the clone. It is invalid to clone what has no spec.template.spec.
+// New returns the clone. It fails if the template has no spec.template.
 func New(r Request) (*unstructured.Unstructured, error) {
 	t := r.Template
 	kind, isTemplate := strings.CutSuffix(t.GetKind(), templateSuffix)

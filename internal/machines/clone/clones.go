@@ -16,41 +16,41 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Key names a clone.
+// Key identifies a clone.
 type Key struct{ Kind, Name string }
 
-// Clones are the bootstrap configs and infrastructure machines of the Machines of one owner.
+// Clones are the bootstrap configs and infrastructure machines of an owner's Machines.
 type Clones struct {
-	// Items by kind and name.
+	// Items contains the clones by kind and name.
 	Items map[Key]contract.Object
-	// Orphans have no Machine, and their controller is still the owner; sorted by kind and name.
+	// Orphans are clones without a Machine that the owner still controls, sorted by kind and name.
 	Orphans []contract.Object
-	// Stale are those whose last write by this process the cache does not show yet.
+	// Stale contains the clones for which the cache does not show this process's last write yet.
 	Stale map[Key]bool
 }
 
-// Query says whose clones to read.
+// Query specifies which clones to read.
 type Query struct {
 	// Namespace, Owner and Labels of the clones.
 	Namespace string
 	Owner     types.UID
 	Labels    client.MatchingLabels
-	// Templates tell the kinds.
+	// Templates determine the kinds of the clones.
 	Templates Templates
-	// Machines of the owner, whose clones need not have the labels.
+	// Machines are the owner's Machines. Their clones are read even without the labels.
 	Machines []*clusterv1.Machine
-	// Reserved are names of Machines that the owner may not control, or that the cache does not show yet.
+	// Reserved contains names of Machines that the owner may not control, or that the cache does not show yet.
 	Reserved []string
 }
 
-// Reader reads clones. They are too many to be read in every reconciliation.
+// Reader reads clones. Reading them is too expensive to do in every reconciliation.
 type Reader struct {
 	References *kube.References
 	Writes     *kube.Writes
 }
 
-// Read reads the clones of an owner's Machines: those that have the labels, and those that its Machines refer to, as those of
-// adopted Machines do.
+// Read reads the clones of an owner's Machines: clones with the labels, and clones that the Machines reference,
+// such as those of adopted Machines.
 func (r Reader) Read(ctx context.Context, q Query) (*Clones, error) {
 	c := &Clones{Items: map[Key]contract.Object{}, Stale: map[Key]bool{}}
 	for _, t := range q.Templates {
@@ -89,7 +89,7 @@ func (r Reader) add(c *Clones, o contract.Object) {
 	c.Items[key], c.Stale[key] = o, r.Writes.Stale(o)
 }
 
-// InfrastructureOf is the infrastructure machine of a Machine; empty: none was read.
+// InfrastructureOf returns the infrastructure machine of a Machine, or the zero value if it was not read.
 func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	if c == nil || m == nil {
 		return contract.Object{}
@@ -97,13 +97,14 @@ func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	return c.Items[Key{m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name}]
 }
 
-// NeverJoins reports whether a Machine has no Node and gets none, because its bootstrap has failed.
+// NeverJoins reports whether a Machine has no Node and cannot get one, because its bootstrap failed.
 func (c *Clones) NeverJoins(m *clusterv1.Machine) bool {
 	infra := c.InfrastructureOf(m)
 	return infra.Unstructured != nil && !m.Status.NodeRef.IsDefined() && contract.InfraMachine(infra).Failed
 }
 
-// FindOrphans returns the clones that the owner still controls and that no Machine refers to: their Machine was never created.
+// FindOrphans returns the clones that the owner still controls and that no Machine references, because their
+// Machine was never created.
 func (c *Clones) FindOrphans(q Query) []contract.Object {
 	used, names := map[Key]bool{}, map[string]bool{}
 	for _, name := range q.Reserved {
@@ -125,14 +126,14 @@ func (c *Clones) FindOrphans(q Query) []contract.Object {
 	return out
 }
 
-// Needs reports whether a clone was read and does not have the metadata. One that is being deleted, or whose last write the cache
-// does not show yet, needs nothing now.
+// Needs reports whether a clone was read and lacks the metadata. Clones that are being deleted, and clones whose
+// last write the cache does not show yet, need no update now.
 func (c *Clones) Needs(key Key, m Metadata) bool {
 	o, ok := c.Items[key]
 	return ok && !c.Stale[key] && o.GetDeletionTimestamp().IsZero() && !m.IsCurrent(o.Unstructured)
 }
 
-// Refs are the references of a Machine to its clones.
+// Refs returns the references of a Machine to its clones.
 func Refs(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
 	var out []clusterv1.ContractVersionedObjectReference
 	for _, ref := range []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef} {

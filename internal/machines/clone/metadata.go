@@ -13,27 +13,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Metadata is the desired metadata of a clone, as far as the owner of its Machine sets it.
+// Metadata is the desired metadata of a clone that the owner of its Machine applies.
 type Metadata struct {
 	Labels, Annotations map[string]string
-	// OldLabels and OldAnnotations are keys that the owner set before and does not set any more.
+	// OldLabels and OldAnnotations are keys that the owner applied earlier and no longer applies.
 	OldLabels, OldAnnotations []string
 }
 
-// MetadataFor is the desired metadata of the clones of a Machine. The keys that its owner, by its field manager, still has in the
-// Machine and does not want are the old ones: the Machine is synced after its clones.
+// MetadataFor returns the desired metadata of a Machine's clones. Keys that the field manager still owns in the
+// Machine but that are no longer desired are the old keys, because clones are synchronized before their Machine.
 func MetadataFor(m *clusterv1.Machine, manager string, labels, annotations map[string]string) Metadata {
 	owned := kube.OwnedMetadata(m, manager)
 	return Metadata{Labels: labels, Annotations: annotations,
 		OldLabels: without(owned.Labels, labels), OldAnnotations: without(owned.Annotations, annotations)}
 }
 
-// without returns the keys that a map does not have.
+// without returns the keys that are not in the map.
 func without(keys []string, desired map[string]string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { _, ok := desired[key]; return ok })
 }
 
-// IsCurrent reports whether the clone has all of the metadata, and nothing that its owner does not want any more.
+// IsCurrent reports whether the clone has all of the metadata and none of the old keys.
 func (m Metadata) IsCurrent(clone *unstructured.Unstructured) bool {
 	return isCurrent(clone.GetLabels(), m.Labels, m.OldLabels) && isCurrent(clone.GetAnnotations(), m.Annotations, m.OldAnnotations)
 }
@@ -51,17 +51,17 @@ func isCurrent(have, want map[string]string, old []string) bool {
 	})
 }
 
-// Writers are the field managers of clones: one creates them with all they have, another applies metadata to them later. The
-// keys that it applies are handed over from the first once, so that it can remove them.
+// Writers are the two field managers of clones: Creator creates them, Metadata later applies metadata to them. On
+// the first apply the ownership of the applied keys is transferred from Creator to Metadata, so that Metadata can
+// remove them later.
 type Writers struct {
-	// Live reads past the cache.
-	Live client.Reader
-	// Creator created the clone, Metadata applies to it.
+	// Live reads from the API server.
+	Live              client.Reader
 	Creator, Metadata string
 	Writer            *kube.Writer
 }
 
-// oldManager created and changed clones before Cluster API v1.12.
+// oldManager is the field manager of clones in Cluster API before v1.12.
 const oldManager = "manager"
 
 // Sync applies the metadata to the clone.
@@ -88,7 +88,7 @@ func (w Writers) Sync(ctx context.Context, clone *unstructured.Unstructured, m M
 	return writer.Apply(ctx, nil, want)
 }
 
-// takes reports whether a field is of those that the manager of the metadata applies.
+// takes reports whether the metadata's field manager applies the field.
 func (m Metadata) takes(p fieldpath.Path) bool {
 	if len(p) != 3 || p[0].FieldName == nil || *p[0].FieldName != "metadata" || p[1].FieldName == nil || p[2].FieldName == nil {
 		return false

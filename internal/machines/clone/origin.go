@@ -8,23 +8,25 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Origin is the template that a Machine was created from, as far as it is known.
+// Origin is the template from which a Machine was created, with the parts that are known.
 type Origin struct {
 	Template clusterv1.MachineTemplateSpec
-	// Unknown has a line for each part whose origin is not known; Template has the desired value there.
+	// Unknown has a line for each part whose origin is unknown; Template contains the desired value for these
+	// parts.
 	Unknown []string
 }
 
-// OriginOf tells from which template a Machine was created: its clones have the names of their templates in annotations. The clones
-// of an adopted Machine may not, since another program created them; then the rest is compared. False: not known, since clones
-// were not read, or do not exist. A nil receiver has read none.
+// OriginOf determines the template from which a Machine was created, using the annotations of its clones. Clones of
+// an adopted Machine may lack these annotations because another program created them; the comparison is then
+// limited to the other parts. It returns false if the clones were not read or do not exist. A nil receiver has no
+// clones.
 func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (Origin, bool) {
 	if c == nil {
 		return Origin{}, false
 	}
 	var o Origin
 	o.Template.Spec = clusterv1.MachineSpec{Version: m.Spec.Version, Bootstrap: m.Spec.Bootstrap}
-	if desired.FailureDomain != "" { // else the infrastructure chose one
+	if desired.FailureDomain != "" { // otherwise the infrastructure chose one
 		o.Template.Spec.FailureDomain = m.Spec.FailureDomain
 	}
 	for _, part := range []struct {
@@ -54,7 +56,7 @@ func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (
 	return o, true
 }
 
-// ClonedFrom is the template that the annotations of an object name; false: they name none.
+// ClonedFrom returns the template that an object's annotations name, and whether they name one.
 func ClonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
 	a := o.GetAnnotations()
 	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])

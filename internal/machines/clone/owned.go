@@ -15,10 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// A template belongs to its Cluster, so that it is deleted with it. Those of a managed topology were created for one owner of
-// Machines, new ones for each rollout, and are deleted with the last owner that uses them: a finalizer keeps the owner until then.
+// A Cluster owns the templates of its Machines, so that they are deleted with it. Templates of a managed topology
+// are created for one owner of Machines and for each rollout. They are deleted with the last owner that uses them;
+// until then a finalizer blocks the deletion of that owner.
 
-// The actions on templates, and the question to ask before they are deleted.
+// The actions on templates, and the read that is needed before they are deleted.
 type (
 	// OwnTemplate makes the Cluster an owner of a template.
 	OwnTemplate struct {
@@ -32,36 +33,31 @@ type (
 	}
 	// Unprotect removes the finalizer.
 	Unprotect struct{ Finalizer string }
-	// AskUsed asks for the templates that other owners use.
+	// AskUsed requests the list of templates that other owners use.
 	AskUsed struct{}
 )
 
-// String says what the action does, and why.
 func (a OwnTemplate) String() string {
 	return fmt.Sprintf("make the Cluster an owner of %s %s: Machines are created from it", a.Ref.Kind, a.Ref.Name)
 }
 
-// String says what the action does, and why.
 func (a Protect) String() string {
 	return "add the finalizer of managed topologies: templates are deleted with the last owner that uses them"
 }
 
-// String says what the action does, and why.
 func (a DeleteTemplate) String() string {
 	return fmt.Sprintf("delete %s %s: no other object uses it", a.Ref.Kind, a.Ref.Name)
 }
 
-// String says what the action does, and why.
 func (a Unprotect) String() string {
 	return "remove the finalizer of managed topologies: no template is left to delete"
 }
 
-// String says what is asked.
 func (a AskUsed) String() string {
 	return "templates that other MachineSets and MachineDeployments use"
 }
 
-// OwnedBy makes the Cluster an owner of the templates that it does not own.
+// OwnedBy returns the actions that make the Cluster an owner of the templates that it does not own yet.
 func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []loop.Action {
 	var out []loop.Action
 	for _, one := range t {
@@ -78,8 +74,9 @@ func IsOfTopology(o metav1.Object) bool {
 	return ok
 }
 
-// Release deletes the templates of a managed topology that no other owner uses, then removes the finalizer of the owner. It asks
-// first who uses them: used is nil until then. Templates that are not of the topology belong to a user.
+// Release deletes the templates of a managed topology that no other owner uses, then removes the owner's finalizer.
+// It first requests the templates in use; until they are read, used is nil. Templates outside the topology belong
+// to users and are not deleted.
 func (t Templates) Release(owner client.Object, finalizer string, used Used, p *loop.Plan) {
 	if !controllerutil.ContainsFinalizer(owner, finalizer) {
 		return
@@ -96,14 +93,14 @@ func (t Templates) Release(owner client.Object, finalizer string, used Used, p *
 	p.Do(Unprotect{Finalizer: finalizer})
 }
 
-// Owner is an owner of Machines whose templates are acted on.
+// Owner is an owner of Machines and its templates.
 type Owner struct {
 	Object    client.Object
 	Cluster   *clusterv1.Cluster
 	Templates Templates
 }
 
-// Act carries out an action on templates.
+// Act runs an action on templates.
 func Act(ctx context.Context, w *kube.Writer, owner Owner, action loop.Action) error {
 	switch a := action.(type) {
 	case OwnTemplate:

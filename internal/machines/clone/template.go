@@ -11,17 +11,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Template is one of the templates that an owner refers to. The zero value is no reference.
+// Template is a template that an owner references. The zero value means that there is no reference.
 type Template struct {
 	Ref clusterv1.ContractVersionedObjectReference
-	// Object that the reference leads to.
+	// Object is the referenced template.
 	Object contract.Object
 }
 
 // Exists reports whether the template was read.
 func (t Template) Exists() bool { return t.Object.Presence() == contract.Found }
 
-// Blocker says why nothing can be cloned from the template; empty: it can, or none is needed.
+// Blocker returns why the template cannot be cloned, or an empty string if it can be cloned or there is no
+// reference.
 func (t Template) Blocker() string {
 	switch {
 	case !t.Ref.IsDefined():
@@ -34,7 +35,7 @@ func (t Template) Blocker() string {
 	return ""
 }
 
-// Await waits until the template can be cloned; the message is its Blocker with what follows from it.
+// Await waits until the template can be cloned. The message is the Blocker followed by the consequence.
 func (t Template) Await(p *loop.Plan, reason, consequence string) {
 	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
 	if t.Object.Problem != "" {
@@ -44,10 +45,10 @@ func (t Template) Await(p *loop.Plan, reason, consequence string) {
 	}
 }
 
-// Templates are those that an owner refers to.
+// Templates are the templates that an owner references.
 type Templates []Template
 
-// ReadTemplates reads the templates that an owner refers to, in the order of the references.
+// ReadTemplates reads the templates that an owner references, in the order of the references.
 func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object, refs ...clusterv1.ContractVersionedObjectReference) (Templates, error) {
 	out := make(Templates, 0, len(refs))
 	for _, ref := range refs {
@@ -60,7 +61,7 @@ func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object,
 	return out, nil
 }
 
-// Of returns the template that a reference names; it does not [Template.Exists] where there is none.
+// Of returns the template with the reference, or the zero value if there is none.
 func (t Templates) Of(ref clusterv1.ContractVersionedObjectReference) Template {
 	for _, one := range t {
 		if one.Ref == ref {
@@ -70,7 +71,7 @@ func (t Templates) Of(ref clusterv1.ContractVersionedObjectReference) Template {
 	return Template{}
 }
 
-// Unusable are those that nothing can be cloned from.
+// Unusable returns the templates that cannot be cloned.
 func (t Templates) Unusable() []Template {
 	var out []Template
 	for _, one := range t {

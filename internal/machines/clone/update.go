@@ -9,9 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Update returns what the field manager that created a clone applies so that it becomes the clone of another template, with the mark of
-// an update in progress. Labels and annotations of the request are not part of it: another field manager applies them. What others
-// have set in the spec stays, such as a provider ID.
+// Update returns the object that the clone's field manager applies to turn the clone into a clone of another
+// template, including the update-in-progress annotation. It excludes the request's labels and annotations, which
+// another field manager applies. Values that others have set in the spec, such as a provider ID, are preserved.
 func Update(live *unstructured.Unstructured, r Request) (*unstructured.Unstructured, error) {
 	r.Name = live.GetName()
 	fresh, err := New(r)
@@ -39,7 +39,7 @@ func Update(live *unstructured.Unstructured, r Request) (*unstructured.Unstructu
 	out.SetGroupVersionKind(fresh.GroupVersionKind())
 	out.SetNamespace(live.GetNamespace())
 	out.SetName(live.GetName())
-	out.SetUID(live.GetUID()) // never creates what was deleted meanwhile
+	out.SetUID(live.GetUID()) // prevents the apply from recreating a clone that was deleted in the meantime
 	out.SetAnnotations(annotations)
 	if len(labels) > 0 {
 		out.SetLabels(labels)

@@ -11,23 +11,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube/reading"
 )
 
-// Used are references to templates that are in use.
+// Used is the set of templates in use.
 type Used map[clusterv1.ContractVersionedObjectReference]bool
 
-// Usage reads which templates are in use, past the cache: a template that an owner began to use a moment ago must not be deleted. The API
-// server decodes all MachineSets and MachineDeployments of the namespace for it, whichever are wanted.
+// Usage reads from the API server which templates are in use, because a template that an owner has just started to
+// use must not be deleted. Every read lists all MachineSets and MachineDeployments of the namespace, so concurrent
+// reads are shared.
 type Usage struct{ all *reading.Shared[users] }
 
-// users are the owners by the templates that they use.
+// users maps each template to the owners that use it.
 type users map[clusterv1.ContractVersionedObjectReference][]types.UID
 
-// NewUsage returns one that reads with a reader without a cache.
+// NewUsage returns a Usage that reads with live, a reader without a cache.
 func NewUsage(live client.Reader) *Usage {
 	return &Usage{reading.NewShared(func(ctx context.Context, namespace string) (users, error) { return list(ctx, live, namespace) })}
 }
 
-// Read returns which templates the MachineSets and MachineDeployments of the owner's namespace use that are not being deleted, but for the
-// owner itself. It does not limit itself to one Cluster, and knows all that was written before it was called.
+// Read returns the templates that MachineSets and MachineDeployments in the owner's namespace use. It ignores
+// objects that are being deleted and the owner itself, includes all Clusters, and reflects all writes before the
+// call.
 func (u *Usage) Read(ctx context.Context, owner client.Object) (Used, error) {
 	found, err := u.all.Of(ctx, owner.GetNamespace())
 	if err != nil {

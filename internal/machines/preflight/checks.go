@@ -8,18 +8,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Check is one check.
+// Check is one named check.
 type Check[F any] struct {
-	// Name by which users choose and skip it.
+	// Name is the name with which users select and skip the check.
 	Name string
-	// Blocker says what speaks against creating a Machine; empty: nothing.
+	// Blocker returns why a Machine must not be created now, or an empty string.
 	Blocker func(F) string
 }
 
-// Checks are run in this order.
+// Checks run in this order.
 type Checks[F any] []Check[F]
 
-// Names are those of the checks.
+// Names returns the names of the checks.
 func (c Checks[F]) Names() []string {
 	var out []string
 	for _, check := range c {
@@ -28,7 +28,7 @@ func (c Checks[F]) Names() []string {
 	return out
 }
 
-// Filter returns the checks whose names are to be kept.
+// Filter returns the checks for whose names keep returns true.
 func (c Checks[F]) Filter(keep func(name string) bool) Checks[F] {
 	var out Checks[F]
 	for _, check := range c {
@@ -39,7 +39,7 @@ func (c Checks[F]) Filter(keep func(name string) bool) Checks[F] {
 	return out
 }
 
-// Blockers are the messages of the checks that fail, with their names.
+// Blockers returns the messages of the failing checks, with the names of the checks.
 func (c Checks[F]) Blockers(facts F) []string {
 	var out []string
 	for _, check := range c {
@@ -50,7 +50,8 @@ func (c Checks[F]) Blockers(facts F) []string {
 	return out
 }
 
-// IsSkipped reports whether a check, or all of them, is in one of the lists of names that are separated by commas.
+// IsSkipped reports whether one of the comma-separated lists contains the name of the check, or the name that
+// stands for all checks.
 func IsSkipped(name string, lists ...string) bool {
 	return slices.ContainsFunc(lists, func(list string) bool {
 		return slices.ContainsFunc(strings.Split(list, ","), func(skipped string) bool {

@@ -1,9 +1,5 @@
-// Package preflight says what speaks against creating a Machine now.
-//
-// Does: runs a list of named checks ([Checks]) over facts of the caller's type, and has the checks for worker Machines
-// ([WorkerChecks]): whether the control plane is stable, and whether its version and that of the Machine fit together.
-//
-// Never: reads objects, or decides which checks are skipped.
-//
-// Read first: [Checks], then [Workers].
+// Package preflight checks whether a Machine may be created now. It runs a list of named checks ([Checks]) on an
+// input type of the caller, and contains the checks for worker Machines ([WorkerChecks]): whether the control plane
+// is stable, and whether its version is compatible with the Machine's. It reads no objects and does not decide
+// which checks are skipped. Start with [Checks], then read [Workers].
 package preflight

@@ -10,26 +10,26 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Workers is what the checks for worker Machines look at.
+// Workers is the input of the checks for worker Machines.
 type Workers struct {
 	Cluster *clusterv1.Cluster
-	// ControlPlane that spec.controlPlaneRef of the Cluster names.
+	// ControlPlane is the object that spec.controlPlaneRef of the Cluster references.
 	ControlPlane contract.ControlPlaneView
-	// Owner of the Machines for messages, such as "the MachineSet".
+	// Owner describes the owner of the Machines in messages, such as "the MachineSet".
 	Owner string
 	// Machine is the spec of the Machines.
 	Machine clusterv1.MachineSpec
 }
 
-// WorkerChecks are the checks for worker Machines.
+// WorkerChecks returns the checks for worker Machines.
 //
 //	ControlPlaneIsStable     it is neither provisioned nor upgraded, and the topology has no upgrade pending
-//	KubernetesVersionSkew    not newer than what the control plane runs, and at most 3 minor versions older
-//	KubeadmVersionSkew       the minor version that the control plane runs, where kubeadm joins the Machine
-//	ControlPlaneVersionSkew  the version that the control plane's spec asks for, in Clusters with a topology
+//	KubernetesVersionSkew    not newer than the running control plane, and at most 3 minor versions older
+//	KubeadmVersionSkew       the minor version of the running control plane, if kubeadm joins the Machine
+//	ControlPlaneVersionSkew  the version in the control plane's spec, in Clusters with a topology
 //
-// What a control plane runs is in its status, and decides what can join it: its spec may ask for something that never comes to
-// be. Before anything runs, the spec is all there is.
+// The checks compare with the running versions in the control plane's status, because these determine what can join
+// it, while the version in its spec may never be reached. Until a version runs, the checks use the spec.
 func WorkerChecks() Checks[Versions] {
 	return Checks[Versions]{
 		{Name: string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable), Blocker: Versions.unstable},
@@ -39,15 +39,15 @@ func WorkerChecks() Checks[Versions] {
 	}
 }
 
-// Blocker speaks against creating a Machine now.
+// Blocker is a reason not to create a Machine now.
 type Blocker struct {
 	Message string
-	// Invalid is what a person has to correct; all else ends when the control plane changes.
+	// Invalid is set if a user has to correct the input. All other blockers end when the control plane changes.
 	Invalid bool
 }
 
-// Blockers say what speaks against creating a worker Machine now. There is nothing to check where no checks are asked for, the
-// Cluster has no control plane object, or that has no version.
+// Blockers returns why a worker Machine must not be created now. It returns nil if no checks are selected, the
+// Cluster has no control plane object, or the control plane has no version.
 func (w Workers) Blockers(checks Checks[Versions]) []Blocker {
 	ref := w.Cluster.Spec.ControlPlaneRef
 	name := ref.Kind + " " + ref.Name
@@ -82,12 +82,13 @@ func (w Workers) Blockers(checks Checks[Versions]) []Blocker {
 	return append(out, invalid...)
 }
 
-// Versions are facts about worker Machines with the versions that checks compare.
+// Versions is the input of the checks with the versions that they compare.
 type Versions struct {
 	Workers
-	// name of the control plane.
+	// name is the kind and name of the control plane.
 	name string
-	// spec is the version that the control plane's spec asks for, span what it runs: as the spec while nothing runs.
+	// spec is the version in the control plane's spec. span is the range of running versions; it equals spec while
+	// nothing runs.
 	spec version.Version
 	span version.Span
 	runs bool
@@ -96,7 +97,7 @@ type Versions struct {
 	hasMachine bool
 }
 
-// read reads the versions of the control plane; found is false where it has none.
+// read reads the versions of the control plane; found is false if it has none.
 func (v *Versions) read() (found bool, problem string) {
 	text := v.ControlPlane.SpecVersion.Or("")
 	if text == "" {
@@ -127,14 +128,15 @@ func (v Versions) unstable() string {
 	switch {
 	case !v.runs:
 		return v.name + " is being provisioned"
-	// A suffix that a distribution adds is no prerelease.
+	// A suffix that a distribution adds is not a prerelease.
 	case v.span.Lowest.Compare(v.spec) < 0 && !version.Runs(v.span.Lowest.String(), v.spec.String()):
 		return fmt.Sprintf("%s is being upgraded from %s to %s", v.name, v.span.Lowest, v.spec)
 	}
 	return ""
 }
 
-// pendingUpgrade says that the topology of the Cluster asks for another version than the control plane's spec.
+// pendingUpgrade returns a message if the topology of the Cluster requests another version than the control plane's
+// spec.
 func (v Versions) pendingUpgrade() string {
 	topology := v.Cluster.Spec.Topology
 	step := v.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]
@@ -148,13 +150,14 @@ func (v Versions) pendingUpgrade() string {
 	return fmt.Sprintf("%s is about to be upgraded to %s", v.name, next)
 }
 
-// isSpec reports whether a version is the one that the control plane's spec asks for.
+// isSpec reports whether a version equals the version in the control plane's spec.
 func (v Versions) isSpec(text string) bool {
 	other, err := version.Parse(text)
 	return err == nil && other.Compare(v.spec) == 0
 }
 
-// running names one of the versions that the control plane runs, and what its spec asks for if that is another minor version.
+// running describes one of the running versions of the control plane, and the version in its spec if the minor
+// version differs.
 func (v Versions) running(one version.Version) string {
 	if one.SameMinor(v.spec) {
 		return fmt.Sprintf("version %s of %s", one, v.name)

@@ -1,9 +1,5 @@
-// Package summary says what the status of an owner tells about its Machines.
-//
-// Does: counts Machines by how far they are, and their versions ([Machines.Count], [Machines.Versions]), and adds up their
-// conditions to those that MachineSets, MachineDeployments and control planes have in common.
-//
-// Never: writes a status. Which conditions a kind has is in its own table.
-//
-// Read first: [Machines].
+// Package summary computes the status of an owner from its Machines. It counts Machines by state and version
+// ([Machines.Count], [Machines.Versions]) and aggregates their conditions into the conditions that MachineSets,
+// MachineDeployments and control planes have in common. The package does not write a status; the condition table of
+// each kind determines which conditions it has. Start with [Machines].
 package summary

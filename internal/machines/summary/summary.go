@@ -12,16 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// NewFor is how long a Machine without an UpToDate condition is not reported as one that lacks it.
+// NewFor is how long a new Machine may lack an UpToDate condition before that is reported.
 const NewFor = 10 * time.Second
 
-// Machines are those of one owner.
+// Machines are the Machines of one owner.
 type Machines []*clusterv1.Machine
 
-// Counts are Machines by how far they are.
+// Counts are numbers of Machines by state.
 type Counts struct{ Replicas, Ready, Available, UpToDate int32 }
 
-// Count counts the Machines by their conditions; those that are being deleted count, too.
+// Count counts the Machines by their conditions, including Machines that are being deleted.
 func (ms Machines) Count() Counts {
 	n := Counts{Replicas: int32(len(ms))}
 	count := func(yes bool, into *int32) {
@@ -38,7 +38,7 @@ func (ms Machines) Count() Counts {
 	return n
 }
 
-// Versions counts the versions that the Machines have by their spec.
+// Versions counts the Machines by the version in their spec.
 func (ms Machines) Versions() []clusterv1.StatusVersion {
 	n := version.Counts{}
 	for _, m := range ms {
@@ -47,7 +47,7 @@ func (ms Machines) Versions() []clusterv1.StatusVersion {
 	return n.Sorted()
 }
 
-// Members are the Machines as an aggregation of conditions takes them.
+// Members returns the Machines for an aggregation of conditions.
 func (ms Machines) Members() []condition.Member {
 	out := make([]condition.Member, 0, len(ms))
 	for _, m := range ms {
@@ -56,7 +56,7 @@ func (ms Machines) Members() []condition.Member {
 	return out
 }
 
-// Names of the Machines.
+// Names returns the names of the Machines.
 func (ms Machines) Names() []string {
 	var out []string
 	for _, m := range ms {
@@ -65,7 +65,7 @@ func (ms Machines) Names() []string {
 	return out
 }
 
-// Ready is the condition MachinesReady.
+// Ready computes the MachinesReady condition.
 func (ms Machines) Ready() condition.Verdict {
 	if len(ms) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
@@ -75,7 +75,8 @@ func (ms Machines) Ready() condition.Verdict {
 	})
 }
 
-// UpToDate is the condition MachinesUpToDate. Machines that are too new to have the condition are left out.
+// UpToDate computes the MachinesUpToDate condition. It ignores Machines that are too new to have an UpToDate
+// condition.
 func (ms Machines) UpToDate(now time.Time) condition.Verdict {
 	var judged Machines
 	for _, m := range ms {
@@ -91,7 +92,8 @@ func (ms Machines) UpToDate(now time.Time) condition.Verdict {
 	})
 }
 
-// ScalingUp is the condition ScalingUp of an owner that shall have so many replicas; blockers say why none can be created, a line each.
+// ScalingUp computes the ScalingUp condition of an owner with this number of desired replicas. The blockers explain
+// why no Machine can be created, one reason per line.
 func (ms Machines) ScalingUp(desired int, blockers []string) condition.Verdict {
 	list := ""
 	for _, line := range blockers {
@@ -111,7 +113,7 @@ func (ms Machines) ScalingUp(desired int, blockers []string) condition.Verdict {
 	return condition.False(clusterv1.NotScalingUpReason, list)
 }
 
-// ScalingDown is the condition ScalingDown of an owner that shall have so many replicas.
+// ScalingDown computes the ScalingDown condition of an owner with this number of desired replicas.
 func (ms Machines) ScalingDown(desired int, now time.Time) condition.Verdict {
 	if len(ms) <= desired {
 		return condition.False(clusterv1.NotScalingDownReason, "")
@@ -120,7 +122,7 @@ func (ms Machines) ScalingDown(desired int, now time.Time) condition.Verdict {
 		ms.WithLingering(fmt.Sprintf("Scaling down from %d to %d replicas", len(ms), desired), now))
 }
 
-// WithLingering adds to a message a line about the Machines whose deletion takes long, if there are any.
+// WithLingering appends a line about Machines whose deletion takes long, if there are any.
 func (ms Machines) WithLingering(message string, now time.Time) string {
 	if late := condition.Lingering(ms.Members(), now); late != "" {
 		message += "\n* " + late
@@ -128,7 +130,8 @@ func (ms Machines) WithLingering(message string, now time.Time) string {
 	return message
 }
 
-// Remediating is the condition Remediating: True while a health check asks for the replacement of a Machine.
+// Remediating computes the Remediating condition, which is True while a health check requests the replacement of a
+// Machine.
 func (ms Machines) Remediating() condition.Verdict {
 	var replaced Machines
 	for _, m := range ms {
@@ -144,8 +147,8 @@ func (ms Machines) Remediating() condition.Verdict {
 	return condition.TrueBecause(clusterv1.RemediatingReason, v.Message)
 }
 
-// RemediatingOrUnhealthy is the condition Remediating, which names unhealthy Machines whose replacement is not asked for where no other
-// Machine is replaced.
+// RemediatingOrUnhealthy computes the Remediating condition. If no Machine is being replaced, its message lists the
+// unhealthy Machines whose replacement was not requested.
 func (ms Machines) RemediatingOrUnhealthy() condition.Verdict {
 	v := ms.Remediating()
 	if v.Status == metav1.ConditionTrue {
@@ -163,7 +166,7 @@ func (ms Machines) RemediatingOrUnhealthy() condition.Verdict {
 	return v
 }
 
-// Deleting is the condition Deleting of an owner that is deleted after its Machines.
+// Deleting computes the Deleting condition of an owner that is deleted after its Machines.
 func (ms Machines) Deleting(now time.Time) condition.Verdict {
 	message := fmt.Sprintf("Deleting %d Machines", len(ms))
 	switch len(ms) {
@@ -175,7 +178,7 @@ func (ms Machines) Deleting(now time.Time) condition.Verdict {
 	return condition.TrueBecause(clusterv1.DeletingReason, ms.WithLingering(message, now))
 }
 
-// Resized is the condition Resized of v1beta1.
+// Resized computes the v1beta1 Resized condition.
 func (ms Machines) Resized(desired int) condition.Verdict {
 	switch have := len(ms); {
 	case have < desired:
@@ -186,7 +189,8 @@ func (ms Machines) Resized(desired int) condition.Verdict {
 	return condition.True("Resized")
 }
 
-// CountNodes counts the Machines whose Nodes are ready, and those of them that are available, as v1beta1 does.
+// CountNodes counts the Machines whose Nodes are ready, and those of them that are available, as v1beta1 defines
+// it.
 func (ms Machines) CountNodes() (ready, available int32) {
 	for _, m := range ms {
 		set := condition.Set(m.Status.Conditions)

@@ -18,11 +18,11 @@ import (
 //go:embed all:generated
 var generated embed.FS
 
-// errNotGenerated is the answer of a binary that was built without the generated CRDs.
+// errNotGenerated is returned by a binary that was built without the generated CRDs.
 var errNotGenerated = errors.New("this binary was built without its CRDs: run `make generate build`")
 
-// All returns every CRD, labelled, sorted by name, without conversion. The caller owns the result. It fails only when
-// the binary was built without `make generate`.
+// All returns every CRD, with labels, sorted by name, without conversion. The caller owns the result. It
+// fails only if the binary was built without `make generate`.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	file, err := generated.Open("generated/crds.json.gz")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return list, nil
 }
 
-// Of returns the CRDs of the providers with their conversion: what [Install] writes to a cluster that has none of them.
+// Of returns the CRDs of the providers with their conversion, as [Install] writes them to an empty cluster.
 func Of(opts Options) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	list, err := All()
 	if err != nil {
@@ -64,8 +64,8 @@ func Of(opts Options) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return list, nil
 }
 
-// withConversion completes a CRD of several versions with the webhook that converts between them. With no
-// webhook given, versions differ in name only ("None"): enough for tests that use the stored version alone.
+// withConversion configures the conversion webhook of a CRD with several versions. Without a webhook, the
+// strategy remains "None", which suffices for tests that only use the stored version.
 func withConversion(crd *apiextensionsv1.CustomResourceDefinition, webhook *apiextensionsv1.WebhookClientConfig) {
 	if webhook == nil || !hasConversion(crd) {
 		return

@@ -1,15 +1,12 @@
-// Package crds carries the CustomResourceDefinitions of every kind that Slipway serves, and installs them.
+// Package crds embeds the CustomResourceDefinitions of all kinds that Slipway serves, and installs them.
+// [All] returns the CRDs of the Cluster API groups and of Slipway's own groups, with the properties that the
+// markers on the Go types do not define: contract version labels, the provider label and the conversion.
+// [Install] writes changed CRDs to a cluster with server-side apply and waits until they are established. The
+// annotation slipway.dev/content-hash records the applied content.
 //
-// Does: gives the CRDs of Cluster API's groups and of our own as values (All), completed with what the markers on the
-// Go types do not say: contract versions, provider, conversion. Install writes them to a cluster by server-side apply,
-// only where something changed, and waits until they are served.
-//
-// Owns: the CustomResourceDefinitions of those groups, and their annotation slipway.dev/content-hash.
-//
-// Never: schemas. They come from the Go types by `go run ./internal/manager/crds/generate` (make generate), which
-// writes generated/crds.json.gz; git ignores that file. Without it the package compiles and All says what to do.
-//
-// Read first: labels.go, then install.go.
+// The schemas come from the Go types: `go run ./internal/manager/crds/generate` (make generate) writes
+// generated/crds.json.gz, which git ignores. Without this file the package compiles, and All returns an error
+// that names the command. Start at labels.go and install.go.
 package crds
 
 //go:generate sh -c "cd ../../.. && go run ./internal/manager/crds/generate"

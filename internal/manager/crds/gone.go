@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// goneTimeout is how long one that nothing seems to keep may take to go.
+// goneTimeout limits the wait for the deletion of a CRD that no finalizer seems to block.
 const goneTimeout = 30 * time.Second
 
-// awaitGone waits until a CRD that is being deleted is gone, and reports whether it is: whatever is applied to it goes with it. One that
-// finalizers keep, its own or those of its objects, is not waited for: it is the manager that waits here that may have to remove them.
+// awaitGone waits until a CRD that is being deleted is gone and reports whether it is, because changes
+// applied before that are lost. It does not wait if finalizers of the CRD or of its objects block the
+// deletion, because these may be finalizers that the waiting manager itself has to remove.
 func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, err error) {
 	said := false
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
@@ -46,7 +47,8 @@ func awaitGone(ctx context.Context, c client.Client, name string) (gone bool, er
 	return gone, nil
 }
 
-// isKept reports whether finalizers of others, or objects with finalizers, keep a CRD that is being deleted, or may.
+// isKept reports whether the deletion of a CRD is or may be blocked by other finalizers on the CRD, or by
+// objects with finalizers.
 func isKept(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	foreign := func(name string) bool { return name != apiextensionsv1.CustomResourceCleanupFinalizer }

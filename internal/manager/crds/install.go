@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// hashAnnotation stands for the content of a CRD as it was last applied by Install.
+	// hashAnnotation is the hash of the CRD content that Install last applied.
 	hashAnnotation = "slipway.dev/content-hash"
 
-	// writerName names the field manager that owns what Install writes.
+	// writerName is the field manager of Install.
 	writerName = "crds"
 
-	// pollInterval is the time between two looks at a CRD that is not served yet.
+	// pollInterval is the interval between checks of a CRD that is not served yet.
 	pollInterval = 50 * time.Millisecond
 
-	// parallelWrites bounds how many CRDs are written at once.
+	// parallelWrites limits concurrent writes of CRDs.
 	parallelWrites = 4
 )
 
-// Options say how CRDs are installed.
+// Options configures the installation of CRDs.
 type Options struct {
-	// ConversionWebhook tells the API server where objects are converted between versions; see the package webhook
-	// for one that fits. Nil: objects are not converted, only relabelled, which is for tests only.
+	// ConversionWebhook is the webhook that converts objects between versions; package webhook provides one.
+	// If nil, only apiVersion changes in a conversion, which is for tests only.
 	ConversionWebhook *apiextensionsv1.WebhookClientConfig
 
-	// Sets are the providers whose CRDs are installed; nil: all.
+	// Sets are the providers whose CRDs are installed. Nil means all.
 	Sets []providerset.Set
 }
 
@@ -54,10 +54,11 @@ func (o Options) sets() []providerset.Set {
 	return o.Sets
 }
 
-// Install writes the CRDs to the cluster behind c and waits until they are established. A CRD whose content is the one
-// last applied is not written, and not waited for: the API server established it then, or does so when it starts. Nor is
-// one that a provider without controllers here would take from another implementation; see [convertedElsewhere]. c needs apiextensions.k8s.io/v1 in its scheme, and must read the API server, not a cache. It ends with the context's
-// error when the cluster does not accept the names in time.
+// Install writes the CRDs to the cluster and waits until they are established. A CRD with the content that
+// was last applied is neither written nor waited for, because the API server has established it or will do so
+// when it starts. A CRD of a provider without controllers in this manager is not taken from another
+// implementation; see [convertedElsewhere]. The client c needs apiextensions.k8s.io/v1 in its scheme and must
+// not read from a cache. Install returns the context's error if the CRDs are not established in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -82,8 +83,9 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// Redirect has the objects of the CRDs of some providers converted at another address, and changes nothing else of them: they may be
-// those of a newer version. The hash is removed, so that who installs them next writes them.
+// Redirect changes the conversion address of the CRDs of some providers. It leaves everything else unchanged,
+// because the CRDs may be of a newer version. It removes the content hash, so that the next installation
+// writes the CRDs.
 func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -112,7 +114,7 @@ func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// wanted returns those of the CRDs, each of a provider that runs, without those that another implementation keeps.
+// wanted returns the CRDs of the enabled providers, without those that another implementation manages.
 func wanted(
 	ctx context.Context, c client.Client, list []*apiextensionsv1.CustomResourceDefinition, opts Options,
 ) ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -139,8 +141,9 @@ func wanted(
 	return out, nil
 }
 
-// convertedElsewhere returns the Service that converts the objects of a CRD, empty if there is none but ours. Of kinds that
-// nothing here reconciles, another manager's CRD stays as that manager wants it: its controllers read what it stores.
+// convertedElsewhere returns the Service of another manager that converts the objects of a CRD, or an empty
+// string. For kinds without controllers here, the CRD of another manager is not changed, because that
+// manager's controllers depend on it.
 func convertedElsewhere(ctx context.Context, c client.Client, name string, own *apiextensionsv1.WebhookClientConfig) (string, error) {
 	if own == nil {
 		return "", nil
@@ -159,7 +162,8 @@ func convertedElsewhere(ctx context.Context, c client.Client, name string, own *
 	return service.Namespace + "/" + service.Name, nil
 }
 
-// appliedHashes returns the hash annotation of those of the CRDs that are in the cluster, by name, when none of them is on its way out.
+// appliedHashes returns the hash annotations of the existing CRDs by name. It waits for CRDs in the list that
+// are being deleted.
 func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]string, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
@@ -183,7 +187,7 @@ func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensions
 	return hashes, nil
 }
 
-// applyAll writes the CRDs that are not in the cluster with the same content from before, and returns their names.
+// applyAll writes the CRDs whose content differs from the applied one, and returns their names.
 func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.CustomResourceDefinition,
 	applied map[string]string) ([]string, error) {
 	var written []string
@@ -203,7 +207,7 @@ func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.Custo
 	return written, group.Wait()
 }
 
-// desired returns what is applied for a CRD, its hash included.
+// desired returns the object to apply for a CRD, and its hash.
 func desired(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstructured, string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
@@ -228,7 +232,7 @@ func desired(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstr
 	return object, hash, nil
 }
 
-// awaitEstablished returns when the API server serves the CRD.
+// awaitEstablished waits until the API server serves the CRD.
 func awaitEstablished(ctx context.Context, c client.Client, name string) error {
 	seen := ""
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// contractV1Beta1 and contractV1Beta2 are the labels that tell which served versions of a kind follow a version
-	// of Cluster API's contracts.
+	// contractV1Beta1 and contractV1Beta2 are the labels that map a Cluster API contract version to the
+	// served API versions that implement it.
 	contractV1Beta1 = "cluster.x-k8s.io/v1beta1"
 	contractV1Beta2 = "cluster.x-k8s.io/v1beta2"
 
-	// clusterctlLabel marks what clusterctl manages and moves.
+	// clusterctlLabel marks CRDs that clusterctl manages and whose objects it moves.
 	clusterctlLabel = "clusterctl.cluster.x-k8s.io"
 )
 
-// labelsOf returns the labels of a CRD: the contract versions, the provider it belongs to, and clusterctl's mark.
+// labelsOf returns the labels of a CRD: the contract versions, the provider name and the clusterctl label.
 //
-// Our own kinds follow contract v1beta2 only. LocalMachinePool has the v1beta1 field status.ready besides, because
-// Cluster API reads it up to v1.14 whatever the label says; the other fields of contract v1beta1 are not
-// there, so that label is not either.
+// Slipway's own kinds only implement contract v1beta2. LocalMachinePool also has the v1beta1 field
+// status.ready, because Cluster API up to v1.14 reads it regardless of the label. It lacks the other fields
+// of contract v1beta1 and therefore does not have its label.
 func labelsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	labels := map[string]string{
 		clusterv1.ProviderNameLabel: string(providerset.OfCRD(crd.Name)), clusterctlLabel: "",
 		contractV1Beta1: "v1beta1", contractV1Beta2: "v1beta2",
 	}
 	switch crd.Spec.Group {
-	case runtimev1.GroupVersion.Group: // there is no v1beta1 of it
+	case runtimev1.GroupVersion.Group: // this group has no v1beta1
 		labels[contractV1Beta1] = "v1alpha1"
 	case localv1.GroupVersion.Group:
 		delete(labels, contractV1Beta1)
@@ -43,7 +43,7 @@ func labelsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	return labels
 }
 
-// hasConversion tells whether a CRD has several versions, which only the conversion webhook can translate.
+// hasConversion reports whether a CRD has several versions and therefore needs the conversion webhook.
 func hasConversion(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(crd.Spec.Versions) > 1
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Phase is one of the two things a migration does.
+// Phase is a phase of the storage migration.
 type Phase string
 
-// The phases; [All] stands for both.
+// All selects both phases.
 const (
 	All                     Phase = "All"
 	StorageVersionMigration Phase = "StorageVersionMigration"
 	CleanupManagedFields    Phase = "CleanupManagedFields"
 )
 
-// ParsePhases reads the values of --skip-crd-migration-phases. The error is Invalid and names the flag.
+// ParsePhases parses the values of --skip-crd-migration-phases. The error has the kind Invalid and names the
+// flag.
 func ParsePhases(texts []string) ([]Phase, error) {
 	var out []Phase
 	for _, text := range texts {
@@ -38,22 +39,22 @@ func ParsePhases(texts []string) ([]Phase, error) {
 	return out, nil
 }
 
-// Plan is what to do about the objects of one CRD.
+// Plan defines the migration of the objects of a CRD.
 type Plan struct {
-	// Version in which the API server stores objects.
+	// Version is the storage version.
 	Version string
-	// Store: some objects may be stored in another version.
+	// Store means that some objects may be stored in another version.
 	Store bool
-	// Clean: what objects remember of field managers may name versions that are not served.
+	// Clean means that managed fields of objects may refer to versions that are no longer served.
 	Clean bool
 	// Served versions.
 	Served []string
-	// Done: this generation of the CRD was migrated before; there is nothing to do.
+	// Done means that this generation of the CRD was migrated already.
 	Done bool
 }
 
-// Observed reports whether a CRD with this metadata was migrated in its present generation. One that was never changed
-// since it was created has nothing to migrate.
+// Observed reports whether the current generation of a CRD was migrated. A CRD that has not changed since its
+// creation needs no migration.
 func Observed(generation int64, annotations map[string]string) bool {
 	seen, known := annotations[clusterv1.CRDMigrationObservedGenerationAnnotation]
 	if !known {
@@ -62,11 +63,11 @@ func Observed(generation int64, annotations map[string]string) bool {
 	return seen == strconv.FormatInt(generation, 10)
 }
 
-// Decide says what to do about the objects of a CRD.
+// Decide plans the migration of the objects of a CRD:
 //
-//	generation was migrated before                 nothing
-//	status.storedVersions is not the one stored    store the objects again, then say so
-//	otherwise                                      clean what they remember
+//	this generation was migrated                             nothing
+//	otherwise                                                clean up managed fields
+//	if status.storedVersions has more than the storage one   also rewrite the objects, then update storedVersions
 func Decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) Plan {
 	p := Plan{Done: Observed(crd.Generation, crd.Annotations) || slices.Contains(skip, All)}
 	for _, v := range crd.Spec.Versions {
@@ -85,7 +86,6 @@ func Decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) Plan {
 	return p
 }
 
-// String says what the plan does.
 func (p Plan) String() string {
 	return fmt.Sprintf("store again in %s: %t, clean managed fields: %t", p.Version, p.Store, p.Clean)
 }

@@ -1,12 +1,6 @@
-// Package migration brings stored objects up to date with the CRDs of this program.
-//
-// Does: once for every generation of one of our CRDs, has the API server write the objects that it may hold in an older
-// version in the version that it stores now, records that only this one is stored, and removes from the objects what
-// they remember of field managers in versions that are not served any more.
-//
-// Owns: status.storedVersions and the annotation crd-migration.cluster.x-k8s.io/observed-generation of our CRDs.
-//
-// Never: changes what an object says.
-//
-// Read first: [Decide].
+// Package migration migrates stored objects after a change of their CRD. Once for each generation of one of
+// Slipway's CRDs, it rewrites objects that may be stored in an older version, sets status.storedVersions to
+// the storage version, and removes managed fields entries in versions that are no longer served. The
+// annotation crd-migration.cluster.x-k8s.io/observed-generation records the migrated generation. The content
+// of the objects does not change. Start at [Decide].
 package migration

@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	// page is how many objects are read at once.
+	// page is the number of objects in one list request.
 	page = 500
-	// firstRetry and lastRetry bound the wait between two attempts.
+	// firstRetry and lastRetry limit the backoff between attempts.
 	firstRetry, lastRetry = 500 * time.Millisecond, time.Minute
-	// owner is the field manager; it owns no field.
+	// owner is the field manager. It owns no fields.
 	owner = kube.Prefix + "migration"
 )
 
-// Migrator migrates the objects of our CRDs. It is a Runnable of the manager, and works where that is the leader.
+// Migrator migrates the objects of Slipway's CRDs. It is a Runnable that runs on the leader.
 type Migrator struct {
-	// reader and client read and write CRDs.
+	// reader and client access CRDs.
 	reader client.Reader
 	client client.Client
 	access map[string]Access
@@ -47,13 +47,14 @@ type Access struct {
 	Client client.Client
 }
 
-// New returns a migrator of the objects of these CRDs, by name; reader and c are for the CRDs. All readers must read the API
-// server, not a cache.
+// New returns a migrator for the objects of the named CRDs. The arguments reader and c access CRDs. No reader
+// may read from a cache.
 func New(reader client.Reader, c client.Client, objects map[string]Access, skip []Phase) *Migrator {
 	return &Migrator{reader: reader, client: c, access: objects, skip: skip}
 }
 
-// Start implements manager.Runnable. What fails is tried again until ctx ends; no one waits for it.
+// Start implements manager.Runnable. It retries until the migration succeeds or ctx ends, and nothing waits
+// for it.
 func (m *Migrator) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("migration")
 	retry := wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: 1 << 30}
@@ -72,7 +73,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 	}
 }
 
-// Migrate makes one attempt for every CRD of ours that has changed since it was migrated.
+// Migrate makes one attempt for every CRD that has changed since its last migration.
 func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
 	if slices.Contains(m.skip, All) {
 		return nil
@@ -115,7 +116,7 @@ func (m *Migrator) migrate(ctx context.Context, log logr.Logger, name string) er
 	}
 	log.Info("migrated stored objects", "crd", name, "objects", n, "plan", plan.String())
 	if len(m.skip) > 0 {
-		return nil // the phase that was left out is still to be done
+		return nil // a skipped phase is still outstanding
 	}
 	return m.observe(ctx, crd)
 }
@@ -130,7 +131,7 @@ func (m *Migrator) observe(ctx context.Context, crd *apiextensionsv1.CustomResou
 	return nil
 }
 
-// objects does what the plan says to every object of the CRD, and returns how many there are.
+// objects migrates every object of the CRD and returns their number.
 func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) (int, error) {
 	if !plan.Store && !plan.Clean {
 		return 0, nil
@@ -158,7 +159,7 @@ func (m *Migrator) objects(ctx context.Context, crd *apiextensionsv1.CustomResou
 }
 
 func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
-	if plan.Clean { // first: an apply of an object with such entries fails
+	if plan.Clean { // first, because applying an object with stale entries fails
 		if err := m.clean(ctx, o, crd, plan); err != nil {
 			return fmt.Errorf("cleaning the managed fields of %s: %w", client.ObjectKeyFromObject(o), err)
 		}
@@ -171,9 +172,9 @@ func (m *Migrator) object(ctx context.Context, o *metav1.PartialObjectMetadata, 
 	return nil
 }
 
-// store applies nothing to the object, which makes the API server write it in the version that it stores now. The
-// status is applied where there is one, since that passes no webhook for the spec. One that is gone, or that someone
-// else wrote meanwhile, is done.
+// store sends an empty apply, which makes the API server rewrite the object in the storage version. It
+// applies the status subresource if there is one, because this bypasses webhooks that validate the spec. An
+// object that was deleted or written in the meantime needs no migration.
 func (m *Migrator) store(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition) error {
 	nothing := &unstructured.Unstructured{}
 	nothing.SetGroupVersionKind(o.GroupVersionKind())
@@ -203,8 +204,9 @@ func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bo
 	return false
 }
 
-// clean removes the entries of managed fields whose version is not served any more. Where none is left, one without a
-// field takes their place: the API server gives an object that has none at all to whoever applies first.
+// clean removes managed fields entries whose version is no longer served. If no entry remains, it adds an
+// entry without fields, because the API server assigns all fields of an object without entries to the first
+// manager that applies it.
 func (m *Migrator) clean(ctx context.Context, o *metav1.PartialObjectMetadata, crd *apiextensionsv1.CustomResourceDefinition, plan Plan) error {
 	group := o.GroupVersionKind().Group
 	kept := slices.DeleteFunc(slices.Clone(o.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {

@@ -1,13 +1,8 @@
-// Package plans keeps the last plans of every object, and serves them to who may read the object.
-//
-// Does: remembers for each object what each of its controllers did last, what it waits for and why ([Store], a loop.Plans), and
-// answers GET /debug/plans/<group>/<kind>/<namespace>/<name> with it (`slipway explain`). A client certificate that the server verified,
-// or a TokenReview, tells who asks; a SubjectAccessReview whether they may get the object. Who may not learns nothing, not even
-// whether there is one.
-//
-// Owns: a bounded record for each object that exists and each controller that reconciles it.
-//
-// Never: reads an object, or changes anything.
-//
-// Read first: [Store].
+// Package plans stores the last plans of every object and serves them to users who may read the object.
+// [Store] records for each object and controller what the last reconciliation did, what it waits for and why.
+// [Handler] serves the records at GET /debug/plans/<group>/<kind>/<namespace>/<name> for `slipway explain`.
+// It authenticates users by a verified client certificate or a TokenReview, and authorizes them with a
+// SubjectAccessReview for getting the object. The response to an unauthorized user does not reveal whether
+// the object exists. The package never reads the objects themselves. Records are bounded in size, and deleted
+// with their objects.
 package plans

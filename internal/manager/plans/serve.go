@@ -18,14 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Path is where plans are served: below it are group, kind, namespace and name of an object.
+// Path is the URL prefix of plans. It is followed by group, kind, namespace and name of an object.
 const Path = "/debug/plans/"
 
-// Handler serves the plans of a store. Before it has an API that tells who may read, it refuses every request.
+// Handler serves the plans of a store. Without an API for authorization it rejects every request.
 type Handler struct {
 	Store *Store
-	// API tells who a token belongs to, and what its user may read. The user of a client certificate that the server has
-	// verified is named by it.
+	// API authenticates tokens and authorizes users. A verified client certificate identifies its user
+	// without it.
 	API kubernetes.Interface
 }
 
@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(last)
 }
 
-// PathOf is where the plans of an object are served. An object of a kind without namespaces has none in its key.
+// PathOf returns the path of the plans of an object. The key of a cluster-scoped object has no namespace.
 func PathOf(kind schema.GroupKind, key client.ObjectKey) string {
 	if key.Namespace == "" {
 		return Path + kind.Group + "/" + kind.Kind + "/" + key.Name
@@ -61,7 +61,7 @@ func PathOf(kind schema.GroupKind, key client.ObjectKey) string {
 	return Path + kind.Group + "/" + kind.Kind + "/" + key.Namespace + "/" + key.Name
 }
 
-// objectOf is the object of a path that [PathOf] returns.
+// objectOf parses a path that [PathOf] returned.
 func objectOf(path string) (kind schema.GroupKind, key client.ObjectKey, ok bool) {
 	part := strings.Split(strings.TrimPrefix(path, Path), "/")
 	if n := len(part); n < 3 || n > 4 || slices.Contains(part, "") {
@@ -74,7 +74,7 @@ func objectOf(path string) (kind schema.GroupKind, key client.ObjectKey, ok bool
 	return schema.GroupKind{Group: part[0], Kind: part[1]}, key, true
 }
 
-// authorize finds out who sent the request, and asks the API server whether they may get the object.
+// authorize authenticates the request and checks with the API server whether the user may get the object.
 func (h *Handler) authorize(r *http.Request, kind schema.GroupKind, key client.ObjectKey) (int, string) {
 	if h.API == nil {
 		return http.StatusUnauthorized, "The manager is starting; try again"
@@ -93,7 +93,7 @@ func (h *Handler) authorize(r *http.Request, kind schema.GroupKind, key client.O
 	return http.StatusOK, ""
 }
 
-// authenticate returns the user of a verified client certificate, else that of the token.
+// authenticate returns the user of the verified client certificate or of the bearer token.
 func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo, code int, text string) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		who, ok, err := x509.CommonNameUserConversion.User(r.TLS.VerifiedChains[0])
@@ -104,7 +104,7 @@ func (h *Handler) authenticate(r *http.Request) (user authenticationv1.UserInfo,
 		for k, v := range who.User.GetExtra() {
 			user.Extra[k] = v
 		}
-		user.Groups = append(user.Groups, "system:authenticated") // as the API server adds it
+		user.Groups = append(user.Groups, "system:authenticated") // added by the API server, too
 		return user, http.StatusOK, ""
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -14,33 +14,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// What is kept of one plan at most: items of a list, and bytes of a text.
+// Limits of one record: list items, and bytes of a text.
 const (
 	maxItems = 20
 	maxText  = 1024
 )
 
-// Plans are the last plans of one object.
+// Plans contains the last plans of one object.
 type Plans struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Plans are those of each controller that reconciles the object, by its name.
+	// Plans contains one record for each controller that reconciles the object, sorted by controller name.
 	Plans []Record `json:"plans"`
 }
 
-// Record is what a controller made of an object when it reconciled it last.
+// Record describes the last reconciliation of an object by one controller.
 type Record struct {
-	// Controller that made the plan.
 	Controller string `json:"controller"`
 	// Time of the reconciliation.
 	Time time.Time `json:"time"`
-	// Actions that were planned, in their order; the first that failed ended the reconciliation. None where there was nothing
-	// to do, and where the object is paused.
+	// Actions are the planned actions in order. The first failed action ends the reconciliation. The list is
+	// empty if there was nothing to do or the object is paused.
 	Actions []string `json:"actions,omitempty"`
-	// Waits are why nothing more was done.
+	// Waits are the reasons why the reconciliation did no more.
 	Waits []loop.Wait `json:"waits,omitempty"`
-	// Recheck is when the object is reconciled again without an event.
+	// Recheck is the delay until the object is reconciled again without an event.
 	Recheck string `json:"recheck,omitempty"`
 	// Errors of the reconciliation.
 	Errors []string `json:"errors,omitempty"`
@@ -51,9 +50,9 @@ type object struct {
 	client.ObjectKey
 }
 
-// Store keeps the last plan that each controller made of each object. The zero value is empty.
+// Store holds the last plan of each controller for each object. The zero value is empty and ready to use.
 type Store struct {
-	// Now is the clock; nil: the system's.
+	// Now returns the current time. It defaults to time.Now.
 	Now func() time.Time
 
 	mu      sync.Mutex

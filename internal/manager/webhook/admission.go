@@ -18,12 +18,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 )
 
-// reviewer reads the API server's questions.
+// reviewer decodes admission reviews and evaluates the rules of package admission.
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]func() runtime.Object
 	opts    Options
 	facts   *facts
-	// restored is nil where there are no older versions.
+	// restored is nil if there are no older versions.
 	restored *restoration
 }
 
@@ -37,7 +37,7 @@ func newReviewer(opts Options) reviewer {
 	return reviewer{objects: objects, opts: opts, facts: newFacts(opts)}
 }
 
-// read turns a question into a request for package admission.
+// read converts an admission review to a request for package admission.
 func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	create, known := r.objects[req.Resource]
 	if !known {
@@ -60,7 +60,7 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	return out, nil
 }
 
-// mutate answers with the defaults that are missing.
+// mutate returns a patch with the missing defaults.
 func (r reviewer) mutate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	request, err := r.read(req)
 	if err != nil {
@@ -80,7 +80,8 @@ func (r reviewer) mutate(ctx context.Context, req ctrladmission.Request) ctrladm
 	return ctrladmission.Patched("", patch...)
 }
 
-// difference compares the two in their Go form, so that fields which that form does not know are not touched.
+// difference computes a patch from the Go representation of both objects, so that fields unknown to this
+// representation are not changed.
 func difference(before, after runtime.Object) ([]jsonpatch.Operation, error) {
 	from, err := json.Marshal(before)
 	if err != nil {
@@ -93,7 +94,7 @@ func difference(before, after runtime.Object) ([]jsonpatch.Operation, error) {
 	return jsonpatch.CreatePatch(from, to)
 }
 
-// validate answers whether the object may be written.
+// validate decides whether the object may be written.
 func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	if req.Operation == admissionv1.Delete {
 		return r.validateDeletion(ctx, req)
@@ -124,7 +125,7 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 	return refusal(req, verdict)
 }
 
-// refusal is the answer to a request whose object is invalid.
+// refusal returns the response for an invalid object.
 func refusal(req ctrladmission.Request, verdict admission.Verdict) ctrladmission.Response {
 	kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
 	status := apierrors.NewInvalid(kind, req.Name, verdict.Errors).Status()
@@ -133,7 +134,7 @@ func refusal(req ctrladmission.Request, verdict admission.Verdict) ctrladmission
 	}}
 }
 
-// validateDeletion answers whether the object may be deleted.
+// validateDeletion decides whether the object may be deleted.
 func (r reviewer) validateDeletion(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	req.Object = req.OldObject
 	request, err := r.read(req)

@@ -22,27 +22,29 @@ import (
 )
 
 const (
-	// SecretName is the name of the Secret that holds the certificates of webhooks at a URL, in the manager's namespace.
-	// Those behind a Service have one of the Service's name, with the same ending.
+	// SecretName is the name of the Secret in the manager's namespace with the certificate of webhooks at a
+	// URL. For webhooks behind a Service, the name is the name of the Service with secretEnding.
 	SecretName = "slipway-webhook" + secretEnding
 
 	secretEnding = "-cert"
 
-	// lookInterval is the time between two looks at the Secret: another manager may have renewed it, or it is due.
+	// lookInterval is the interval between checks of the Secret, which another manager may have renewed or
+	// which may be due for renewal.
 	lookInterval = 10 * time.Minute
 
-	// retryInterval follows a look that failed.
+	// retryInterval is the delay after a failed check.
 	retryInterval = 10 * time.Second
 
-	// abandonedInterval is the time between two looks at whether webhooks that another manager took still answer.
+	// abandonedInterval is the interval between checks whether webhooks that point to another manager are
+	// still served.
 	abandonedInterval = 15 * time.Second
 
-	// attempts bounds how often Load starts again because another manager wrote at the same time.
+	// attempts limits the retries of Load after conflicts with other managers.
 	attempts = 5
 )
 
-// Certificates makes, keeps and renews the certificate that webhooks are served with. Any number of managers may use
-// the same Secret. It is safe for concurrent use.
+// Certificates creates, stores and renews the serving certificate of webhooks. Several managers can share one
+// Secret. It is safe for concurrent use.
 type Certificates struct {
 	client    client.Client
 	writer    *kube.Writer
@@ -54,15 +56,16 @@ type Certificates struct {
 	bundle  atomic.Pointer[[]byte]
 }
 
-// NewCertificates returns certificates for webhooks at an address, kept in the namespace. c must read Secrets from
-// the API server. Call Load before anything is served.
+// NewCertificates returns certificates for webhooks at the address, stored in the namespace. The client c
+// must not read Secrets from a cache. Call Load before serving.
 func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
 	return &Certificates{
 		client: c, writer: kube.NewWriter(c, Writer), namespace: namespace, address: address, now: time.Now,
 	}
 }
 
-// secretName is one for each set of names that a certificate is for, so that two managers do not issue it in turns.
+// secretName returns a different name for each set of certificate names. Otherwise two managers with
+// different addresses would reissue the certificate in turns.
 func (c *Certificates) secretName() string {
 	if c.address.URL == "" && c.address.Service.Name != "" {
 		return c.address.Service.Name + secretEnding
@@ -70,7 +73,7 @@ func (c *Certificates) secretName() string {
 	return SecretName
 }
 
-// CA returns the authorities that the serving certificate can be checked with, in PEM; nil before Load.
+// CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load.
 func (c *Certificates) CA() []byte {
 	if bundle := c.bundle.Load(); bundle != nil {
 		return *bundle
@@ -78,7 +81,7 @@ func (c *Certificates) CA() []byte {
 	return nil
 }
 
-// Serve makes a TLS configuration use the certificate, whichever is current.
+// Serve makes a TLS configuration use the current certificate.
 func (c *Certificates) Serve(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if serving := c.serving.Load(); serving != nil {
@@ -88,7 +91,8 @@ func (c *Certificates) Serve(config *tls.Config) {
 	}
 }
 
-// Load reads the Secret, makes or renews what is missing or due, and serves with it. The namespace must exist.
+// Load reads the Secret, issues missing certificates, renews those that are due, and starts using the result.
+// The namespace must exist.
 func (c *Certificates) Load(ctx context.Context) error {
 	kept, err := c.prepare(ctx)
 	if err != nil {
@@ -97,7 +101,8 @@ func (c *Certificates) Load(ctx context.Context) error {
 	return c.use(kept)
 }
 
-// prepare returns what the Secret holds, after making or renewing what is missing or due.
+// prepare returns the content of the Secret after issuing missing certificates and renewing those that are
+// due.
 func (c *Certificates) prepare(ctx context.Context) (material, error) {
 	for range attempts {
 		kept, done, err := c.attempt(ctx)
@@ -111,7 +116,8 @@ func (c *Certificates) prepare(ctx context.Context) (material, error) {
 	return material{}, fmt.Errorf("preparing the webhook certificate: Secret %s/%s is written by others all the time", c.namespace, c.secretName())
 }
 
-// attempt is false when the Secret must be read again, since it is new or another manager wrote it in between.
+// attempt returns false if the Secret must be read again, because it was just created or because another
+// manager changed it.
 func (c *Certificates) attempt(ctx context.Context) (material, bool, error) {
 	secret := &corev1.Secret{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.secretName()}, secret)
@@ -124,7 +130,7 @@ func (c *Certificates) attempt(ctx context.Context) (material, bool, error) {
 		return kept, err == nil, err
 	}
 	if !exists {
-		// Whoever creates it first decides.
+		// The first manager to create the Secret wins.
 		secret.Namespace, secret.Name, secret.Type, secret.Data = c.namespace, c.secretName(), corev1.SecretTypeTLS, kept.data()
 		return material{}, false, c.writer.Create(ctx, secret)
 	}
@@ -145,7 +151,7 @@ func (c *Certificates) use(kept material) error {
 	return nil
 }
 
-// leaf describes the serving certificate.
+// leaf returns the desired serving certificate.
 func (c *Certificates) leaf() pki.Leaf {
 	leaf := pki.Leaf{User: "slipway-webhook"}
 	for _, name := range c.address.names() {
@@ -158,8 +164,8 @@ func (c *Certificates) leaf() pki.Leaf {
 	return leaf
 }
 
-// Start renews the certificate in time until ctx ends, tells the API server about new authorities, and takes over the webhooks that a
-// manager that ended has left behind. It is a manager.Runnable that does not need leadership.
+// Start renews the certificate until ctx ends, updates the CA bundles in the cluster, and redirects webhooks
+// of a manager that has ended to this one. It implements manager.Runnable and does not need leadership.
 func (c *Certificates) Start(ctx context.Context) error {
 	look := time.NewTimer(lookInterval)
 	defer look.Stop()
@@ -184,8 +190,9 @@ func (c *Certificates) Start(ctx context.Context) error {
 	}
 }
 
-// takeOver points the webhooks at this manager where those of another one do not answer: it has ended, and every write that they look
-// at fails. While that one answers they stay with it. CRDs keep their schemas, which may be those of a newer version.
+// takeOver redirects webhooks to this manager if they point to another manager that is no longer serving,
+// because every write that they match fails. Webhooks of a manager that is serving are not changed. CRDs
+// retain their schemas, which may be of a newer version.
 func (c *Certificates) takeOver(ctx context.Context) error {
 	if c.address.URL == "" {
 		return nil
@@ -208,7 +215,8 @@ func (c *Certificates) takeOver(ctx context.Context) error {
 	return Configure(ctx, c.client, left, c.CA())
 }
 
-// look reads or renews the certificate. New authorities are trusted before anything is served with them.
+// look loads or renews the certificate. New CA certificates are installed in the cluster before they are used
+// for serving.
 func (c *Certificates) look(ctx context.Context) error {
 	kept, err := c.prepare(ctx)
 	if err != nil {
@@ -222,5 +230,5 @@ func (c *Certificates) look(ctx context.Context) error {
 	return c.use(kept)
 }
 
-// NeedLeaderElection says that every manager serves webhooks.
+// NeedLeaderElection returns false because every manager serves webhooks.
 func (c *Certificates) NeedLeaderElection() bool { return false }

@@ -14,39 +14,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Paths that the handlers are served at.
+// Paths of the handlers.
 const (
 	mutatePath   = "/mutate"
 	validatePath = "/validate"
 	convertPath  = "/convert"
 )
 
-// callTimeoutSeconds is how long the API server waits for an answer: as long as it may. On a busy host, each call of a fleet that is applied at once
-// takes seconds.
+// callTimeoutSeconds is the timeout of a webhook call, set to the maximum that Kubernetes allows. On a busy
+// host, calls can take seconds when many objects are applied at once.
 const callTimeoutSeconds = 30
 
-// Address says where the API server finds the webhooks, at a URL or through a Service, and whose they are.
+// Address defines how the API server reaches the webhooks, by URL or through a Service, and the providers
+// that they serve.
 type Address struct {
-	// URL is for an API server on the same host: scheme, host and port, for example https://127.0.0.1:9443.
+	// URL is used if the API server is on the same host. It consists of scheme, host and port, for example
+	// https://127.0.0.1:9443.
 	URL string
 
-	// Service is for an API server of a cluster that the manager runs in. Ignored when URL is set.
+	// Service is used if the manager runs in the cluster of the API server. It is ignored if URL is set.
 	Service Service
 
-	// Sets are the providers whose webhooks are there; nil: all.
+	// Sets are the providers whose webhooks are served at the address. Nil means all.
 	Sets []providerset.Set
 
-	// MostReplicas is how many replicas an object may be scaled to without a call; 0: any number.
+	// MostReplicas is the number of replicas up to which scaling an object calls no webhook. 0 means any
+	// number.
 	MostReplicas int32
 }
 
 // Service is a Kubernetes Service in front of the managers.
 type Service struct {
 	Namespace, Name string
-	Port            int32 // 443 when zero
+	Port            int32 // defaults to 443
 }
 
-// names returns the host names and IPs that the serving certificate must be for.
+// names returns the host names and IPs of the serving certificate.
 func (a Address) names() []string {
 	if a.URL != "" {
 		if parsed, err := url.Parse(a.URL); err == nil {
@@ -58,7 +61,7 @@ func (a Address) names() []string {
 	return []string{host, host + ".cluster.local"}
 }
 
-// admissionClient returns the address of one path for webhook configurations.
+// admissionClient returns the client configuration of one path for webhook configurations.
 func (a Address) admissionClient(path string, ca []byte) admissionregistrationv1.WebhookClientConfig {
 	if a.URL != "" {
 		return admissionregistrationv1.WebhookClientConfig{URL: new(strings.TrimSuffix(a.URL, "/") + path), CABundle: ca}
@@ -68,7 +71,7 @@ func (a Address) admissionClient(path string, ca []byte) admissionregistrationv1
 	}}
 }
 
-// conversionClient returns the address of the conversion for CRDs.
+// conversionClient returns the client configuration of the conversion webhook for CRDs.
 func (a Address) conversionClient(ca []byte) *apiextensionsv1.WebhookClientConfig {
 	if a.URL != "" {
 		return &apiextensionsv1.WebhookClientConfig{URL: new(strings.TrimSuffix(a.URL, "/") + convertPath), CABundle: ca}
@@ -85,8 +88,8 @@ func (s Service) port() int32 {
 	return s.Port
 }
 
-// configurations returns those of each provider, without empty ones: a provider of others, or another process of ours,
-// may serve the next one.
+// configurations returns the webhook configurations of each provider, without empty ones. There is one pair
+// for each provider, because another process or implementation may serve other providers.
 func configurations(address Address, ca []byte) []client.Object {
 	var out []client.Object
 	for _, set := range address.sets() {
@@ -107,7 +110,7 @@ func (a Address) sets() []providerset.Set {
 	return a.Sets
 }
 
-// mutating returns the configuration of defaulting.
+// mutating returns the configuration of the defaulting webhooks.
 func mutating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
 	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Defaulting()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
@@ -131,7 +134,7 @@ func mutating(set providerset.Set, address Address, ca []byte) *admissionregistr
 	return config
 }
 
-// validating returns the configuration of validation.
+// validating returns the configuration of the validating webhooks.
 func validating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Validation()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
@@ -154,10 +157,10 @@ func validating(set providerset.Set, address Address, ca []byte) *admissionregis
 	return config
 }
 
-// scaleSubresource is how `kubectl scale` and autoscalers change replicas.
+// scaleSubresource is the subresource through which `kubectl scale` and autoscalers change replicas.
 const scaleSubresource = "scale"
 
-// scale is the webhook of the scale subresource.
+// scale returns the webhook for the scale subresource.
 func (k kind) scale(address Address, ca []byte) admissionregistrationv1.ValidatingWebhook {
 	rules := k.rules()
 	rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
@@ -177,7 +180,8 @@ func (k kind) scale(address Address, ca []byte) admissionregistrationv1.Validati
 	}
 }
 
-// scalesWrong is true for what the rules may refuse of the scale subresource; empty: there is nothing.
+// scalesWrong returns a CEL expression that is true for scale requests that validation may reject. It is
+// empty if there are none.
 func (k kind) scalesWrong(mostReplicas int32) string {
 	var conditions []string
 	if k.scales && mostReplicas > 0 {
@@ -189,16 +193,17 @@ func (k kind) scalesWrong(mostReplicas int32) string {
 	return strings.Join(conditions, " || ")
 }
 
-// scalesBeyond is true for an update that asks for more replicas than before, and for more than so many.
+// scalesBeyond returns a CEL expression that is true for an update that increases the replicas beyond the
+// limit.
 func scalesBeyond(most int32) string {
 	const replicas = `.?spec.?replicas.orValue(0)`
 	return fmt.Sprintf("object%s > %d && object%s > oldObject%s", replicas, most, replicas, replicas)
 }
 
-// name is the full name of a webhook's resource, for example machines.cluster.x-k8s.io.
+// name returns the full name of a webhook's resource, for example machines.cluster.x-k8s.io.
 func (k kind) name() string { return k.resource.Resource + "." + k.resource.Group }
 
-// rules names the resource itself: not its status, and not its deletion.
+// rules matches creation and updates of the resource, but neither its status nor its deletion.
 func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
@@ -211,8 +216,8 @@ func (k kind) rules() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
-// validated are the rules of validation: also those of deletion, where that may be refused, and of updates alone, where
-// nothing else may be.
+// validated returns the rules of the validating webhook. They include deletion for kinds whose deletion may
+// be rejected, and exclude creation for kinds whose creation is not validated.
 func (k kind) validated() []admissionregistrationv1.RuleWithOperations {
 	rules := k.rules()
 	if k.updated {
@@ -224,7 +229,8 @@ func (k kind) validated() []admissionregistrationv1.RuleWithOperations {
 	return rules
 }
 
-// touches is true for a new object, unless the rules are about updates alone, and for an update of a part that the rules look at.
+// touches returns a CEL expression that is true if the object must be validated: on creation, unless only
+// updates are validated, and on an update of a field that validation depends on.
 func (k kind) touches(mostReplicas int32) string {
 	var conditions []string
 	if !k.updated {

@@ -1,20 +1,15 @@
-// Package webhook serves admission and conversion to the API server, and tells the API server where.
+// Package webhook serves admission and conversion webhooks and configures the API server to call them.
+// [Register] adds the handlers, which use package admission and package conversion. [Certificates] creates
+// and renews the serving certificate in the Secret slipway-webhook-cert, so that no certificate manager is
+// needed. [Install] writes the webhook configurations slipway-defaulting-PROVIDER and
+// slipway-validation-PROVIDER of the enabled providers and, through package crds, the CRDs with
+// spec.conversion.
 //
-// Does: handlers over package admission and package conversion (Register); the certificate that they are served with,
-// made and renewed here and kept in a Secret, so that nothing else need be installed (Certificates); the webhook
-// configurations and, through package crds, the CRDs that name the address and the authority (Install).
-//
-// A call costs the API server a round trip, so the configurations ask for few: none for status, none for deletion but that of
-// ClusterClasses, and for an update only when a field has changed that a rule or a default depends on (kinds.go says which).
-// A change in an older version is always one: the annotation of its conversion is judged by the schema that the API server does not
-// apply to it (restored.go).
-// What the rules of managed topologies need of other objects is read past the cache (facts.go). Requests are bounded, and the API server
-// of slipway up is the only client there (limits.go).
-//
-// Owns: Secret slipway-webhook-cert in the manager's namespace; the webhook configurations slipway-defaulting-PROVIDER and
-// slipway-validation-PROVIDER of the providers that run; spec.conversion of their CRDs.
-//
-// Never: decides what is valid, or how versions differ.
-//
-// Read first: kinds.go, then install.go.
+// Every call costs the API server a round trip, therefore the configurations match as few requests as
+// possible: no status updates, no deletions except of ClusterClasses, and only those updates that change a
+// field on which a rule or a default depends (kinds.go). An update in an older version is always matched,
+// because the API server does not validate the content of the conversion annotation against the schema;
+// restored.go does. Objects that the rules of managed topologies depend on are read from the API server, not
+// from the cache (facts.go). Requests are limited in size and number, and in `slipway up` only the API server
+// may call (limits.go). Start at kinds.go and install.go.
 package webhook

@@ -25,15 +25,17 @@ import (
 )
 
 const (
-	// classWait is how long a new Cluster waits for its class, which may have been created just before it.
+	// classWait limits how long defaulting a new Cluster waits for its ClusterClass, which may have been
+	// created just before.
 	classWait = 2 * time.Second
 	classPoll = 100 * time.Millisecond
 )
 
-// facts reads what rules need of other objects, past the cache: what was written a moment ago counts.
+// facts reads the objects that the rules depend on. It does not use the cache, because recent writes must be
+// visible.
 type facts struct {
 	live client.Reader
-	// topologies: the gate of managed topologies is on.
+	// topologies means that the feature gate for managed topologies is enabled.
 	topologies bool
 	refs       *kube.References
 	schemas    *variables.Schemas
@@ -43,7 +45,8 @@ func newFacts(opts Options) *facts {
 	return &facts{live: opts.Live, topologies: opts.Gates.ClusterTopology, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
 }
 
-// read adds to a request what its rules need. waits is true where a class that is not ready is waited for.
+// read adds the required objects to a request. If waits is true, it waits for a ClusterClass that is not
+// ready.
 func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) error {
 	if address, ok := r.New.(*ipamv1.IPAddress); ok && r.Old == nil {
 		return f.claim(ctx, address, &r.Facts)
@@ -67,7 +70,7 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 	return nil
 }
 
-// claim reads the claim of a new address. An address may come before its claim, as in a restore.
+// claim reads the IPAddressClaim of a new address. The claim may not exist yet, for example during a restore.
 func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.Facts) error {
 	claim := &ipamv1.IPAddressClaim{}
 	err := f.live.Get(ctx, client.ObjectKey{Namespace: address.Namespace, Name: address.Spec.ClaimRef.Name}, claim)
@@ -81,7 +84,7 @@ func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admis
 	return nil
 }
 
-// scaled reads what rules need to know of the object whose scale subresource is written.
+// scaled reads the object whose scale subresource is written.
 func (f *facts) scaled(ctx context.Context, resource string, r *admission.Request) error {
 	scale, isScale := r.New.(*autoscalingv1.Scale)
 	switch {
@@ -98,8 +101,8 @@ func (f *facts) scaled(ctx context.Context, resource string, r *admission.Reques
 	return nil
 }
 
-// setBack is the topology that has the replicas of a MachineDeployment. It is for a warning alone, so that what cannot be read counts as
-// none.
+// setBack returns the topology that sets the replicas of a MachineDeployment and would revert the change.
+// Read errors are ignored, because the result only leads to a warning.
 func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.SetBack {
 	d, cluster := &clusterv1.MachineDeployment{}, &clusterv1.Cluster{}
 	if err := f.live.Get(ctx, key, d); err != nil {
@@ -120,7 +123,7 @@ func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.Se
 	return nil
 }
 
-// users reads the Clusters of a class.
+// users lists the Clusters that use a class.
 func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.Facts) error {
 	list := &clusterv1.ClusterList{}
 	if err := f.live.List(ctx, list); err != nil {
@@ -163,7 +166,8 @@ func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits b
 	return err
 }
 
-// onHost reports whether control planes of a class run on this host. It is for a warning alone, so that what cannot be read does not.
+// onHost reports whether control planes of a class run on this host. Read errors are ignored, because the
+// result only leads to a warning.
 func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool {
 	if class == nil || class.Spec.ControlPlane.TemplateRef.Kind != "HostedControlPlaneTemplate" {
 		return false
@@ -173,7 +177,7 @@ func (f *facts) onHost(ctx context.Context, class *clusterv1.ClusterClass) bool 
 	return err == nil && t.Spec.Template.Spec.Backend.Simulated == nil
 }
 
-// class reads the class of a Cluster; nil: it does not exist.
+// class reads the ClusterClass of a Cluster. It is nil if it does not exist.
 func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	class := &clusterv1.ClusterClass{}
 	namespace, name := managed.ClassKey(cluster)
@@ -186,8 +190,8 @@ func (f *facts) class(ctx context.Context, cluster *clusterv1.Cluster) (*cluster
 	return class, nil
 }
 
-// awaitClass reads the class, again for a moment while its variables are not known. The end of that moment ends no read: it would be
-// an error of a Cluster that has none.
+// awaitClass reads the ClusterClass, and polls for a moment if its variables are not reconciled yet. The
+// timeout does not cancel requests, because this would cause an error for a Cluster without a class.
 func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*clusterv1.ClusterClass, error) {
 	var class *clusterv1.ClusterClass
 	err := wait.PollUntilContextTimeout(ctx, classPoll, classWait, true, func(context.Context) (bool, error) {
@@ -201,7 +205,7 @@ func (f *facts) awaitClass(ctx context.Context, cluster *clusterv1.Cluster) (*cl
 	return class, err
 }
 
-// upgrading says what of a Cluster does not run its version yet.
+// upgrading returns the parts of a Cluster that do not run its version yet.
 func (f *facts) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
 	out, err := f.upgradingControlPlane(ctx, cluster)
 	if err != nil {
@@ -231,7 +235,7 @@ func (f *facts) upgrading(ctx context.Context, cluster *clusterv1.Cluster) ([]st
 	return out, nil
 }
 
-// runsOther reports whether something of another version runs.
+// runsOther reports whether any replicas run another version.
 func runsOther(versions []clusterv1.StatusVersion, target string) bool {
 	return slices.ContainsFunc(versions, func(v clusterv1.StatusVersion) bool { return v.Version != "" && !version.Runs(v.Version, target) })
 }
@@ -243,7 +247,7 @@ func (f *facts) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cl
 	}
 	o, err := f.refs.Get(ctx, ref, cluster.Namespace)
 	if fault.KindOf(err) == fault.Invalid && err != nil || err == nil && o.Unstructured == nil {
-		return nil, nil // there is nothing whose upgrade could be under way
+		return nil, nil // there is no object that could be upgrading
 	}
 	if err != nil {
 		return nil, err

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// hashAnnotation stands for the content of a configuration as it was last applied.
+	// hashAnnotation is the hash of the configuration that was last applied.
 	hashAnnotation = "slipway.dev/content-hash"
 
-	// Writer names the field manager that owns the configurations.
+	// Writer is the field manager of the webhook configurations.
 	Writer = "webhooks"
 )
 
 // Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
-// configurations: all with this address, trusting the authorities in ca (PEM). What has not changed since the last
-// time is not written. c must read the API server, not a cache.
+// configurations, all with the given address and CA bundle (PEM). Unchanged objects are not written. The
+// client c must not read from a cache.
 func Install(ctx context.Context, c client.Client, address Address, ca []byte) error {
 	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca), Sets: address.sets()}); err != nil {
 		return fmt.Errorf("installing CRDs: %w", err)
@@ -35,7 +35,8 @@ func Install(ctx context.Context, c client.Client, address Address, ca []byte) e
 	return Configure(ctx, c, address, ca)
 }
 
-// Objects returns what [Install] writes, without an authority: for who applies it before there is a manager, which adds its own.
+// Objects returns the objects that [Install] writes, without a CA bundle. They can be applied before a
+// manager runs, which then adds its CA.
 func Objects(address Address) ([]client.Object, error) {
 	list, err := crds.Of(crds.Options{ConversionWebhook: address.conversionClient(nil), Sets: address.sets()})
 	if err != nil {
@@ -49,8 +50,8 @@ func Objects(address Address) ([]client.Object, error) {
 	return append(out, configurations(address, nil)...), nil
 }
 
-// Configure applies the webhook configurations alone. From then on, the API server refuses to write the kinds
-// concerned while no manager answers at the address.
+// Configure applies the webhook configurations. Afterwards, the API server rejects writes of the matched
+// kinds while no manager serves the address.
 func Configure(ctx context.Context, c client.Client, address Address, ca []byte) error {
 	for _, config := range configurations(address, ca) {
 		if err := applyOnce(ctx, c, config); err != nil {
@@ -60,7 +61,7 @@ func Configure(ctx context.Context, c client.Client, address Address, ca []byte)
 	return nil
 }
 
-// applyOnce applies a configuration unless the cluster has the same from before.
+// applyOnce applies a configuration unless the cluster has the same content already.
 func applyOnce(ctx context.Context, c client.Client, config client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 )
 
-// Judge answers as the webhooks do, for an API that is in this process.
+// Judge evaluates the rules of the webhooks without a server, for an API in the same process.
 type Judge struct{ reviewer reviewer }
 
-// NewJudge returns a judge with the options of the webhooks.
+// NewJudge returns a Judge with the options of the webhooks.
 func NewJudge(opts Options) Judge { return Judge{newReviewer(opts)} }
 
-// Admit returns the object of a write with its defaults, or why the API would refuse the write; old is nil where the object is
-// created.
+// Admit returns the object with its defaults, or the error with which the API server would reject the write.
+// The argument old is nil for a creation.
 func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error) {
 	r := admission.Request{New: wanted, DryRun: dryRun, Gates: j.reviewer.opts.Gates, Policy: j.reviewer.opts.Policy}
 	if old != nil {
@@ -45,7 +45,7 @@ func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool
 	return o, nil
 }
 
-// RefuseDeletion returns why the API would refuse to delete an object; nil: it would not.
+// RefuseDeletion returns the error with which the API server would reject the deletion of an object, or nil.
 func (j Judge) RefuseDeletion(ctx context.Context, o client.Object) error {
 	r := admission.Request{New: o, Old: o}
 	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {

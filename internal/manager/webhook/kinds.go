@@ -17,37 +17,39 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// kind is one kind that admission has rules for.
+// kind describes the webhooks of one kind.
 type kind struct {
 	resource schema.GroupVersionResource
 	object   func() runtime.Object
 
-	// lacks is a CEL expression that is true when a default is missing; empty when there are no defaults.
+	// lacks is a CEL expression that is true if a default is missing. It is empty if the kind has no
+	// defaults.
 	lacks string
 
-	// touched are CEL expressions for the parts of an object that the rules look at, without the leading "object".
-	// An update that leaves all of them alone is not validated again. The paths use optional selection, since any
-	// part may be missing.
+	// touched are CEL paths of the fields that validation depends on, without the leading "object". An update
+	// that changes none of them is not validated. The paths use optional selection, because any field may be
+	// missing.
 	touched []string
 
-	// deletes is true for a kind whose deletion may be refused.
+	// deletes is true if a deletion may be rejected.
 	deletes bool
 
-	// scales is true for a kind with replicas, of which the operator allows so many.
+	// scales is true if the operator can limit the replicas of the kind.
 	scales bool
 
-	// scaled is a CEL expression for numbers of replicas that its rules look at also where the scale subresource asks for them; empty: none.
+	// scaled is a CEL expression for replica counts that must also be validated for the scale subresource. It
+	// is empty if there are none.
 	scaled string
 
-	// wrong is a CEL expression for what is refused in a part that changes often; empty: nothing. Where it is true, the
-	// object is validated.
+	// wrong is a CEL expression for invalid values of a field that changes often. An update is validated if
+	// it is true. It is empty if there are none.
 	wrong string
 
-	// updated is true for a kind whose rules are about updates alone: a new object is not validated.
+	// updated is true if only updates are validated.
 	updated bool
 }
 
-// Parts of the CEL expressions.
+// CEL expressions that several kinds share.
 const (
 	lacksClusterLabel = `object.metadata.?labels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName`
 	lacksV            = `.?version.orValue('v').startsWith('v')`
@@ -58,32 +60,34 @@ const (
 	wholeSpec         = `.?spec`
 	strategy          = `object.?spec.?rollout.?strategy`
 
-	// unmanaged is true where the annotation of a system that manages the object is removed.
+	// unmanaged is true if the annotation of an external system that manages the object is removed.
 	unmanaged = `oldObject.metadata` + managedBy + ` && !object.metadata` + managedBy
 	managedBy = `.?annotations[?'` + clusterv1.ManagedByAnnotation + `'].hasValue()`
 
-	// restored is true for a change in another version than the one that is stored: parts of it may be from the annotation of the
-	// conversion.
+	// restored is true for a change in a version that differs from the storage version, because parts of the
+	// object may come from the conversion annotation.
 	restored = `request.requestKind.version != request.kind.version && (object.?spec != oldObject.?spec || object.?status != oldObject.?status)`
 
-	// topologyDryRun is true where the topology controller asks what an update would give: the new object is aligned with the old one.
+	// topologyDryRun is true for a dry-run apply of the topology controller. Defaulting then aligns the new
+	// object with the old one.
 	topologyDryRun = `oldObject != null && request.?dryRun.orValue(false) && object.metadata.?annotations[?'` + clusterv1.TopologyDryRunAnnotation + `'].hasValue()`
 
-	// otherTopology is true for a topology that is new or changes: its class may have defaults for what it lacks.
+	// otherTopology is true if the topology is new or changes, because its class may have defaults for
+	// missing variables.
 	otherTopology = `object.?spec.?topology.hasValue() && (oldObject == null || object.spec.topology != oldObject.?spec.?topology.orValue({}))`
 )
 
-// kinds lists every kind that admission has rules for.
+// kinds returns all kinds with admission rules.
 func kinds() []kind {
 	return slices.Concat(coreKinds(), addedKinds(), controlPlaneKinds(), ownKinds())
 }
 
-// kindsOf are those of one provider.
+// kindsOf returns the kinds of one provider.
 func kindsOf(set providerset.Set) []kind {
 	return slices.DeleteFunc(kinds(), func(k kind) bool { return !set.Contains(k.name()) })
 }
 
-// coreKinds are those that the core controllers reconcile.
+// coreKinds returns the kinds of the core provider.
 func coreKinds() []kind {
 	return []kind{
 		{
@@ -113,7 +117,7 @@ func coreKinds() []kind {
 		{
 			resource: clusterv1.GroupVersion.WithResource("machinedeployments"),
 			scales:   true,
-			scaled:   `true`, // the topology of its Cluster may set them back
+			scaled:   `true`, // the topology of the Cluster may revert them
 			object:   func() runtime.Object { return &clusterv1.MachineDeployment{} },
 			lacks: lacksClusterLabel + ` || !object.?spec.?replicas.hasValue()` +
 				` || object.?spec.?selector.?matchLabels[?'cluster.x-k8s.io/cluster-name'] != object.?spec.?clusterName` +
@@ -176,7 +180,7 @@ func coreKinds() []kind {
 	}
 }
 
-// addedKinds are those of the other groups of Cluster API.
+// addedKinds returns the kinds of the other Cluster API groups, without the control plane.
 func addedKinds() []kind {
 	return []kind{
 		{
@@ -210,20 +214,21 @@ func addedKinds() []kind {
 	}
 }
 
-// lacksSurge is true where the strategy of a control plane lacks a default.
+// lacksSurge returns a CEL expression that is true if the rollout strategy of a control plane lacks a
+// default.
 func lacksSurge(spec string) string {
 	const s = `.?rollout.?strategy`
 	return `!` + spec + s + `.?type.hasValue() || ` + spec + s + `.?type.orValue('') == 'RollingUpdate'` +
 		` && !` + spec + s + `.?rollingUpdate.?maxSurge.hasValue()`
 }
 
-// controlPlaneKinds are those of the provider control-plane-kubeadm.
+// controlPlaneKinds returns the kinds of the provider control-plane-kubeadm.
 func controlPlaneKinds() []kind {
 	return []kind{
 		{
 			resource: controlplanev1.GroupVersion.WithResource("kubeadmcontrolplanes"),
 			scales:   true,
-			// No members of etcd, or an even number: the rules know whether etcd is external.
+			// Zero or an even number of etcd members. The rules read whether etcd is external.
 			scaled:  `object.?spec.?replicas.orValue(0) % 2 == 0`,
 			object:  func() runtime.Object { return &controlplanev1.KubeadmControlPlane{} },
 			lacks:   `!object.?spec.?replicas.hasValue() || !object.?spec` + lacksV + ` || ` + lacksSurge(`object.?spec`),
@@ -238,7 +243,7 @@ func controlPlaneKinds() []kind {
 	}
 }
 
-// ownKinds are those of our own groups.
+// ownKinds returns the kinds of Slipway's own groups.
 func ownKinds() []kind {
 	return []kind{
 		{

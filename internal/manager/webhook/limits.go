@@ -12,23 +12,27 @@ import (
 )
 
 const (
-	// mostConversion is the largest review of a conversion: the API server sends all objects of a list in one.
+	// mostConversion is the maximum size of a conversion review. The API server sends all objects of a list
+	// in one review.
 	mostConversion = 64 << 20
-	// mostAdmission is the largest review of an admission: an object of 3 MB, as it is and as it was, and what is around them.
+	// mostAdmission is the maximum size of an admission review. It has room for the new and the old object,
+	// of 3 MB each.
 	mostAdmission = 8 << 20
-	// mostInFlight is how much all requests that are read and answered at the same time may have in their bodies. What is decoded takes
-	// several times as much.
+	// mostInFlight limits the total body size of concurrent requests. Decoded objects take several times as
+	// much memory.
 	mostInFlight = 2 * mostConversion
-	// turnTimeout is how long a request waits for others: the API server gives up after that.
+	// turnTimeout limits how long a request waits for other requests, because the API server gives up after
+	// this time.
 	turnTimeout = callTimeoutSeconds * time.Second
-	// bodyTimeout is how long a client may take to send its request once it is its turn.
+	// bodyTimeout limits how long a client may take to send the body after it was admitted.
 	bodyTimeout = 30 * time.Second
 )
 
-// gate is what stands before the handlers.
+// gate authenticates callers and limits requests.
 type gate struct {
 	bodies *semaphore.Weighted
-	// caller is the name in the certificate of the only client that is served; empty: every client is.
+	// caller is the common name in the client certificate of the only permitted client. If empty, all clients
+	// are permitted.
 	caller string
 }
 
@@ -36,7 +40,8 @@ func newGate(caller string) *gate {
 	return &gate{bodies: semaphore.NewWeighted(mostInFlight), caller: caller}
 }
 
-// before returns a handler that refuses who may not call, bodies of more than most bytes, and what would be too much at the same time.
+// before returns a handler that rejects clients that may not call, bodies larger than most bytes, and
+// requests beyond the total limit.
 func (g *gate) before(handler http.Handler, most int64) http.Handler {
 	limited := http.MaxBytesHandler(handler, most)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +54,7 @@ func (g *gate) before(handler http.Handler, most int64) http.Handler {
 			http.Error(w, fmt.Sprintf("the review has %d bytes, and %d are read at most: list fewer objects at once", size, most), http.StatusRequestEntityTooLarge)
 			return
 		}
-		if size < 0 { // it is not known before it is read
+		if size < 0 { // the size is unknown until the body is read
 			size = most
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), turnTimeout)
@@ -60,13 +65,14 @@ func (g *gate) before(handler http.Handler, most int64) http.Handler {
 			return
 		}
 		defer g.bodies.Release(size)
-		// Recorders of tests and some middleware know no deadlines; the servers of the manager do.
+		// Response recorders in tests and some middleware do not support deadlines. The servers of the
+		// manager do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		limited.ServeHTTP(w, r)
 	})
 }
 
-// serves reports whether the client of a connection is the caller.
+// serves reports whether the client of a connection is the permitted caller.
 func (g *gate) serves(connection *tls.ConnectionState) bool {
 	if g.caller == "" {
 		return true
@@ -74,7 +80,7 @@ func (g *gate) serves(connection *tls.ConnectionState) bool {
 	return connection != nil && len(connection.VerifiedChains) > 0 && connection.VerifiedChains[0][0].Subject.CommonName == g.caller
 }
 
-// VerifyCallers lets clients show a certificate of the authority (PEM), which [Options].Caller is about.
+// VerifyCallers makes the server verify client certificates of the CA (PEM), which [Options].Caller needs.
 func VerifyCallers(authority []byte) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()

@@ -14,10 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// patience is how long the webhooks of another manager may take to accept a connection.
+// patience limits the connection attempt to the webhooks of another manager.
 const patience = 2 * time.Second
 
-// Place is where the webhooks of a provider are.
+// Place is the address of the webhooks of a provider.
 type Place struct {
 	Set providerset.Set
 	// Host is the host and port that the API server calls.
@@ -26,8 +26,9 @@ type Place struct {
 	authority []byte
 }
 
-// Find returns where the webhooks of the providers of an address are. Those behind a Service are left out: they cannot be asked from here.
-// A configuration that cannot be read is none: who writes it meets that again.
+// Find returns the current addresses of the webhooks of the providers in a. It leaves out webhooks behind a
+// Service, because they cannot be reached from here, and configurations that cannot be read, because a later
+// write reports the error.
 func Find(ctx context.Context, c client.Reader, a Address) []Place {
 	var out []Place
 	for _, set := range a.sets() {
@@ -42,7 +43,7 @@ func Find(ctx context.Context, c client.Reader, a Address) []Place {
 	return out
 }
 
-// at returns the host and port of the webhooks, and the authority of their certificate; empty: they are behind a Service.
+// at returns the host, port and CA of the webhooks. They are empty if the webhooks are behind a Service.
 func at(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host string, authority []byte) {
 	for _, w := range config.Webhooks {
 		if w.ClientConfig.URL == nil {
@@ -55,7 +56,8 @@ func at(config *admissionregistrationv1.ValidatingWebhookConfiguration) (host st
 	return "", nil
 }
 
-// Answers reports whether a manager serves there, with the certificate that the API server expects: the port may be another program's now.
+// Answers reports whether a manager serves at the address with a certificate that the API server trusts,
+// because another program may use the port by now.
 func (p Place) Answers(ctx context.Context) bool {
 	host := p.Host
 	ctx, cancel := context.WithTimeout(ctx, patience)

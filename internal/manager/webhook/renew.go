@@ -9,16 +9,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Keys of the Secret, besides those of kubernetes.io/tls. The authority's own certificate is the first in the bundle.
+// Keys of the Secret in addition to those of kubernetes.io/tls. The first certificate in the bundle is the
+// current CA.
 const (
 	bundleKey = "ca.crt"
 	caKeyKey  = "ca.key"
 )
 
-// material is what the Secret holds.
+// material is the content of the Secret.
 type material struct {
 	ca     pki.Pair
-	bundle []byte // the authority's certificate, then the one before it while that is needed
+	bundle []byte // the CA certificate, followed by the previous one while that is needed
 	leaf   pki.Pair
 }
 
@@ -31,10 +32,10 @@ func (m material) data() map[string][]byte {
 	}
 }
 
-// renew returns what the Secret should hold, and whether that differs from what it holds: an authority with a third of
-// its life left or less is replaced, but stays trusted, since other managers still serve with its certificates; a
-// serving certificate is issued again when it is due, or not for the names that are wanted. What cannot be read is
-// made again.
+// renew returns the desired content of the Secret and whether it differs from the present one. A CA is
+// replaced when a third or less of its lifetime is left, but remains in the bundle, because other managers
+// still serve with its certificates. A serving certificate is reissued when it is due or lacks a wanted name.
+// Content that cannot be parsed is replaced.
 func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool, error) {
 	kept := material{bundle: data[bundleKey]}
 	ca, err := pki.ParsePair(data[bundleKey], data[caKeyKey])
@@ -58,13 +59,13 @@ func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool
 	return kept, changed, nil
 }
 
-// due tells whether a third of an authority's life or less is left.
+// due reports whether a third or less of the CA's lifetime is left.
 func due(ca pki.Pair, now time.Time) bool {
 	life := ca.Cert.NotAfter.Sub(ca.Cert.NotBefore)
 	return !now.Before(ca.Cert.NotAfter.Add(-life / 3))
 }
 
-// firstCertificate returns the first certificate of a readable bundle, which is that of its authority.
+// firstCertificate returns the first certificate of a readable bundle, which is the CA certificate.
 func firstCertificate(bundle []byte, readable bool) []byte {
 	if !readable {
 		return nil

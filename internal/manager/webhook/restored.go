@@ -21,8 +21,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-// restoration judges what an object of an older version has from the annotation of its conversion. The API server checks
-// the older version by its schema, stores the newest, and any client may write the annotation.
+// restoration validates the parts of an object in an older version that were restored from its conversion
+// annotation. The API server validates the object against the schema of the older version only, but stores
+// the newest version, and any client can write the annotation.
 type restoration struct {
 	converter *conversion.Converter
 
@@ -31,7 +32,7 @@ type restoration struct {
 	err     error
 }
 
-// read finds the schemas of the stored versions; each is compiled when it is first needed.
+// read loads the schemas of the storage versions. Each is compiled when it is first used.
 func (r *restoration) read() error {
 	r.once.Do(func() {
 		r.schemas = map[metav1.GroupVersionResource]*crdschema.Schema{}
@@ -54,8 +55,9 @@ func (r *restoration) read() error {
 	return r.err
 }
 
-// violations are what the schema of the stored version has against an object, without what it has against the older
-// version's own fields: these are that version's to judge. The hub is the object in its Go form.
+// violations returns the errors of an object against the schema of the storage version. It leaves out errors
+// of fields that the older version has itself, because the schema of that version applies to them. The
+// argument hub is the decoded object.
 func (r *restoration) violations(ctx context.Context, req ctrladmission.Request, hub runtime.Object) (field.ErrorList, error) {
 	if req.RequestKind == nil || req.RequestKind.Version == req.Kind.Version || req.SubResource != "" {
 		return nil, nil
@@ -73,7 +75,7 @@ func (r *restoration) violations(ctx context.Context, req ctrladmission.Request,
 	}
 	content, err := contentOf(req.Object.Raw)
 	if err != nil || sameContent(content, expressed) {
-		return nil, err // nothing is from the annotation
+		return nil, err // no field comes from the annotation
 	}
 	old, err := contentOf(req.OldObject.Raw)
 	if err != nil {
@@ -90,7 +92,7 @@ func (r *restoration) violations(ctx context.Context, req ctrladmission.Request,
 	return without(errs, own), nil
 }
 
-// expressed is what of the object the fields of its older version say.
+// expressed returns the part of the object that the fields of its older version define.
 func (r *restoration) expressed(hub runtime.Object, version string) (map[string]any, error) {
 	expressed, err := r.converter.Expressed(hub, version)
 	if err != nil {
@@ -103,8 +105,8 @@ func (r *restoration) expressed(hub runtime.Object, version string) (map[string]
 	return contentOf(data)
 }
 
-// violationsOf are all that the schema has against an object. Rules are evaluated whatever else is wrong, since that may be
-// what the older version allows.
+// violationsOf returns all errors of an object against the schema. Validation rules are evaluated even if the
+// structure is invalid, because the older version may allow it.
 func violationsOf(ctx context.Context, schema *crdschema.Schema, content, old map[string]any) (field.ErrorList, error) {
 	if err := schema.Complete(content); err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func violationsOf(ctx context.Context, schema *crdschema.Schema, content, old ma
 	return append(shape, rules...), err
 }
 
-// contentOf reads an object; nil: there is none.
+// contentOf decodes an object. It is nil if data is empty.
 func contentOf(data []byte) (map[string]any, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -129,7 +131,7 @@ func contentOf(data []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// sameContent compares two objects without their metadata, which the annotation does not bring.
+// sameContent compares two objects without metadata, which the annotation does not contain.
 func sameContent(a, b map[string]any) bool {
 	a, b = maps.Clone(a), maps.Clone(b)
 	delete(a, "metadata")

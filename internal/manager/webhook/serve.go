@@ -20,39 +20,41 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Server is what Register needs of the manager's webhook server.
+// Server is the part of the webhook server that Register uses.
 type Server interface {
 	Register(path string, handler http.Handler)
 }
 
-// Options say how the handlers answer.
+// Options configures the handlers.
 type Options struct {
-	// Gates are the feature gates that are on.
+	// Gates are the enabled feature gates.
 	Gates admission.Gates
 
-	// Policy is what the operator allows.
+	// Policy restricts users who write objects.
 	Policy policy.Configuration
 
 	// KubernetesVersions returns the versions that hosted control planes can run.
 	KubernetesVersions func() []string
 
-	// VersionOf tells the version to name in references of older versions; see CRDVersions.
+	// VersionOf returns the version for references in older API versions; see CRDVersions.
 	VersionOf conversion.VersionOf
 
-	// Sets are the providers whose webhooks are served; nil: all.
+	// Sets are the providers whose webhooks are served. Nil means all.
 	Sets []providerset.Set
 
-	// Live reads the management cluster past the cache, for the rules of managed topologies. Not used where their gate is off.
+	// Live reads from the API server, not from the cache, for the rules of managed topologies. It is not used
+	// if their feature gate is disabled.
 	Live client.Reader
 
-	// Caller is the common name in the client certificate of the API server. Others are refused: answers of the webhooks are about all
-	// namespaces. Empty: everyone is served, where the API server has no certificate for its webhooks.
+	// Caller is the common name in the API server's client certificate. Other clients are rejected, because
+	// responses can contain information about all namespaces. If it is empty, all clients are served, for API
+	// servers without a client certificate for webhooks.
 	Caller string
 }
 
 func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() }
 
-// Register adds the handlers of defaulting, validation and conversion to a server.
+// Register adds the handlers for defaulting, validation and conversion to a server.
 func Register(server Server, opts Options) error {
 	converter, err := conversion.New(opts.VersionOf)
 	if err != nil {
@@ -77,7 +79,7 @@ func Register(server Server, opts Options) error {
 	return nil
 }
 
-// registryOf makes the kinds of these CRDs known to controller-runtime's handler of conversion reviews.
+// registryOf registers the kinds of these CRDs with controller-runtime's conversion handler.
 func registryOf(converter *conversion.Converter, crds []string) (ctrlconversion.Registry, error) {
 	registry := ctrlconversion.NewRegistry()
 	seen := map[schema.GroupKind]bool{}
@@ -96,7 +98,7 @@ func registryOf(converter *conversion.Converter, crds []string) (ctrlconversion.
 // adapter lets controller-runtime call the converter.
 type adapter struct{ converter *conversion.Converter }
 
-// ConvertObject fills dst, a pointer to an empty object of the wanted version.
+// ConvertObject fills dst, a pointer to an empty object of the target version.
 func (a adapter) ConvertObject(_ context.Context, src, dst runtime.Object) error {
 	wanted := dst.GetObjectKind().GroupVersionKind()
 	out, err := a.converter.Convert(src, wanted.Version)

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// unreadable says why an object cannot be read: of a value of another type than its field has, as a version without quotes in YAML, with
-// the field and what to do.
+// unreadable returns an error with the field and a remedy for a value of the wrong type, such as a version
+// without quotes in YAML.
 func unreadable(what string, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) || wrong.Field == "" {
@@ -21,7 +21,7 @@ func unreadable(what string, err error) error {
 	return fmt.Errorf("%s has %s where %s belongs%s", wrong.Field, jsonKind(wrong.Value), goKind(wrong.Type), advice)
 }
 
-// jsonKind is what encoding/json calls a value, for people.
+// jsonKind translates the value kinds of encoding/json for users.
 func jsonKind(value string) string {
 	switch value {
 	case "bool":

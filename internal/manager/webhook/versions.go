@@ -13,12 +13,12 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// readTimeout bounds one look at a CRD; the API server waits for the conversion meanwhile.
+// readTimeout limits the read of a CRD, because the API server waits for the conversion.
 const readTimeout = 5 * time.Second
 
-// CRDVersions finds the version that serves the newest contract in the labels of CRDs. The reader
-// should be the manager's cache, which has the metadata of CRDs for the controllers anyway. A kind whose CRD is not
-// there, or cannot be read now, has no version.
+// CRDVersions returns the API version of the newest contract in the labels of a CRD. The reader should be the
+// manager's cache, which already contains the metadata of CRDs. The version is empty if the CRD does not
+// exist or cannot be read.
 func CRDVersions(reader client.Reader) conversion.VersionOf {
 	return func(kind schema.GroupKind) string {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)

@@ -16,26 +16,24 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// farewell is how long a server that stops waits for requests that have no end by themselves, such as those of exec. Watches it
-// ends at once: their clients begin others when it is back.
+// farewell limits how long a stopping server waits for long-running requests such as exec. Watches end at
+// once, because clients restart them when the server is back.
 const farewell = 2 * time.Second
 
-// Server is a kube-apiserver that was configured and does not run yet.
+// Server is a configured kube-apiserver that is not running yet.
 type Server struct {
 	options  *options.ServerRunOptions
 	listener net.Listener
 	tune     Tune
-	// clientCert and clientKey are files, for the webhooks of conversions.
+	// clientCert and clientKey are the files for calls of conversion webhooks.
 	clientCert, clientKey string
 }
 
-// Tune changes the completed configuration of the generic server before the
-// server is built. It may be nil.
+// Tune modifies the completed configuration of the generic server before the server is built. It may be nil.
 type Tune func(*genericapiserver.Config)
 
-// New parses args, which are kube-apiserver's flags, for a server on listener.
-// The address of listener must be one that this process can reach: the server
-// calls itself on it.
+// New parses args, which are kube-apiserver flags, for a server on the listener. This process must be able to
+// connect to the listener's address, because the server sends requests to itself.
 func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
 	o := options.NewServerRunOptions()
 	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -50,21 +48,20 @@ func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
 	return &Server{options: o, listener: listener, tune: tune}, nil
 }
 
-// IdentifyToConversions makes the server show a client certificate to webhooks that convert objects and ask for one. kube-apiserver has
-// a file for that only for admission (--admission-control-config-file).
+// IdentifyToConversions makes the server present a client certificate to conversion webhooks that request
+// one. kube-apiserver has a configuration file for this only for admission webhooks
+// (--admission-control-config-file).
 func (s *Server) IdentifyToConversions(certFile, keyFile string) {
 	s.clientCert, s.clientKey = certFile, keyFile
 }
 
-// Gates makes the parsed feature gates and versions of every component of the
-// process effective.
+// Gates applies the parsed feature gates and versions of all components of the process.
 func (s *Server) Gates() error {
 	return s.options.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 }
 
-// Run serves until ctx ends or the server fails. started is called once, before
-// the server is ready, with a client configuration of group system:masters that
-// works for as long as the server runs.
+// Run serves until ctx ends or the server fails. It calls started once, before the server is ready, with a
+// client configuration of group system:masters that is valid while the server runs.
 func (s *Server) Run(ctx context.Context, started func(loopback *rest.Config)) error {
 	chain, err := s.build(ctx)
 	if err != nil {
@@ -121,7 +118,8 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	return chain, nil
 }
 
-// identified adds the client certificate to how webhooks at a URL are called. Those behind a Service are others'.
+// identified adds the client certificate to calls of webhooks at a URL. Webhooks behind a Service belong to
+// other programs.
 func (s *Server) identified(inner webhook.AuthenticationInfoResolverWrapper) webhook.AuthenticationInfoResolverWrapper {
 	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 		resolver := inner(delegate)

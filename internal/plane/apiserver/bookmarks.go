@@ -15,9 +15,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// bookmark lets watches that are served from etcd send bookmarks, as those from a watch cache do. A client that watches again says
-// up to where it knows all. Without bookmarks that is the last change of an object that it watches, however long ago, and etcd
-// decodes all that was written since, of every kind, or has forgotten it, and the client lists everything again.
+// bookmark makes watches that are served from etcd send bookmarks, like watches that are served from a watch
+// cache. A client resumes a watch at the last resource version that it received. Without bookmarks, this is
+// the last change of a watched object, which may be long ago. etcd then has to decode all later changes of
+// all kinds, or has compacted them, and the client lists all objects again.
 func bookmark(config *app.Config) {
 	for _, getter := range []*generic.RESTOptionsGetter{
 		&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,
@@ -29,17 +30,17 @@ func bookmark(config *app.Config) {
 	}
 }
 
-// cached reports whether lists and watches of a resource are served from a cache although the server has none by default. Anyone who may
-// write in a namespace fills it with these kinds, and anyone who may read there lists them: from etcd, each list of 54 MB takes 590 MB
-// while it is read, decoded and encoded; from a cache, the objects are shared and written one by one.
+// cached reports whether lists and watches of a resource are served from a watch cache although the server
+// has none by default. Users who can write in a namespace can create many of these objects, and users who can
+// read can list them. From etcd, each list of 54 MB takes 590 MB while it is read, decoded and encoded. From
+// a cache, the objects are shared and encoded one by one.
 func cached(resource schema.GroupResource) bool {
 	return resource.Group == "" && (resource.Resource == "secrets" || resource.Resource == "configmaps")
 }
 
-// bookmarkedOptions are options of resources whose watches send bookmarks.
+// bookmarkedOptions are storage options for watches with bookmarks.
 type bookmarkedOptions struct{ generic.RESTOptionsGetter }
 
-// GetRESTOptions implements generic.RESTOptionsGetter.
 func (b bookmarkedOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
 	options, err := b.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
@@ -55,7 +56,7 @@ func (b bookmarkedOptions) GetRESTOptions(resource schema.GroupResource, example
 		attributes storage.AttrFunc, trigger storage.IndexerFuncs, indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
 		made, destroy, err := undecorated(config, prefix, key, one, list, attributes, trigger, indexers)
-		if err != nil || one == nil { // a bookmark is an empty object
+		if err != nil || one == nil { // a bookmark is an empty object of the kind
 			return made, destroy, err
 		}
 		return bookmarked{made}, destroy, nil
@@ -63,10 +64,9 @@ func (b bookmarkedOptions) GetRESTOptions(resource schema.GroupResource, example
 	return options, nil
 }
 
-// bookmarked is storage whose watches send bookmarks to those that want them.
+// bookmarked is a storage that sends bookmarks to watches that request them.
 type bookmarked struct{ storage.Interface }
 
-// Watch implements storage.Interface.
 func (b bookmarked) Watch(ctx context.Context, key string, options storage.ListOptions) (watch.Interface, error) {
 	options.ProgressNotify = options.Predicate.AllowWatchBookmarks
 	return b.Interface.Watch(ctx, key, options)

@@ -1,14 +1,8 @@
-// Package apiserver runs kube-apiserver inside this process.
+// Package apiserver runs kube-apiserver in this process. It builds the server from kube-apiserver flags and a
+// listener, runs it, and returns its loopback client configuration for setting up the cluster. If the watch
+// cache is disabled, watches still send bookmarks, and Secrets and ConfigMaps are cached. The flags for the
+// management cluster and for hosted control planes are in internal/plane. Start at New and Server.Run.
 //
-// Does: builds the server from kube-apiserver's own flags and a listener that
-// the caller made, runs it, and gives its loopback client configuration to
-// those that set the cluster up. Where there is no watch cache, watches have
-// bookmarks all the same, and Secrets and ConfigMaps have a cache.
-//
-// Never: chooses flags; internal/plane does, for the management cluster and for
-// hosted control planes.
-//
-// Read first: New, Server.Run. The feature gates of all components of a process
-// are one registry: Gates must be called once, after the flags of all
-// components are parsed and before any of them runs.
+// The feature gates of all components of a process are in one registry. Gates must be called once, after the
+// flags of all components were parsed and before any of them runs.
 package apiserver

@@ -13,17 +13,18 @@ import (
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 )
 
-// hookPause is how long a hook that failed is not called again.
+// hookPause is the delay before a failed hook is retried.
 const hookPause = time.Second
 
-// hook is one of the functions that kube-apiserver calls once when it starts.
+// hook is a post-start hook of kube-apiserver.
 type hook struct {
 	name string
 	run  genericapiserver.PostStartHookFunc
 }
 
-// impatient takes the hooks out of the configuration that give up after half a minute, or a few, and end the process then: the default roles,
-// the priority classes and the configuration of priority and fairness. On a host that is slow the next start would take as long.
+// impatient removes hooks from the configuration that give up after half a minute or a few minutes and then
+// end the process: the default roles, the priority classes, and the configuration of priority and fairness.
+// On a slow host, a restart would take just as long.
 func impatient(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {
@@ -36,7 +37,7 @@ func impatient(config *app.Config) ([]hook, error) {
 	var out []hook
 	for _, p := range providers {
 		if !own.Extra.APIResourceConfigSource.AnyResourceForGroupEnabled(p.GroupName()) {
-			continue // its storage, and with it the hook, is left out
+			continue // its storage is disabled, and therefore its hook is, too
 		}
 		name, run, err := p.PostStartHook()
 		if err != nil {
@@ -51,10 +52,11 @@ func impatient(config *app.Config) ([]hook, error) {
 	return out, nil
 }
 
-// addPatiently adds the hooks to the server, so that each is called until it succeeds. The server is built with the configuration.
+// addPatiently adds the hooks to the server, so that each is retried until it succeeds. The server was built
+// with the configuration.
 func addPatiently(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
 	for _, h := range hooks {
-		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // which is the set of the server, too
+		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // the server shares this set
 		if err := server.AddPostStartHook(h.name, h.patient(hookPause)); err != nil {
 			return err
 		}
@@ -62,7 +64,7 @@ func addPatiently(hooks []hook, config *app.Config, server *genericapiserver.Gen
 	return nil
 }
 
-// patient is the hook, called until it succeeds or the server stops.
+// patient returns the hook with retries until it succeeds or the server stops.
 func (h hook) patient(pause time.Duration) genericapiserver.PostStartHookFunc {
 	return func(ctx genericapiserver.PostStartHookContext) error {
 		for {

@@ -1,13 +1,10 @@
-// Package atrest encrypts the Secrets of the management cluster in its etcd.
+// Package atrest encrypts the Secrets of the management cluster at rest. It creates the first key, writes the
+// encryption configuration of kube-apiserver, rewrites Secrets that are stored as plain text or under another
+// key, verifies in etcd that none is left, and only then removes the other keys. [Files.Rotate] replaces a
+// key by adding a new one at the front; the remaining steps follow automatically and continue after an
+// interruption. The API server does the encryption itself.
 //
-// Does: makes the first key, writes the configuration that kube-apiserver reads, rewrites what is stored under another key or as
-// plain text, proves by what is in etcd that nothing else is left, and only then forgets the other keys. A key is replaced by
-// putting a new one in front ([Rotate]); everything after that follows, also when a process ends in between.
-//
-// Owns: the files encryption-keys.json and encryption.json in the folder of keys, and encrypted-with.json in the data directory, which
-// says which keys the data needs: without one of them nothing is started.
-//
-// Never: encrypts itself (the API server does), shows a key, or removes one that data may need.
-//
-// Read first: [Prepare], then [Keeper.step].
+// The files encryption-keys.json and encryption.json are in the PKI directory. The file encrypted-with.json
+// in the data directory records the keys that the data needs: if one of them is missing, nothing is started.
+// Start at [Files.Prepare] and [Keeper.step].
 package atrest

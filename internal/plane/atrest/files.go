@@ -20,22 +20,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
-	// ReasonKeyMissing says that a key which the data needs is not there.
+	// ReasonKeyMissing means that a key which the data needs is missing.
 	ReasonKeyMissing = "EncryptionKeyMissing"
-	// ReasonKeysInvalid says that the file of keys cannot be used.
+	// ReasonKeysInvalid means that the key file is invalid.
 	ReasonKeysInvalid = "EncryptionKeysInvalid"
-	// ReasonBusy says that another process changes the keys.
+	// ReasonBusy means that another process is changing the keys.
 	ReasonBusy = "EncryptionKeysBusy"
 )
 
-// keyLength is that of a key of XSalsa20, in bytes.
+// keyLength is the length of an XSalsa20 key, in bytes.
 const keyLength = 32
 
 // Key encrypts Secrets.
 type Key struct {
-	// Name stands in front of everything that it encrypts.
+	// Name prefixes the data that the key encrypted.
 	Name   string `json:"name"`
 	Secret []byte `json:"secret"`
 }
@@ -46,26 +46,26 @@ func (k Key) fingerprint() string {
 }
 
 type keyFile struct {
-	// Keys: the first encrypts, all decrypt.
+	// Keys decrypt. The first one also encrypts.
 	Keys []Key `json:"keys"`
 }
 
-// needed says which keys the data may be encrypted with, by their fingerprints.
+// needed lists the fingerprints of the keys with which data may be encrypted.
 type needed struct {
 	Keys []string `json:"keys"`
 }
 
-// Files are those of this package in a data directory.
+// Files are the files of this package in a data directory.
 type Files struct{ Dir datadir.Dir }
 
 func (f Files) keys() string   { return filepath.Join(f.Dir.PKI(), "encryption-keys.json") }
 func (f Files) lock() string   { return filepath.Join(f.Dir.PKI(), "encryption.lock") }
 func (f Files) needed() string { return f.Dir.EncryptedWith() }
 
-// Config is the path of what kube-apiserver reads.
+// Config returns the path of the encryption configuration for kube-apiserver.
 func (f Files) Config() string { return filepath.Join(f.Dir.PKI(), "encryption.json") }
 
-// locked runs do while no other process changes the files.
+// locked calls do with a lock against changes by other processes.
 func (f Files) locked(do func() error) error {
 	if err := os.MkdirAll(f.Dir.PKI(), 0o700); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (f Files) locked(do func() error) error {
 	return do()
 }
 
-// readKeys returns the keys; none where there is no file.
+// readKeys returns the keys, or none if the file does not exist.
 func (f Files) readKeys() ([]Key, error) {
 	var file keyFile
 	if err := readJSON(f.keys(), &file); err != nil {
@@ -105,7 +105,7 @@ func (f Files) readNeeded() ([]string, error) {
 	return n.Keys, nil
 }
 
-// need notes that data may be encrypted with these keys from now on, and with no other.
+// need records that data may be encrypted with these keys, and with no others.
 func (f Files) need(keys []Key) error {
 	n := needed{Keys: []string{}}
 	for _, k := range keys {
@@ -114,7 +114,8 @@ func (f Files) need(keys []Key) error {
 	return writeJSON(f.needed(), n)
 }
 
-// writeConfig writes what kube-apiserver reads. As plain text, Secrets are written and those that a key opens are read.
+// writeConfig writes the encryption configuration for kube-apiserver. If plain is true, Secrets are written
+// as plain text, and the keys only decrypt.
 func (f Files) writeConfig(keys []Key, plain bool) error {
 	cipher := apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{}}
 	for _, k := range keys {
@@ -131,8 +132,8 @@ func (f Files) writeConfig(keys []Key, plain bool) error {
 	return writeJSON(f.Config(), file)
 }
 
-// Prepare writes what kube-apiserver reads at its start, and returns whether there is anything: where Secrets are to be plain
-// and always were, there is not.
+// Prepare writes the encryption configuration before kube-apiserver starts. It returns false if Secrets are
+// plain text and have never been encrypted, so that no configuration is needed.
 func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()
@@ -167,7 +168,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	return used, err
 }
 
-// Rotate puts a new key in front of the others, and returns its name. A process that runs finds it by itself.
+// Rotate adds a new key at the front and returns its name. A running process detects it.
 func (f Files) Rotate(now time.Time) (name string, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()
@@ -184,15 +185,15 @@ func (f Files) Rotate(now time.Time) (name string, err error) {
 	return name, err
 }
 
-// Status is what the files say.
+// Status is the state of the keys.
 type Status struct {
-	// Key is the name of the key that encrypts; empty: there is none.
+	// Key is the name of the key that encrypts. It is empty if there is none.
 	Key string
-	// Others is how many more keys data may be encrypted with, until it has been rewritten.
+	// Others is the number of further keys that are needed until the data has been rewritten.
 	Others int
 }
 
-// Status reads it.
+// Status reads the state of the keys.
 func (f Files) Status() (Status, error) {
 	keys, err := f.readKeys()
 	if err != nil || len(keys) == 0 {
@@ -201,13 +202,13 @@ func (f Files) Status() (Status, error) {
 	return Status{Key: keys[0].Name, Others: len(keys) - 1}, nil
 }
 
-// newKey is random, with a name that no other has.
+// newKey returns a random key with a unique name.
 func newKey(now time.Time, others []Key) Key {
 	k := Key{Name: now.UTC().Format("key-20060102-150405"), Secret: make([]byte, keyLength)}
 	for slices.ContainsFunc(others, func(o Key) bool { return o.Name == k.Name }) {
 		k.Name += "x"
 	}
-	_, _ = rand.Read(k.Secret) // never fails
+	_, _ = rand.Read(k.Secret)
 	return k
 }
 

@@ -18,29 +18,30 @@ import (
 )
 
 const (
-	// lookEvery is how often the file of keys is looked at, and what is not as it says.
+	// lookEvery is the interval between checks of the key file and of the stored Secrets.
 	lookEvery = 2 * time.Second
-	// pageSize is how many Secrets are read at once.
+	// pageSize is the number of Secrets in one request.
 	pageSize = 100
-	// stored is where kube-apiserver keeps Secrets in etcd.
+	// stored is the etcd prefix of Secrets.
 	stored = "/registry/secrets/"
-	// probeName is the Secret in kube-system by which it is known what the API server does.
+	// probeName is a Secret in kube-system that reveals which key the API server uses.
 	probeName = "slipway-encryption-probe"
-	// encrypted is in front of what a key of ours encrypted: its name and a colon follow.
+	// encrypted prefixes data that a key encrypted. The name of the key and a colon follow.
 	encrypted = "k8s:enc:secretbox:v1:"
 )
 
-// Keeper makes what is stored follow the file of keys.
+// Keeper rewrites stored Secrets according to the key file.
 type Keeper struct {
 	Files
-	// Plain: Secrets are to be plain text.
+	// Plain means that Secrets are stored as plain text.
 	Plain bool
-	// Etcd is the endpoint of the database, Root a client configuration that may do everything.
+	// Etcd is the endpoint of the database, and Root a client configuration with full access.
 	Etcd string
 	Root *rest.Config
 }
 
-// Run works until ctx ends. What fails is logged and done later: the API server reads all that is stored meanwhile.
+// Run runs until ctx ends. Errors are logged and retried, because the API server can read all stored data in
+// the meantime.
 func (k Keeper) Run(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -59,13 +60,14 @@ func (k Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// step returns the keys when what is stored follows them; nil: it does not yet. done are those of which that is known.
+// step returns the keys if all stored Secrets use the first one, and nil if this is not the case yet. The
+// argument done contains the keys of the last complete step.
 func (k Keeper) step(ctx context.Context, done []Key) ([]Key, error) {
 	keys, err := k.readKeys()
 	if err != nil || len(keys) == 0 || slices.EqualFunc(keys, done, same) {
 		return nil, err
 	}
-	if err := k.locked(func() error { // the new key may be used from here on
+	if err := k.locked(func() error { // the new key may be used from now on
 		if err := k.need(keys); err != nil {
 			return err
 		}
@@ -73,7 +75,7 @@ func (k Keeper) step(ctx context.Context, done []Key) ([]Key, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if follows, err := k.probe(ctx, keys[0]); err != nil || !follows { // the API server has not read its file yet
+	if follows, err := k.probe(ctx, keys[0]); err != nil || !follows { // the API server has not reloaded its file yet
 		return nil, err
 	}
 	all, err := k.stored(ctx, keys[0])
@@ -88,7 +90,7 @@ func (k Keeper) step(ctx context.Context, done []Key) ([]Key, error) {
 	return keys[:1], k.forget(keys)
 }
 
-// probe reports whether the API server writes as the keys say: by a Secret of its own, which it writes and finds in etcd.
+// probe reports whether the API server writes with the key. It writes a Secret and reads it in etcd.
 func (k Keeper) probe(ctx context.Context, key Key) (bool, error) {
 	c, err := kubernetes.NewForConfig(k.Root)
 	if err != nil {
@@ -109,7 +111,7 @@ func (k Keeper) probe(ctx context.Context, key Key) (bool, error) {
 
 func same(a, b Key) bool { return a.Name == b.Name && bytes.Equal(a.Secret, b.Secret) }
 
-// forget leaves the first of the keys alone, unless another was put in front meanwhile.
+// forget removes all keys but the first, unless a new one was added in the meantime.
 func (k Keeper) forget(keys []Key) error {
 	return k.locked(func() error {
 		now, err := k.readKeys()
@@ -119,7 +121,7 @@ func (k Keeper) forget(keys []Key) error {
 		if len(keys) > 1 {
 			klog.InfoS("every stored Secret is encrypted with the first key: the others are forgotten", "key", keys[0].Name, "others", len(keys)-1)
 		}
-		// What is needed shrinks first: a key that is needed and is not there lets nothing start.
+		// The list of needed keys shrinks first, because a needed key that is missing prevents every start.
 		if err := k.need(keys[:1]); err != nil {
 			return err
 		}
@@ -130,7 +132,8 @@ func (k Keeper) forget(keys []Key) error {
 	})
 }
 
-// rewrite writes every Secret as it is: the API server stores those once more that are not as its file says.
+// rewrite updates every Secret without a change. The API server then stores those again that are not
+// encrypted as configured.
 func (k Keeper) rewrite(ctx context.Context) error {
 	c, err := kubernetes.NewForConfig(k.Root)
 	if err != nil {
@@ -145,7 +148,7 @@ func (k Keeper) rewrite(ctx context.Context) error {
 		for i := range list.Items {
 			s := &list.Items[i]
 			_, err := c.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{})
-			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // changed by others is written by others
+			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // others rewrote it
 				return fmt.Errorf("write Secret %s/%s once more: %w", s.Namespace, s.Name, err)
 			}
 		}
@@ -155,10 +158,11 @@ func (k Keeper) rewrite(ctx context.Context) error {
 	}
 }
 
-// stored reports whether every Secret in etcd is as the keys say.
+// stored reports whether every Secret in etcd is stored as configured.
 func (k Keeper) stored(ctx context.Context, key Key) (bool, error) { return k.all(ctx, stored, key) }
 
-// all reports whether every Secret in etcd below the prefix is encrypted with the key, or, where they are to be, plain text.
+// all reports whether every Secret in etcd with the prefix is encrypted with the key, or plain text if
+// configured.
 func (k Keeper) all(ctx context.Context, prefix string, key Key) (bool, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{k.Etcd}, Logger: zap.NewNop(), Context: ctx})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// BindAdmins gives group the role cluster-admin.
+// BindAdmins binds the role cluster-admin to the group.
 func BindAdmins(ctx context.Context, c *rest.Config, group string) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/scheduler"
 )
 
-// Config is what the components are started with.
+// Config contains the flags of the components.
 type Config struct {
 	// APIServer, ControllerManager and Scheduler are the flags of the components.
 	APIServer         []string `json:"apiServer"`
 	ControllerManager []string `json:"controllerManager"`
 	Scheduler         []string `json:"scheduler"`
-	// Admins is the group that gets the role cluster-admin.
+	// Admins is the group that is bound to the role cluster-admin.
 	Admins string `json:"admins"`
 }
 
-// Components are configured and do not run yet.
+// Components are configured components that are not running yet.
 type Components struct {
 	admins    string
 	server    *apiserver.Server
@@ -30,7 +30,7 @@ type Components struct {
 	scheduler *scheduler.Scheduler
 }
 
-// New configures the components in this process, which may have one set of them only; the API server will serve on l.
+// New configures the components. A process can only have one set of them. The API server will serve on l.
 func New(cfg Config, l net.Listener) (c *Components, err error) {
 	c = &Components{admins: cfg.Admins}
 	if c.server, err = apiserver.New(cfg.APIServer, l, nil); err != nil {
@@ -45,8 +45,8 @@ func New(cfg Config, l net.Listener) (c *Components, err error) {
 	return c, c.server.Gates()
 }
 
-// Run runs the components until ctx ends, for which there is no error, or one of them fails. It calls ready once, when the
-// API server is ready.
+// Run runs the components until ctx ends or one of them fails. It returns nil if ctx ended. It calls ready
+// once, when the API server is ready.
 func (c *Components) Run(ctx context.Context, ready func()) error {
 	g := group.New(ctx)
 	if err := c.start(g); err != nil {
@@ -57,7 +57,7 @@ func (c *Components) Run(ctx context.Context, ready func()) error {
 	return g.Cause()
 }
 
-// start runs the API server, and the others when it is ready.
+// start starts the API server, and the other components when it is ready.
 func (c *Components) start(g *group.Group) error {
 	loopback := make(chan *rest.Config, 1)
 	g.Serve("kube-apiserver", func(ctx context.Context) error {

@@ -15,23 +15,24 @@ import (
 )
 
 const (
-	// readyEvery is how often a starting API server is probed, and probeWithin how long one probe may take.
+	// readyEvery is the interval between probes of a starting API server, and probeWithin the timeout of one
+	// probe.
 	readyEvery  = 50 * time.Millisecond
 	probeWithin = 15 * time.Second
-	// reportEvery is how often a start that takes long is reported.
+	// reportEvery is the interval between reports during a long start.
 	reportEvery = 20 * time.Second
 )
 
-// Waiting is how to wait for an API server to be ready.
+// Waiting configures how to wait for an API server to be ready.
 type Waiting struct {
-	// Exclude are the checks of /readyz that do not count.
+	// Exclude lists the checks of /readyz to ignore.
 	Exclude []string
-	// Report is called from time to time with the reason why the server is not ready; nil: it is logged.
+	// Report is called repeatedly with the reason why the server is not ready. If nil, the reason is logged.
 	Report func(reason string)
 }
 
-// AwaitReady waits for /readyz until the group ends. It has no time limit, because a start takes as long as the host is slow: whoever supervises
-// the process decides whether it still makes progress.
+// AwaitReady waits for /readyz until the group ends. It has no timeout, because the duration of a start
+// depends on the host. The supervisor of the process decides whether it still makes progress.
 func AwaitReady(g *group.Group, c *rest.Config, w Waiting) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
@@ -68,7 +69,8 @@ func AwaitReady(g *group.Group, c *rest.Config, w Waiting) error {
 	}
 }
 
-// unready is the reason why a server is not ready: the checks of /readyz that fail or, where it does not answer, that.
+// unready returns the reason why a server is not ready: the failing checks of /readyz, or the error of the
+// request.
 func unready(answer []byte, err error) string {
 	var failing []string
 	for line := range bytes.Lines(answer) {

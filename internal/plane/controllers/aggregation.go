@@ -19,10 +19,9 @@ const (
 	aggregationResync  = 10 * time.Minute
 )
 
-// RunAggregation fills aggregated ClusterRoles in until ctx ends. It is the one
-// controller that others wait for while a cluster starts, so it needs no
-// kube-controller-manager, which begins after the default roles are there; root
-// must be of group system:masters for that reason.
+// RunAggregation runs the controller that fills aggregated ClusterRoles, until ctx ends. Other components
+// wait for it when a cluster starts, therefore it does not run in kube-controller-manager, which starts after
+// the default roles exist. For the same reason, root must be in group system:masters.
 func RunAggregation(ctx context.Context, root *rest.Config) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1

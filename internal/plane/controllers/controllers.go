@@ -9,13 +9,13 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// Manager is a kube-controller-manager that was configured and does not run yet.
+// Manager is a configured kube-controller-manager that is not running yet.
 type Manager struct {
 	options *options.KubeControllerManagerOptions
 }
 
-// New parses args, which are kube-controller-manager's flags. A serving port
-// and leader election are switched off: there is one manager per control plane.
+// New parses args, which are kube-controller-manager flags. The serving port and leader election are
+// disabled, because there is one manager for each control plane.
 func New(args []string) (*Manager, error) {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -33,8 +33,7 @@ func New(args []string) (*Manager, error) {
 	return &Manager{options: o}, nil
 }
 
-// Run runs the controllers until ctx ends or they fail. The API server must
-// answer when it is called.
+// Run runs the controllers until ctx ends or they fail. The API server must be ready.
 func (m *Manager) Run(ctx context.Context) error {
 	config, err := m.options.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
 	if err != nil {

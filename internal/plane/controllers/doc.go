@@ -1,9 +1,4 @@
-// Package controllers runs kube-controller-manager inside this process.
-//
-// Does: builds the controller manager from its own flags and runs it, without
-// a serving port and without leader election.
-//
-// Never: chooses which controllers run; internal/plane does.
-//
-// Read first: New, Manager.Run.
+// Package controllers runs kube-controller-manager in this process, built from its own flags, without a
+// serving port and without leader election. The flags, including the enabled controllers, are in
+// internal/plane. Start at New and Manager.Run.
 package controllers

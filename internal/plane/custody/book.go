@@ -19,24 +19,24 @@ const (
 	taken = "taken-"
 )
 
-// Book is the records of one data directory. A nil Book has none, and nothing is written with it.
+// Book stores the ownership records of one data directory. A nil Book has no records and writes none.
 type Book struct {
 	dir      string
 	instance string
 }
 
-// Open returns the records of a data directory, of which this is the instance. It reads nothing yet.
+// Open returns the records of a data directory with this instance ID. It does not read anything yet.
 func Open(dir datadir.Dir, instance string) *Book {
 	return &Book{dir: dir.Custody(), instance: instance}
 }
 
-// Labels returns a book of an instance without a data directory: what it made is its own.
+// Labels returns a Book for an instance without a data directory. Ownership then follows from labels alone.
 func Labels(instance string) *Book { return &Book{instance: instance} }
 
-// Instance that the data directory is of.
+// Instance returns the instance ID of the data directory.
 func (b *Book) Instance() string { return b.instance }
 
-// Holdings reads what the records say.
+// Holdings reads all records.
 func (b *Book) Holdings() (Holdings, error) {
 	g, err := b.read(given)
 	if err != nil {
@@ -46,13 +46,13 @@ func (b *Book) Holdings() (Holdings, error) {
 	return NewHoldings(b.instance, g, t), err
 }
 
-// Given returns what was given away, by Cluster.
+// Given returns the records of resources that were transferred to other data directories, by Cluster.
 func (b *Book) Given() ([]Record, error) { return b.read(given) }
 
-// Taken returns what was taken from others, by Cluster.
+// Taken returns the records of resources that were transferred from other data directories, by Cluster.
 func (b *Book) Taken() ([]Record, error) { return b.read(taken) }
 
-// read reads all records of a kind. One that is deleted meanwhile is left out.
+// read reads all records with the prefix. It ignores records that are deleted during the read.
 func (b *Book) read(prefix string) ([]Record, error) {
 	if b.dir == "" {
 		return nil, nil
@@ -110,7 +110,8 @@ func (b *Book) remove(prefix string, r Record) error {
 	return nil
 }
 
-// Hold keeps records from being written until release is called: what is begun under it counts as begun before them.
+// Hold prevents records from being written until release is called, so that an operation that started before
+// a transfer is complete when the transfer starts.
 func (b *Book) Hold() (release func(), err error) { return b.lock(unix.F_RDLCK) }
 
 func (b *Book) lock(kind int16) (release func(), err error) {
@@ -125,7 +126,7 @@ func (b *Book) lock(kind int16) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another process holds it for as long as it takes to write a few files, and not longer than it lives.
+	// Another process only holds the lock while it writes a few files, and releases it when it exits.
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: kind}); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -133,7 +134,7 @@ func (b *Book) lock(kind int16) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// alone does something that no one else does meanwhile.
+// alone calls do with an exclusive lock.
 func (b *Book) alone(do func() error) error {
 	release, err := b.lock(unix.F_WRLCK)
 	if err != nil {
@@ -143,32 +144,34 @@ func (b *Book) alone(do func() error) error {
 	return do()
 }
 
-// Give records that something is being given away: from now on it is not this instance's any more.
+// Give records the start of a transfer to another data directory. From now on, this instance no longer owns
+// the resources.
 func (b *Book) Give(r Record) error {
 	r.Moving = true
 	return b.alone(func() error { return b.write(given, r) })
 }
 
-// Keep takes back that something is being given away.
+// Keep cancels a transfer to another data directory.
 func (b *Book) Keep(r Record) error {
 	return b.alone(func() error { return b.remove(given, r) })
 }
 
-// Take records that something is this instance's from now on.
+// Take records that this instance owns the resources from now on.
 func (b *Book) Take(r Record) error {
-	if len(r.Items) == 0 { // folders are where they are
+	if len(r.Items) == 0 { // directories need no record, because their location identifies the owner
 		return nil
 	}
 	r.Moving = false
 	return b.alone(func() error { return b.write(taken, r) })
 }
 
-// Leave takes back that something was taken.
+// Leave cancels a transfer from another data directory.
 func (b *Book) Leave(r Record) error {
 	return b.alone(func() error { return b.remove(taken, r) })
 }
 
-// Settle records that the move of what is being given is over: that it was taken from another one before counts no more.
+// Settle records the end of a transfer to another data directory. It also removes the resources from records
+// of earlier transfers from other data directories.
 func (b *Book) Settle(r Record) error {
 	return b.alone(func() error {
 		before, err := b.read(taken)
@@ -187,7 +190,7 @@ func (b *Book) Settle(r Record) error {
 	})
 }
 
-// rewrite writes what is left of a record, and removes one that says nothing any more.
+// rewrite writes the remaining content of a record, and deletes it if it is empty.
 func (b *Book) rewrite(prefix string, r Record) error {
 	if len(r.Items) == 0 && !r.Moving {
 		return b.remove(prefix, r)
@@ -195,7 +198,7 @@ func (b *Book) rewrite(prefix string, r Record) error {
 	return b.write(prefix, r)
 }
 
-// Prune forgets what is gone from the host.
+// Prune removes resources that no longer exist on the host.
 func (b *Book) Prune(exists func(Item) bool) error {
 	if b.dir == "" {
 		return nil

@@ -1,17 +1,15 @@
-// Package custody says which slipway of this host has what is on it, where that does not follow from a label or a folder: what was
-// handed over from one data directory to another keeps the label of the instance that made it.
+// Package custody records which data directory owns a resource on this host after it was moved between
+// management clusters, because the label or the path of the resource still names the instance that created
+// it.
 //
-//	DIR/custody/given-UID.json   what this data directory gave to another one, a file for each Cluster
-//	DIR/custody/taken-UID.json   what it took from another one
-//	DIR/planes/NAME/keeper       the instance that a control plane is kept by, while it is handed over
+//	DIR/custody/given-UID.json   resources that were transferred to another data directory, one file for each Cluster
+//	DIR/custody/taken-UID.json   resources that were transferred from another data directory
+//	DIR/planes/NAME/keeper       the instance that supervises a control plane during the transfer
 //
-// Does: the files, what they mean for one thing ([Holdings.Has]), the lock that keeps control planes from being started while
-// records are written, and what a management cluster says of where it runs ([Place]).
-//
-// Owns: the folder custody of a data directory, and the files keeper and supervisor.lock in the folders of control planes.
-//
-// Never: decides what is handed over (package clusterctl/move/host), believes anything that is in an object: who may write these
-// files may write everything else of the data directory, and tenants of a management cluster may not.
-//
-// Read first: [Holdings.Has], then [Book].
+// The package defines the files, the resulting ownership ([Holdings.Has]), the lock that prevents control
+// planes from being started while records are written, and the location that a management cluster publishes
+// about itself ([Place]). It also owns the files keeper and supervisor.lock in the directories of control
+// planes. Package clusterctl/move/host decides what is transferred. The records are files and not objects,
+// because tenants of a management cluster can write objects, but only the owner of the data directory can
+// write these files. Start at [Holdings.Has] and [Book].
 package custody

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// Keeper returns the instance that is to keep the control plane in a folder; empty: the one whose data directory it is in.
+// Keeper returns the instance that must supervise the control plane in a directory. It is empty if this is
+// the instance of the data directory that contains it.
 func Keeper(folder string) (string, error) {
 	data, err := ownuser.ReadOurs(folder, keeperFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -19,7 +20,8 @@ func Keeper(folder string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// SetKeeper says which instance is to keep the control plane in a folder. Another one that does ends it, within a second.
+// SetKeeper sets the instance that must supervise the control plane in a directory. Another instance that
+// supervises it stops within a second.
 func SetKeeper(folder, instance string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return err
@@ -28,7 +30,7 @@ func SetKeeper(folder, instance string) error {
 	return err
 }
 
-// ClearKeeper leaves the control plane to the instance whose data directory its folder is in.
+// ClearKeeper makes the instance of the data directory supervise the control plane again.
 func ClearKeeper(folder string) error {
 	if err := os.Remove(keeper(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -40,5 +42,5 @@ func keeper(folder string) string { return filepath.Join(folder, keeperFile) }
 
 const keeperFile = "keeper"
 
-// SupervisorLock is the path of the lock that the program holds which keeps the control plane in a folder running.
+// SupervisorLock returns the path of the lock that the supervisor of a control plane holds.
 func SupervisorLock(folder string) string { return filepath.Join(folder, "supervisor.lock") }

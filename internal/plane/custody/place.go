@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// The ConfigMap in which a management cluster of `slipway up` says where it runs. Tenants cannot write it: it is in a namespace of the
-// system.
+// The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system
+// namespace, so that tenants cannot write it.
 const (
 	PlaceNamespace = "kube-system"
 	PlaceName      = "slipway-host"
 )
 
-// Place is where a management cluster runs.
+// Place is the location of a management cluster.
 type Place struct {
-	// Dir is its data directory, Instance the instance of that.
+	// Dir is its data directory, and Instance the instance ID of the directory.
 	Dir, Instance string
-	// Boot is the ID of the start of the kernel that it runs on: no two hosts have the same.
+	// Boot is the boot ID of the kernel, which is unique to a host.
 	Boot string
-	// Docker is DOCKER_HOST, as the manager has it.
+	// Docker is DOCKER_HOST in the environment of the manager.
 	Docker string
 }
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// Here is the place of a data directory of this host.
+// Here returns the location of a data directory on this host.
 func Here(dir, instance string, getenv func(string) string) (Place, error) {
 	boot, err := os.ReadFile(bootID)
 	return Place{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: getenv("DOCKER_HOST")}, err
 }
 
-// Data of the ConfigMap.
+// Data returns the data of the ConfigMap.
 func (p Place) Data() map[string]string {
 	return map[string]string{"dataDirectory": p.Dir, "instance": p.Instance, "boot": p.Boot, "docker": p.Docker}
 }
 
-// PlaceOf reads the data of the ConfigMap; false: it does not say where.
+// PlaceOf parses the data of the ConfigMap. It returns false if the data is incomplete.
 func PlaceOf(data map[string]string) (Place, bool) {
 	p := Place{Dir: data["dataDirectory"], Instance: data["instance"], Boot: data["boot"], Docker: data["docker"]}
 	return p, p.Dir != "" && p.Instance != "" && p.Boot != ""

@@ -8,41 +8,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kind of a thing of Docker's.
+// Kind of a Docker resource.
 type Kind string
 
-// Kinds of things.
+// Kinds of Docker resources.
 const (
 	Container Kind = "container"
 	Network   Kind = "network"
 	Volume    Kind = "volume"
 )
 
-// Item is one thing of Docker's. Its ID never names another one; volumes have none, so that theirs is made of the name and the time
-// of their creation.
+// Item is a Docker resource. Its ID is never reused. Volumes have no ID in Docker, therefore their ID here
+// consists of the name and the creation time.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Maker is the instance in its label.
+	// Maker is the instance in the label of the resource.
 	Maker string `json:"maker"`
-	// Object is the namespace and name of the LocalCluster or LocalMachine in its label.
+	// Object is the namespace and name of the LocalCluster or LocalMachine in the label.
 	Object string `json:"object"`
 }
 
 func (i Item) key() string { return string(i.Kind) + "/" + i.ID }
 
-// Record is what one Cluster has on the host.
+// Record lists the resources of one Cluster on the host.
 type Record struct {
-	// Cluster is its namespace and name, UID its UID in the management cluster that gives it.
+	// Cluster is the namespace and name, and UID the UID of the Cluster in the source management cluster.
 	Cluster string `json:"cluster"`
 	UID     string `json:"uid"`
-	// From and To are instances.
+	// From and To are the source and target instances.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Moving tells that the move is not over: it may be taken back.
+	// Moving means that the transfer is not complete and can be canceled.
 	Moving bool `json:"moving,omitempty"`
-	// Planes and Balancers are the names of folders, Images that of the images that are kept for later nodes.
+	// Planes and Balancers are directory names. Images are the names of images that are stored for nodes
+	// created later.
 	Planes    []string `json:"planes,omitempty"`
 	Balancers []string `json:"balancers,omitempty"`
 	Images    []string `json:"images,omitempty"`
@@ -51,7 +52,7 @@ type Record struct {
 
 var usable = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-// check refuses a record that would not become a file in the folder.
+// check rejects a UID that cannot be part of a file name.
 func (r Record) check() error {
 	if !usable.MatchString(r.UID) {
 		return fault.New(fault.Bug, "CustodyRecord", "the UID %q of Cluster %s cannot be part of the name of a file", r.UID, r.Cluster)
@@ -59,13 +60,13 @@ func (r Record) check() error {
 	return nil
 }
 
-// Namespace of the Cluster.
+// Namespace returns the namespace of the Cluster.
 func (r Record) Namespace() string {
 	namespace, _, _ := strings.Cut(r.Cluster, "/")
 	return namespace
 }
 
-// without returns the record without those of its items that are among others.
+// without returns the record without the other items.
 func (r Record) without(others []Item) Record {
 	r.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool {
 		return slices.ContainsFunc(others, func(o Item) bool { return o.key() == i.key() })
@@ -73,15 +74,15 @@ func (r Record) without(others []Item) Record {
 	return r
 }
 
-// Holdings is what the records of a data directory say.
+// Holdings evaluates the records of a data directory.
 type Holdings struct {
 	instance string
-	// giving is what is being given, while that may be taken back.
+	// giving contains resources whose transfer can still be canceled.
 	giving, given, taken map[string]bool
-	planes               map[string]Record // those that are being given, by name
+	planes               map[string]Record // control planes that are being transferred, by name
 }
 
-// NewHoldings are those of an instance with these records.
+// NewHoldings returns the holdings of an instance with these records.
 func NewHoldings(instance string, given, taken []Record) Holdings {
 	h := Holdings{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {
@@ -106,13 +107,13 @@ func NewHoldings(instance string, given, taken []Record) Holdings {
 	return h
 }
 
-// Has reports whether the thing belongs to the instance. The first row that applies decides:
+// Has reports whether the resource belongs to the instance. The first matching row applies:
 //
-//	no instance made it         no
-//	it is being given           no
-//	it was taken                yes (perhaps back: it may have been given before)
-//	it was given                no
-//	this instance made it       yes
+//	no instance in the label                            no
+//	transfer to another data directory in progress      no
+//	transferred from another data directory             yes (it may have been transferred away before)
+//	transferred to another data directory               no
+//	this instance in the label                          yes
 func (h Holdings) Has(i Item) bool {
 	k := i.key()
 	switch {
@@ -124,7 +125,7 @@ func (h Holdings) Has(i Item) bool {
 	return !h.given[k] && i.Maker == h.instance
 }
 
-// Giving returns the record by which the control plane of this name is being given to another instance.
+// Giving returns the record of the transfer of a control plane to another instance that is in progress.
 func (h Holdings) Giving(plane string) (Record, bool) {
 	r, ok := h.planes[plane]
 	return r, ok

@@ -1,16 +1,7 @@
-// Package datadir is the layout and the guard of Slipway's data directory.
-//
-// Does: names every path below the data directory, creates it with mode 0700,
-// checks that its format and the versions that wrote it are ones this binary
-// reads, holds the lock that keeps a second process out and says who holds it,
-// keeps the stable instance id, records what runs (run.json) for other
-// processes to read, what its supervisor does (supervision.json) and the flags of a start (flags.json) for the next one, reads
-// the free space of the disk, and removes what is slipway's.
-//
-// Owns: the files version, written-by.json, instance, lock, run.json, supervisor.lock, supervision.json and flags.json.
-//
-// Never: looks into the certificates, the etcd data or the log files that
-// other packages keep below the same directory.
-//
-// Read first: Dir, Open.
+// Package datadir defines the layout of Slipway's data directory and controls access to it. It names all
+// paths, creates the directory with mode 0700, checks whether this binary can read its format, and holds the
+// lock that excludes other processes. It also stores the instance ID, the state of the running process
+// (run.json) and of its supervisor (supervision.json) for other processes, and the flags of the last start
+// (flags.json) for the next one. It reads the free disk space, and removes the files of Slipway. The content
+// of certificates, etcd data and logs is managed by other packages. Start at Dir and Open.
 package datadir

@@ -6,16 +6,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this package.
+// Reasons of faults.
 const (
 	ReasonHeld     = "DataDirectoryHeld"     // another process holds the directory
 	ReasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written
-	ReasonForeign  = "DataDirectoryForeign"  // it holds other files
-	ReasonFormat   = "DataDirectoryNewer"    // a newer slipway wrote it
-	ReasonSkipped  = "DataDirectoryTooOld"   // a version in between has to be run first
+	ReasonForeign  = "DataDirectoryForeign"  // it contains other files
+	ReasonFormat   = "DataDirectoryNewer"    // a newer version of Slipway wrote it
+	ReasonSkipped  = "DataDirectoryTooOld"   // an intermediate version must be run first
 )
 
-// Held is the fault of a directory that another process holds; it names the holder.
+// Held returns the fault for a directory that another process holds, with the holder.
 func Held(dir Dir, h Holder) *fault.Fault {
 	if h.PID == 0 {
 		return fault.New(fault.Invalid, ReasonHeld,

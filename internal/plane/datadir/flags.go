@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// WriteFlags keeps the flags of a start for the next one: texts by name, those alone that are not at their defaults.
+// WriteFlags stores the flags that differ from their defaults, for the next start.
 func (h *Handle) WriteFlags(flags map[string]string) error {
 	data, err := json.MarshalIndent(flags, "", "  ")
 	if err != nil {
@@ -17,7 +17,7 @@ func (h *Handle) WriteFlags(flags map[string]string) error {
 	return err
 }
 
-// ReadFlags returns what the last start left; nothing, where there was none.
+// ReadFlags returns the flags of the last start, or none.
 func ReadFlags(dir Dir) (map[string]string, error) {
 	data, err := os.ReadFile(dir.flags())
 	if errors.Is(err, os.ErrNotExist) {

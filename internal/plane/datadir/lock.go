@@ -15,43 +15,46 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// Holder says which process holds a lock.
+// Holder describes the process that holds a lock.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since"`
 	Version string    `json:"version,omitempty"`
-	// ManagerOf is the API server that a manager in a process of its own works for; empty: the holder is none.
+	// ManagerOf is the API server of a manager that runs as a separate process. It is empty for other
+	// holders.
 	ManagerOf string `json:"managerOf,omitempty"`
-	// Command is how that manager was started. It stays in the lock file when it has ended, with ManagerOf.
+	// Command is the command line of this manager. It remains in the lock file after the manager has ended,
+	// together with ManagerOf.
 	Command string `json:"command,omitempty"`
-	// Kubeconfig, an absolute path, and Context are how it reaches that API server; empty: it runs in a Pod, or has several files.
+	// Kubeconfig, an absolute path, and Context define how the manager connects to the API server. They are
+	// empty if it runs in a Pod or uses several files.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
-	// Diagnostics is the port of this machine at which it serves plans; empty: it serves none.
+	// Diagnostics is the local port that serves plans. Empty means none.
 	Diagnostics string `json:"diagnostics,omitempty"`
-	// Namespace and WatchFilter limit the objects that it works on; empty: to nothing.
+	// Namespace and WatchFilter limit the objects that the manager reconciles. Empty means no limit.
 	Namespace   string `json:"namespace,omitempty"`
 	WatchFilter string `json:"watchFilter,omitempty"`
-	// Lease, namespace/name, is the one by which it and others elect the one that works; empty: it does not elect.
+	// Lease is the namespace/name of the leader election lease. Empty means no leader election.
 	Lease string `json:"lease,omitempty"`
-	// Working: its controllers run; where managers elect one, this one was elected.
+	// Working means that the controllers of the manager run. With leader election, it means that the manager
+	// is the leader.
 	Working bool `json:"working,omitempty"`
 }
 
-// maxHolder is how much of a lock file is read, and readAttempts how often.
+// maxHolder limits how much of a lock file is read, and readAttempts how often.
 const maxHolder, readAttempts = 1 << 16, 5
 
-// Lock is a held lock file (an open file description lock: unlike flock, it can
-// be asked about without being taken). The kernel releases it when the process
-// ends, however it ends.
+// Lock is a held lock file. It is an open file description lock, which, unlike flock, can be probed without
+// being acquired. The kernel releases it when the process exits.
 type Lock struct{ file *os.File }
 
-// Release gives the lock up.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.file.Close() }
 
-// Acquire takes the lock file at path for holder. held is true, with the other
-// holder, where another process has it.
+// Acquire acquires the lock file at path for holder. If another process holds it, held is true and other
+// describes that process.
 func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
 	flag := os.O_RDWR | os.O_CREATE
 	if _, own := ownuser.Of(filepath.Dir(path)); own {
@@ -78,8 +81,9 @@ func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err 
 	return &Lock{file: f}, Holder{}, false, nil
 }
 
-// Probe tells whether a living process holds the lock file at path, and which.
-// A missing file is a free lock, and so is what a control plane put in the place of its lock. It does not disturb the holder.
+// Probe reports whether a running process holds the lock file at path, and which. A missing file counts as a
+// free lock, and so does a foreign file that a control plane created at this path. Probing does not disturb
+// the holder.
 func Probe(path string) (h Holder, held bool, err error) {
 	f, err := ownuser.Open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || ownuser.IsForeign(err) {
@@ -96,7 +100,8 @@ func Probe(path string) (h Holder, held bool, err error) {
 	return readHolder(f), conflict.Type != unix.F_UNLCK, nil
 }
 
-// readHolder returns a zero Holder where the content is not (yet) readable. What is being replaced while it is read is read again.
+// readHolder returns a zero Holder if the content cannot be parsed. It retries, because the content may be
+// replaced during the read.
 func readHolder(f *os.File) Holder {
 	data := make([]byte, maxHolder)
 	for range readAttempts {
@@ -112,7 +117,8 @@ func readHolder(f *os.File) Holder {
 	return Holder{}
 }
 
-// writeHolder replaces what the file says in one write, since others read it at any time: what is longer is overwritten with spaces.
+// writeHolder replaces the content in a single write, because other processes can read it at any time. Longer
+// previous content is overwritten with spaces.
 func writeHolder(f *os.File, h Holder) error {
 	data, err := json.Marshal(h)
 	if err != nil {
@@ -123,7 +129,7 @@ func writeHolder(f *os.File, h Holder) error {
 		return err
 	}
 	switch longer := info.Size() - 1 - int64(len(data)); {
-	case longer > maxHolder: // nothing of ours
+	case longer > maxHolder: // not written by Slipway
 		if err := f.Truncate(0); err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// HasNode reports whether the management cluster is to have a node.
+// HasNode reports whether the management cluster has a node.
 func (h *Handle) HasNode() (bool, error) {
 	_, err := os.Stat(h.node())
 	if errors.Is(err, os.ErrNotExist) {
@@ -14,7 +14,7 @@ func (h *Handle) HasNode() (bool, error) {
 	return err == nil, err
 }
 
-// KeepNode records whether the management cluster is to have a node, for the next start.
+// KeepNode records for the next start whether the management cluster has a node.
 func (h *Handle) KeepNode(yes bool) error {
 	if yes {
 		_, err := WriteFile(h.node(), []byte("the management cluster has a node: slipway up --node=false removes it\n"), 0o600)

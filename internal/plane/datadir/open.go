@@ -11,27 +11,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Format is the version of the layout that this binary writes. It rises when
-// an older binary could not read the directory any more.
+// Format is the version of the layout that this binary writes. It increases when older binaries can no longer
+// read the directory.
 const Format = 1
 
 // Handle is a data directory that this process holds.
 type Handle struct {
 	Dir
-	// Instance is the stable random id of the directory (16 hex digits).
+	// Instance is the stable random ID of the directory (16 hex digits).
 	Instance string
 
 	lock *Lock
 }
 
-// Say replaces what others read of who holds the directory: more than was known when it was opened, or, where it was not used, the holder
-// of before.
+// Say replaces the holder in the lock file, when more is known than at the start, or to restore the previous
+// holder if the directory was not used.
 func (h *Handle) Say(holder Holder) error { return writeHolder(h.lock.file, holder) }
 
-// Open creates the directory where it is missing, takes its lock for holder,
-// checks the format and makes the instance id. A directory that is not a data directory of slipway is
-// not touched. Its errors are faults of kind Invalid with one of the Reasons of
-// this package.
+// Open creates the directory if it is missing, acquires its lock for holder, checks the format and creates
+// the instance ID. A directory that is not a data directory of Slipway is not changed. Errors are faults of
+// kind Invalid with one of the Reasons of this package.
 func Open(dir Dir, holder Holder) (*Handle, error) {
 	if err := createFolder(string(dir)); err != nil {
 		return nil, unusable(dir, err)
@@ -78,7 +77,8 @@ func (h *Handle) prepare() error {
 	return nil
 }
 
-// writable is for a data directory of slipway, or an empty one: others may have read it until now.
+// writable is called for a data directory of Slipway or an empty one. It restricts the mode, because other
+// users may have had access.
 func writable(dir Dir) error {
 	if err := os.Chmod(string(dir), 0o700); err != nil {
 		return unusable(dir, err)
@@ -92,10 +92,10 @@ func writable(dir Dir) error {
 	return nil
 }
 
-// magic begins the file version, which marks a data directory of slipway.
+// magic begins the file version, which marks a data directory of Slipway.
 const magic = "slipway data directory, format "
 
-// checkMark refuses a folder that holds something else, or that many share.
+// checkMark rejects a directory with other content, or a shared one.
 func checkMark(dir Dir) error {
 	info, err := os.Stat(string(dir))
 	if err != nil {
@@ -112,7 +112,7 @@ func checkMark(dir Dir) error {
 		return unusable(dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() != "lock" && e.Name() != kubernetes && !isTemporary(e.Name()) { // of a first start that did not come further
+		if e.Name() != "lock" && e.Name() != kubernetes && !isTemporary(e.Name()) { // left by an interrupted first start
 			return fault.New(fault.Invalid, ReasonForeign,
 				"data directory %s holds files that are not slipway's (%s); choose another --data-dir", dir, e.Name())
 		}
@@ -120,12 +120,13 @@ func checkMark(dir Dir) error {
 	return nil
 }
 
-// isTemporary reports whether a file is one that was to replace another.
+// isTemporary reports whether the file is a temporary file of a write.
 func isTemporary(name string) bool {
 	return strings.HasPrefix(name, ".probe.") || strings.HasPrefix(name, ".version.") || strings.HasPrefix(name, ".instance.")
 }
 
-// marked reports whether the directory has the mark of slipway. The first format had no mark, only a number and the id of an instance.
+// marked reports whether the directory has the mark of Slipway. The first format had no mark, but only a
+// number and an instance ID.
 func marked(dir Dir) bool {
 	data, err := os.ReadFile(dir.version())
 	if err != nil {
@@ -138,8 +139,8 @@ func marked(dir Dir) bool {
 	return strings.TrimSpace(string(data)) == "1" && err == nil && len(id) == 16
 }
 
-// CheckFormat returns a fault of ReasonFormat for a directory of a newer
-// format, and nil for one of this format, or without content.
+// CheckFormat returns a fault with ReasonFormat for a directory with a newer format, and nil for the current
+// format or an empty directory.
 func CheckFormat(dir Dir) error {
 	data, err := os.ReadFile(dir.version())
 	if errors.Is(err, os.ErrNotExist) {
@@ -155,8 +156,7 @@ func CheckFormat(dir Dir) error {
 	return nil
 }
 
-// ReadInstance returns the instance id of a directory; the error is
-// os.ErrNotExist where it was never opened.
+// ReadInstance returns the instance ID of a directory, or os.ErrNotExist if it was never opened.
 func ReadInstance(dir Dir) (string, error) {
 	data, err := os.ReadFile(dir.instance())
 	if err != nil {

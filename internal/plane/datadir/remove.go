@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// Remove deletes everything that slipway wrote, and then the directory where nothing else is in it; left names what is. The lock
-// is the last: what is interrupted is still marked as a data directory.
+// Remove deletes all files of Slipway, and the directory if it is empty afterwards. Otherwise it returns the
+// names of the other files. The lock is deleted last, so that the directory is still marked as a data
+// directory after an interruption.
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{
@@ -41,7 +42,7 @@ func (h *Handle) Remove() (left []string, err error) {
 	return left, nil
 }
 
-// isLeftover reports whether a file is one of a write that was interrupted.
+// isLeftover reports whether the file is a temporary file of an interrupted write.
 func isLeftover(name string) bool {
 	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
 		if strings.HasPrefix(name, "."+of+".") {

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Run is what the process that holds the directory says about itself.
+// Run is the state that the process which holds the directory publishes.
 type Run struct {
 	PID               int       `json:"pid"`
 	Since             time.Time `json:"since"`
-	Version           string    `json:"version"`           // of slipway
-	KubernetesVersion string    `json:"kubernetesVersion"` // of the management cluster
+	Version           string    `json:"version"`           // version of Slipway
+	KubernetesVersion string    `json:"kubernetesVersion"` // version of the management cluster
 	Server            string    `json:"server"`            // https URL of the API server
 	Instance          string    `json:"instance"`
-	Ready             bool      `json:"ready"` // the API server answers and the controllers run
+	Ready             bool      `json:"ready"` // the API server is ready and the controllers run
 	Manager           *Manager  `json:"manager,omitempty"`
-	Node              *Node     `json:"node,omitempty"` // nil: the management cluster has none
+	Node              *Node     `json:"node,omitempty"` // nil if the management cluster has no node
 	Networks          *Networks `json:"networks,omitempty"`
 	Nodes             *Nodes    `json:"nodes,omitempty"`
 }
 
-// Nodes is what nodes of workload clusters may be, as the operator's file has it. 0: no limit.
+// Nodes contains the operator's limits for nodes of workload clusters. 0 means no limit.
 type Nodes struct {
 	Images    []string `json:"images"`
 	CPUs      int32    `json:"cpus,omitempty"`
@@ -32,47 +32,48 @@ type Nodes struct {
 	Processes int64    `json:"processes,omitempty"`
 }
 
-// Networks says where networks of workload clusters may be.
+// Networks contains the operator's limits for networks of workload clusters.
 type Networks struct {
-	// Ranges that a network has to lie in.
+	// Ranges that must contain a network.
 	Ranges []netip.Prefix `json:"ranges"`
-	// WidestPrefix is the length of the widest prefix of one.
+	// WidestPrefix is the smallest prefix length of a network.
 	WidestPrefix int `json:"widestPrefix"`
-	// Named are hosts and ranges that none may take, because this host has to reach them.
+	// Named lists hosts and ranges that networks must not contain, because this host has to reach them.
 	Named []string `json:"named,omitempty"`
 }
 
-// Node is what is said of the node of the management cluster.
+// Node is the state of the management cluster's node.
 type Node struct {
 	Name      string `json:"name"`
 	Container string `json:"container"`
 	Ready     bool   `json:"ready"`
-	Message   string `json:"message,omitempty"` // why it is not ready
+	Message   string `json:"message,omitempty"` // reason why it is not ready
 }
 
-// Manager is what is said of the process that runs the controllers.
+// Manager is the state of the process that runs the controllers.
 type Manager struct {
-	PID        int       `json:"pid,omitempty"` // 0: it does not run, and is started again
+	PID        int       `json:"pid,omitempty"` // 0 if it does not run and will be restarted
 	Since      time.Time `json:"since"`
 	Restarts   int       `json:"restarts"`
 	LastExit   string    `json:"lastExit,omitempty"`
 	LastExitAt time.Time `json:"lastExitAt,omitzero"`
-	// NextStart is when it is started again; zero: it runs.
+	// NextStart is the time of the next restart. Zero means that it runs.
 	NextStart time.Time `json:"nextStart,omitzero"`
-	// Diagnostics is the https URL below which plans are served; empty: it is starting.
+	// Diagnostics is the https base URL of plans. It is empty while the manager starts.
 	Diagnostics string `json:"diagnostics,omitempty"`
-	// SetAside are the objects that are not reconciled for a while, because the manager crashed over them.
+	// SetAside lists objects that are not reconciled for a while, because the manager crashed during their
+	// reconciliation.
 	SetAside []SetAside `json:"setAside,omitempty"`
 }
 
-// SetAside is an object that is not reconciled until a time.
+// SetAside is an object that is not reconciled until the given time.
 type SetAside struct {
 	Object  string    `json:"object"`
 	Until   time.Time `json:"until"`
 	Crashes int       `json:"crashes"`
 }
 
-// WriteRun records r for other processes.
+// WriteRun publishes r for other processes.
 func (h *Handle) WriteRun(r Run) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -82,7 +83,7 @@ func (h *Handle) WriteRun(r Run) error {
 	return err
 }
 
-// ClearRun removes the record; a missing one is no error.
+// ClearRun deletes the published state, if any.
 func (h *Handle) ClearRun() error {
 	if err := os.Remove(h.run()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -90,18 +91,19 @@ func (h *Handle) ClearRun() error {
 	return nil
 }
 
-// State is what can be said about a data directory from outside.
+// State is the state of a data directory as other processes see it.
 type State struct {
-	Exists bool   // the directory has been used by slipway
-	Held   bool   // a living process holds it
-	Holder Holder // of the lock, where Held
-	Run    *Run   // of that process; nil until it has written one
-	Killed *Run   // of the last process, which ended without being stopped; nil: it was stopped, or one holds the directory
-	// Supervision is what the supervisor of a management cluster in the background recorded; nil: there is none.
+	Exists bool   // Slipway has used the directory
+	Held   bool   // a running process holds it
+	Holder Holder // holder of the lock, if Held
+	Run    *Run   // state of this process; nil until it is published
+	Killed *Run   // state of the last process if it was not stopped properly
+	// Supervision is the state of the supervisor of a management cluster in the background. It is nil if
+	// there is none.
 	Supervision *Supervision
 }
 
-// Inspect reads the state of a directory without taking its lock.
+// Inspect reads the state of a directory without acquiring its lock.
 func Inspect(dir Dir) (State, error) {
 	var s State
 	if _, err := os.Stat(dir.version()); err == nil {
@@ -118,8 +120,8 @@ func Inspect(dir Dir) (State, error) {
 	r, err := dir.readRun()
 	switch {
 	case !held && err == nil:
-		s.Killed = r // one that was stopped removes its record
-	case !held: // a record that was cut off is that of no process
+		s.Killed = r // a process that is stopped properly deletes its state
+	case !held: // a truncated record belongs to no running process
 	case err != nil:
 		return s, err
 	case r != nil && r.PID == holder.PID:
@@ -128,7 +130,8 @@ func Inspect(dir Dir) (State, error) {
 	return s, nil
 }
 
-// readRun reads the record of the process that holds the directory, or held it last; nil: there is none.
+// readRun reads the state of the process that holds the directory or last held it. It returns nil if there is
+// none.
 func (d Dir) readRun() (*Run, error) {
 	data, err := os.ReadFile(d.run())
 	if errors.Is(err, os.ErrNotExist) {

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Supervision is what the supervisor of a management cluster in the background records about it.
+// Supervision is the state that the supervisor of a management cluster in the background publishes.
 type Supervision struct {
-	// PID is that of the supervisor.
+	// PID of the supervisor.
 	PID        int       `json:"pid"`
 	Restarts   int       `json:"restarts"`
 	LastExit   string    `json:"lastExit,omitempty"`
 	LastExitAt time.Time `json:"lastExitAt,omitzero"`
-	// NextStart is when the management cluster is started again; zero: it runs, or Waiting says what its start waits for.
+	// NextStart is the time of the next restart. If zero, the management cluster runs, or Waiting is the
+	// reason why it does not start yet.
 	NextStart time.Time `json:"nextStart,omitzero"`
 	Waiting   string    `json:"waiting,omitempty"`
 }
@@ -26,7 +27,7 @@ func (d Dir) SupervisorLock() string { return d.Path("supervisor.lock") }
 
 func (d Dir) supervision() string { return d.Path("supervision.json") }
 
-// WriteSupervision records s for other processes.
+// WriteSupervision publishes s for other processes.
 func WriteSupervision(dir Dir, s Supervision) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -36,7 +37,7 @@ func WriteSupervision(dir Dir, s Supervision) error {
 	return err
 }
 
-// ReadSupervision returns what the supervisor that lives recorded; nil: there is none.
+// ReadSupervision returns the state of the running supervisor, or nil if there is none.
 func ReadSupervision(dir Dir) (*Supervision, error) {
 	holder, held, err := Probe(dir.SupervisorLock())
 	if err != nil {
@@ -55,11 +56,11 @@ func ReadSupervision(dir Dir) (*Supervision, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, unusable(dir, err)
 	}
-	if s.PID != holder.PID { // of an earlier one
+	if s.PID != holder.PID { // the state of a previous supervisor
 		s = Supervision{PID: holder.PID}
 	}
 	return &s, nil
 }
 
-// parent is the folder that the directory is in.
+// parent returns the parent directory.
 func (d Dir) parent() Dir { return Dir(filepath.Dir(string(d))) }

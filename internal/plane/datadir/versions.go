@@ -11,16 +11,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Versions are those of the programs that write a directory.
+// Versions are the versions of the programs that write a directory.
 type Versions struct {
 	Slipway    string `json:"slipway"`
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
 }
 
-// RecordVersions checks that these versions can read what is in a directory that the caller holds, and records that they
-// write it from now on. An older one must not: it drops the fields it does not know. A newer one must not skip a minor
-// version of Kubernetes or etcd, which convert what the one before wrote, and nothing older.
+// RecordVersions checks whether these versions can read a directory that the caller holds, and records them.
+// An older version is rejected, because it drops unknown fields. A newer version must not skip a minor
+// version of Kubernetes or etcd, because each minor version can only convert data of the previous one.
 func RecordVersions(dir Dir, now Versions) error {
 	before, err := readVersions(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func RecordVersions(dir Dir, now Versions) error {
 	return nil
 }
 
-// readVersions returns none for a directory that was written before they were recorded.
+// readVersions returns no versions for a directory that was written before versions were recorded.
 func readVersions(dir Dir) (Versions, error) {
 	var v Versions
 	data, err := os.ReadFile(dir.versions())
@@ -75,7 +75,7 @@ func readVersions(dir Dir) (Versions, error) {
 	return v, nil
 }
 
-// minor is a version without its patch; nil for a build without a version.
+// minor returns a version without its patch number, or nil for a build without a version.
 func minor(text string) *version.Version {
 	v, err := version.ParseGeneric(text)
 	if err != nil || v.Major() == 0 && v.Minor() == 0 {

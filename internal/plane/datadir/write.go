@@ -12,15 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// WriteFile replaces path with data so that a reader, or a process started
-// after a crash at any moment, sees the old content or the new one, never a
-// part, and that a loss of power does not undo. The folder is created with mode 0700 where it is missing. Content that
-// is already there, with this mode, is not written again; changed tells.
+// WriteFile replaces the file atomically and durably: a reader, or a process that starts after a crash, sees
+// either the old or the new content, and a power failure does not undo the write. The directory is created
+// with mode 0700 if it is missing. If the file already has the content and mode, it is not written, and
+// changed is false.
 func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	return write(path, data, mode, -1)
 }
 
-// WriteFileFor is WriteFile for a file in the folder of a control plane, which its user is to read and replace (package ownuser).
+// WriteFileFor is WriteFile for a file in the directory of a control plane whose user must be able to read
+// and replace it (package ownuser).
 func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	if err := ownuser.CheckFolder(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, err
@@ -28,7 +29,7 @@ func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed
 	return write(path, data, mode, user)
 }
 
-// write gives the file to a user, unless that is -1.
+// write sets the owner of the file to user, unless it is -1.
 func write(path string, data []byte, mode os.FileMode, user int) (changed bool, err error) {
 	if same(path, data, mode) {
 		return false, nil
@@ -58,7 +59,7 @@ func write(path string, data []byte, mode os.FileMode, user int) (changed bool, 
 	return true, nil
 }
 
-// createFolder makes a folder with its parents, and returns when a loss of power does not take them away.
+// createFolder durably creates a directory and its parents.
 func createFolder(dir string) error {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -78,14 +79,14 @@ func createFolder(dir string) error {
 	return nil
 }
 
-// syncFolder makes the names in a folder last.
+// syncFolder makes changes of directory entries durable.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // not every file system knows this
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // not supported by every file system
 		return err
 	}
 	return nil
@@ -101,7 +102,7 @@ func same(path string, data []byte, mode os.FileMode) bool {
 	if err != nil || info.Mode().Perm() != mode || info.Size() != int64(len(data)) {
 		return false
 	}
-	old, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1)) // it may grow meanwhile
+	old, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1)) // the file may grow during the read
 	return err == nil && bytes.Equal(old, data)
 }
 
@@ -127,7 +128,7 @@ func fill(f *os.File, data []byte, mode os.FileMode, user int) error {
 	return f.Close()
 }
 
-// Rename moves a folder to a place where nothing is, on the same file system. It returns when a loss of power does not undo it.
+// Rename durably renames a directory on the same file system. The target must not exist.
 func Rename(from, to string) error {
 	if err := createFolder(filepath.Dir(to)); err != nil {
 		return fmt.Errorf("create folder %s: %w", filepath.Dir(to), err)

@@ -1,12 +1,4 @@
-// Package etcd runs one etcd member inside this process.
-//
-// Does: starts a single-member etcd that listens on unix sockets only, in a
-// folder that only this user can enter, so that nothing on any network reaches
-// it; waits until it serves.
-//
-// Owns: the etcd data folder and the sockets.
-//
-// Never: opens a TCP port, forms a cluster of several members, takes backups.
-//
-// Read first: Start.
+// Package etcd runs one etcd member in this process. The member listens on Unix sockets only, in a directory
+// that only its user can enter, so that it is not reachable over any network. It is always the only member of
+// its cluster. Start at [Start].
 package etcd

@@ -19,17 +19,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Config describes the member.
+// Config configures the member.
 type Config struct {
-	Dir string // data folder; created with mode 0700
-	// Place is the path by which other programs know Dir. Default Dir.
+	Dir string // data directory, created with mode 0700
+	// Place is the path of Dir for other programs. It defaults to Dir.
 	Place string
 	// QuotaBytes limits the database. Default: [DefaultQuotaBytes].
 	QuotaBytes int64
-	// Progress is how often a watch that has nothing to tell says how far it has come, which is what makes bookmarks. Default: a
-	// minute, a fifth of what kube-apiserver lets etcd remember.
+	// Progress is the interval between progress notifications of idle watches, from which bookmarks are made.
+	// Default: one minute, a fifth of the time after which kube-apiserver compacts etcd.
 	Progress time.Duration
-	// Flags are etcd's own, "--name=value"; those about addresses and the folder have no effect.
+	// Flags are etcd flags in the form "--name=value". Flags for addresses and directories have no effect.
 	Flags []string
 }
 
@@ -40,14 +40,14 @@ type Server struct {
 	end      context.CancelFunc
 }
 
-// DefaultQuotaBytes is how large the database may be where nothing else is set.
+// DefaultQuotaBytes is the default size limit of the database.
 const DefaultQuotaBytes = 2 << 30
 
-// defragmentFrom is how many MB of a database have to be free for a start to return them to the file system. etcd counts free pages
-// as used, so that deleting objects alone does not make space.
+// defragmentFrom is the free space in a database, in MB, from which it is defragmented at the start. etcd
+// counts free pages as used, therefore deleting objects alone does not free space.
 const defragmentFrom = 64
 
-// slowRequest is how long a request takes that is worth a line in the log.
+// slowRequest is the duration from which a request is logged.
 const slowRequest = time.Second
 
 const memberName = "slipway"
@@ -88,8 +88,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return nil, err
 }
 
-// rearm ends the alarm of a database that was full where there is space again: etcd writes nothing while the alarm is on, and only ends it
-// when somebody asks. The start has returned to the file system what was deleted.
+// rearm disarms the NOSPACE alarm if there is space again. etcd rejects writes while the alarm is active, and
+// only disarms it on request. The defragmentation at the start has freed the space of deleted objects.
 func rearm(ctx context.Context, e *embed.Etcd) error {
 	quota := cmp.Or(e.Server.Cfg.QuotaBackendBytes, DefaultQuotaBytes)
 	if quota < 0 || e.Server.Backend().Size() > quota/10*9 {
@@ -109,13 +109,14 @@ func rearm(ctx context.Context, e *embed.Etcd) error {
 	return nil
 }
 
-// DatabaseFile is the file of the database of the member with its data in this folder: etcd compares its size with the limit.
+// DatabaseFile returns the database file of the member with this data directory. etcd compares its size with
+// the quota.
 func DatabaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// Endpoint is what a client, kube-apiserver for one, connects to.
+// Endpoint returns the endpoint for clients such as kube-apiserver.
 func (s *Server) Endpoint() string { return s.endpoint }
 
-// Err delivers the error that ended the member's service.
+// Err delivers the error that ended the member.
 func (s *Server) Err() <-chan error { return s.etcd.Err() }
 
 // Close stops the member and returns when its data is closed.
@@ -124,14 +125,14 @@ func (s *Server) Close() {
 	s.etcd.Close()
 }
 
-// embedded opens no listener for peers: there are none. What the member says
-// about where it is reached must look like host and port, and no one reads it.
+// embedded returns the configuration of a member without a peer listener, because there are no peers. The
+// advertised address must look like host and port, but is not used.
 func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	c := embed.NewConfig()
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	c.WatchProgressNotifyInterval = cmp.Or(cfg.Progress, time.Minute)
-	// kube-apiserver compacts; a small member wants few entries kept in memory.
+	// kube-apiserver compacts. A small member needs few entries in memory.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 500
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -141,12 +142,12 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	}
 	c.Name = memberName
 	c.Dir = cfg.Dir
-	c.BootstrapDefragThresholdMegabytes = defragmentFrom // etcd's flags set it to 0
+	c.BootstrapDefragThresholdMegabytes = defragmentFrom // parsing etcd's flags resets it to 0
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{nowhere}
-	c.ListenClientHttpUrls = []url.URL{http} // its own socket: gRPC alone on the other one is leaner
+	c.ListenClientHttpUrls = []url.URL{http} // a separate socket, because a socket for gRPC alone needs fewer resources
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
-	// There is no one to lose an election to, and every tick wakes the process up.
+	// There are no other members to elect, and every tick costs processor time.
 	c.TickMs, c.ElectionMs = 50, 250
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
@@ -154,8 +155,7 @@ func embedded(cfg Config, client, http url.URL) (*embed.Config, error) {
 	return c, nil
 }
 
-// logger writes warnings and worse to standard error, which is the log file of
-// the process.
+// logger logs warnings and errors to standard error, which is the log file of the process.
 func logger() *zap.Logger {
 	cfg := zap.NewProductionConfig()
 	cfg.Level = zap.NewAtomicLevelAt(zapcore.WarnLevel)
@@ -167,7 +167,8 @@ func logger() *zap.Logger {
 	return l.Named("etcd")
 }
 
-// Identity is what a member is called: a data folder made of a snapshot has to be that of the same one.
+// Identity identifies a member. A data directory that is restored from a snapshot must have the same
+// identity.
 type Identity struct{ Name, PeerURL, Token string }
 
 // Member returns the identity of every member that this package starts.

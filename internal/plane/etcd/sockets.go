@@ -16,8 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// maxSocketPath is what the kernel accepts for a unix socket, less the
-// terminating zero.
+// maxSocketPath is the maximum length of a Unix socket path, without the terminating zero.
 const maxSocketPath = 107
 
 // clientSocket is the name of the socket for clients.
@@ -27,11 +26,12 @@ func socketURL(folder, name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(folder, name)}
 }
 
-// socketRecord is the file in the data folder with the name of the folder of sockets, where that is not the usual one.
+// socketRecord is the file in the data directory with the name of the socket directory, if this is not the
+// default one.
 const socketRecord = "socket-folder"
 
-// socketFolder is the data folder, or, where that path is too long for a
-// socket, a private folder in the system's place for temporary files.
+// socketFolder returns the data directory or, if its path is too long for a socket, a private directory in
+// the system's directory for temporary files.
 func socketFolder(dir string) (folder string, inside bool, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -46,13 +46,14 @@ func socketFolder(dir string) (folder string, inside bool, err error) {
 	return usualSockets(abs), false, nil
 }
 
-// usualSockets is the folder of sockets that a path stands for.
+// usualSockets returns the default socket directory for a data directory.
 func usualSockets(abs string) string {
 	sum := sha256.Sum256([]byte(abs))
 	return filepath.Join(os.TempDir(), "slipway-"+hex.EncodeToString(sum[:8]))
 }
 
-// recordedSockets is the name in the record of a data folder; empty: there is none. A control plane writes it, so that it may be anything.
+// recordedSockets returns the recorded name of the socket directory, or an empty string. The record is
+// validated, because a control plane writes it.
 func recordedSockets(dir string) string {
 	file, err := os.OpenFile(filepath.Join(dir, socketRecord), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -68,11 +69,12 @@ func recordedSockets(dir string) string {
 	return socketPrefix + digits
 }
 
-// socketPrefix begins the names of folders that could not have the usual name.
+// socketPrefix begins the names of socket directories without the default name.
 const socketPrefix = "slipway-sockets-"
 
-// sockets creates the folder of the member's sockets. Every user of the host can create the usual one first, whose name follows from the
-// path of the data; the member then has one with another name, which it records.
+// sockets creates the directory of the member's sockets. The default name follows from the path of the data
+// directory, therefore any user of the host could create it first. In this case, the member uses a random
+// name, which it records.
 func (c Config) sockets() (string, error) {
 	abs, err := filepath.Abs(cmp.Or(c.Place, c.Dir))
 	if err != nil || SocketInside(abs) {
@@ -99,11 +101,11 @@ func (c Config) sockets() (string, error) {
 	return folder, os.WriteFile(record, []byte(filepath.Base(folder)), 0o600)
 }
 
-// SocketInside reports whether a member with its data in this folder listens for clients in it, so that its socket goes where the
-// folder goes.
+// SocketInside reports whether the sockets of a member are in its data directory, so that they move together
+// with it.
 func SocketInside(dir string) bool { return len(filepath.Join(dir, clientSocket)) <= maxSocketPath }
 
-// createPrivate creates a folder, and refuses one that another client prepared.
+// createPrivate creates a directory, and rejects one that another user prepared.
 func createPrivate(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -119,8 +121,9 @@ func createPrivate(folder string) error {
 	return nil
 }
 
-// ClearSockets removes the folder of sockets that an earlier process left, in the system's place for temporary files, which ran as this user or as that
-// of another control plane: a member that runs as the user makes its own.
+// ClearSockets deletes the socket directory in the system's directory for temporary files that an earlier
+// process left, if this process ran as the current user or as the user of another control plane. A member
+// that runs as the given user creates a new one.
 func ClearSockets(dir string, user int) error {
 	folder, inside, err := socketFolder(dir)
 	if err != nil || inside {
@@ -128,7 +131,7 @@ func ClearSockets(dir string, user int) error {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(folder, &st); err != nil {
-		return nil // there is none
+		return nil // it does not exist
 	}
 	if owner := int(st.Uid); owner == user || owner != os.Geteuid() && !ownuser.IsOwn(owner) {
 		return nil
@@ -136,7 +139,8 @@ func ClearSockets(dir string, user int) error {
 	return os.RemoveAll(folder)
 }
 
-// ClientSocket is where the member with its data in this folder listens for clients. Who connects checks which user does.
+// ClientSocket returns the client socket of the member with this data directory. Clients must verify the user
+// of the server.
 func ClientSocket(dir string) (string, error) {
 	folder, _, err := socketFolder(dir)
 	return filepath.Join(folder, clientSocket), err

@@ -6,9 +6,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// streams ends the watches of clients when ended does. Without it, closing the
-// member waits for seconds for watches that no one will end: the clients are in
-// this process and go with it.
+// streams cancels the watches of clients when ended is done. Otherwise closing the member would wait several
+// seconds for watches of clients in this process, which are not canceled before.
 func streams(ended context.Context) grpc.ServerOption {
 	return grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		ctx, cancel := context.WithCancel(s.Context())
@@ -23,5 +22,4 @@ type stream struct {
 	ctx context.Context
 }
 
-// Context implements grpc.ServerStream.
 func (s stream) Context() context.Context { return s.ctx }

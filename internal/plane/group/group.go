@@ -1,11 +1,6 @@
-// Package group runs the parts of a control plane together in this process.
-//
-// Does: starts parts, ends all when one ends, and stops them in order: the
-// parts, the server that they use, then what was registered to be closed.
-//
-// Never: knows what the parts are, or starts one again.
-//
-// Read first: Group.
+// Package group runs the components of a control plane together in this process. It ends all of them when one
+// ends, and stops them in order: first the parts, then the server that they use, then the registered cleanup
+// functions. It does not restart parts. Start at Group.
 package group
 
 import (
@@ -16,9 +11,9 @@ import (
 	"sync"
 )
 
-// Group is the running parts of a control plane: when one ends, all end. The
-// server ends after the parts that use it: kube-controller-manager exits the
-// whole process when its API server is gone while it starts.
+// Group contains the running parts of a control plane. When one ends, all end. The server ends after the
+// parts that use it, because kube-controller-manager exits the process if its API server disappears while it
+// starts.
 type Group struct {
 	parent  context.Context
 	ctx     context.Context // of the parts
@@ -31,7 +26,7 @@ type Group struct {
 
 	mu      sync.Mutex
 	closing bool     // nothing more is started
-	stops   []func() // run last to first after all parts have ended
+	stops   []func() // run in reverse order after all parts have ended
 	ended   bool     // they were run
 }
 
@@ -47,16 +42,16 @@ func New(parent context.Context) *Group {
 	return g
 }
 
-// Context ends when the parts are to end.
+// Context ends when the parts must end.
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Done is closed when everything has ended.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
-// Run starts a part. A part that returns before the group is stopped ends it.
+// Run starts a part. A part that returns before the group is stopped ends the group.
 func (g *Group) Run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
 
-// Serve starts the server: it is stopped when every part has ended.
+// Serve starts the server, which is stopped when all parts have ended.
 func (g *Group) Serve(name string, f func(context.Context) error) {
 	g.start(&g.servers, g.serving, name, f)
 }
@@ -89,7 +84,7 @@ func (g *Group) Watch(name string, errs <-chan error) {
 	}()
 }
 
-// OnStop registers f to be run when all parts have ended, which may be now.
+// OnStop registers f to run after all parts have ended. If they have ended already, it runs at once.
 func (g *Group) OnStop(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,19 +112,20 @@ func (g *Group) finish() {
 	close(g.done)
 }
 
-// Stop ends the group, waits for it, and returns why it ended.
+// Stop ends the group, waits for it, and returns the cause.
 func (g *Group) Stop() error { return g.Abort(errStopped) }
 
-// Abort ends the group because its start failed with err, waits for it, and returns why it ended: the failure of a part comes before err, which
-// follows from it. A stop that was requested before is no error.
+// Abort ends the group because its start failed with err, waits for it, and returns the cause. The failure of
+// a part takes precedence over err, which it caused. A stop that was requested before is no error.
 func (g *Group) Abort(err error) error {
 	g.cancel(err)
 	<-g.done
 	return g.Cause()
 }
 
-// Cause is why the group ended: nil for a requested stop, which is one by Stop or by the context that the group runs in. The failure of a part is
-// compared by identity, because it may wrap the error of a context of its own.
+// Cause returns the reason why the group ended. It is nil for a stop that was requested by Stop or by the
+// parent context. The failure of a part is compared by identity, because it may wrap the error of another
+// context.
 func (g *Group) Cause() error {
 	err := context.Cause(g.ctx)
 	if err == errStopped || err == context.Cause(g.parent) && errors.Is(err, context.Canceled) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// joined is one listener over two. Its address is that of the first.
+// joined merges two listeners. Its address is the address of the first.
 type joined struct {
 	first, second net.Listener
 	conns         chan net.Conn
@@ -15,7 +15,7 @@ type joined struct {
 	close         sync.Once
 }
 
-// Join is one listener over two; its address is that of the first. It accepts from both.
+// Join returns a listener that accepts connections of both. Its address is the address of the first.
 func Join(first, second net.Listener) net.Listener {
 	j := &joined{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
 	go j.accept(first)

@@ -18,17 +18,17 @@ import (
 // endWithin is how long a child may take to stop before it is killed.
 const endWithin = 12 * time.Second
 
-// Child is a process that is configured and does not run yet.
+// Child is a process that is configured and not running yet.
 type Child struct {
 	in     io.WriteCloser
 	report *bufio.Reader
 	stop   context.CancelFunc
 	pid    int
 	ended  chan struct{}
-	err    error // of the end; read it when ended is closed
+	err    error // error of the exit; read only after ended is closed
 }
 
-// Launch starts the program, hands the listeners over to it, and returns when it accepts the configuration.
+// Launch starts the program, passes the listeners to it, and returns when it accepts the configuration.
 func Launch(ctx context.Context, program string, config any, listeners []*net.TCPListener) (*Child, error) {
 	text, err := json.Marshal(request{Protocol: Protocol, Listeners: len(listeners), Config: config})
 	if err != nil {
@@ -61,7 +61,7 @@ func Launch(ctx context.Context, program string, config any, listeners []*net.TC
 		_ = reader.Close()
 	}()
 	defer context.AfterFunc(ctx, c.stop)()
-	_, _ = c.in.Write(append(text, '\n')) // a child that cannot read it has ended, of which the report tells
+	_, _ = c.in.Write(append(text, '\n')) // if the child cannot read it, it has exited, and the report ends
 	if !c.reports(configured) {
 		c.stop()
 		<-c.ended
@@ -75,7 +75,7 @@ func (c *Child) start(program string, files []*os.File) (err error) {
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{pathOf(program)}
 	cmd.ExtraFiles = files
-	// Not the files themselves: this process may turn its log over.
+	// Wrapped, so that the child does not inherit the files: this process may replace its log file.
 	cmd.Stdout, cmd.Stderr = struct{ io.Writer }{os.Stderr}, struct{ io.Writer }{os.Stderr}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endWithin
@@ -86,7 +86,8 @@ func (c *Child) start(program string, files []*os.File) (err error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel kills the child when the thread that started it ends: it is kept for as long as the child lives.
+		// The kernel kills the child when the thread that started it ends, therefore the thread is locked
+		// while the child runs.
 		runtime.LockOSThread()
 		defer close(c.ended)
 		err := cmd.Start()
@@ -106,7 +107,8 @@ func (c *Child) start(program string, files []*os.File) (err error) {
 	return nil
 }
 
-// pathOf is where a program is, for people, where it is named by an open file of this process; other paths are returned as they are.
+// pathOf returns the path of the program for messages. It resolves a path that refers to an open file of this
+// process.
 func pathOf(program string) string {
 	if !strings.HasPrefix(program, "/proc/self/fd/") {
 		return program
@@ -125,13 +127,14 @@ func ending(err error) error {
 	return fmt.Errorf("it ended with %w", err)
 }
 
-// reports waits for a line of the child; false: it ended before.
+// reports waits for a line of the child. It returns false if the child exits before.
 func (c *Child) reports(line string) bool {
 	got, err := c.report.ReadString('\n')
 	return err == nil && strings.TrimSpace(got) == line
 }
 
-// Run lets the child run until ctx ends, for which there is no error, or it ends. It calls isReady when the child is ready.
+// Run lets the child run until ctx ends or the child exits. It returns nil if ctx ended. It calls isReady
+// when the child is ready.
 func (c *Child) Run(ctx context.Context, isReady func()) error {
 	_, _ = io.WriteString(c.in, run+"\n")
 	defer context.AfterFunc(ctx, c.stop)()
@@ -147,10 +150,10 @@ func (c *Child) Run(ctx context.Context, isReady func()) error {
 	return c.err
 }
 
-// PID is the child's process ID.
+// PID returns the process ID of the child.
 func (c *Child) PID() int { return c.pid }
 
-// Close ends a child that was not run.
+// Close stops a child that is not running.
 func (c *Child) Close() {
 	_ = c.in.Close()
 	c.stop()

@@ -10,16 +10,17 @@ import (
 	"os"
 )
 
-// Protocol is the revision of what a parent and its child say to each other. A program of another revision is not started.
+// Protocol is the revision of the protocol between parent and child. A program with another revision is
+// rejected.
 const Protocol = 1
 
-// Descriptors of the child beyond the standard ones.
+// File descriptors of the child after the standard ones.
 const (
 	reportFD        = 3
 	firstListenerFD = 4
 )
 
-// What the child reports, a line each, and what it waits for in between.
+// Lines of the protocol: the child reports configured and ready, and waits for run in between.
 const (
 	configured = "configured"
 	run        = "run"
@@ -33,13 +34,13 @@ type request struct {
 	Config    any `json:"config"`
 }
 
-// Parent is who started this process.
+// Parent is the connection to the process that started this one.
 type Parent struct {
 	lines  *bufio.Reader
 	report io.Writer
 }
 
-// Receive reads the configuration and the listener that the parent hands over on in, which is standard input.
+// Receive reads the configuration and the listener of the parent. The argument in is standard input.
 func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 	p := &Parent{lines: bufio.NewReader(in), report: os.NewFile(reportFD, "report")}
 	first, err := p.lines.ReadBytes('\n')
@@ -57,8 +58,8 @@ func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 	return p, l, err
 }
 
-// AwaitRun reports that the configuration is accepted and returns when this process may run. From then on this process ends
-// when the parent does.
+// AwaitRun reports that the configuration is accepted and returns when this process may run. From then on,
+// this process exits when the parent does.
 func (p *Parent) AwaitRun() error {
 	_, _ = fmt.Fprintln(p.report, configured)
 	if next, err := p.lines.ReadString('\n'); err != nil || next != run+"\n" {
@@ -66,15 +67,15 @@ func (p *Parent) AwaitRun() error {
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, p.lines)
-		os.Exit(1) // what it provides is gone with it
+		os.Exit(1) // the parent has exited
 	}()
 	return nil
 }
 
-// Ready reports that what this process runs is ready.
+// Ready reports that the components of this process are ready.
 func (p *Parent) Ready() { _, _ = fmt.Fprintln(p.report, ready) }
 
-// inherited is the listener over the n that this process was started with.
+// inherited merges the n inherited listeners into one.
 func inherited(n int) (net.Listener, error) {
 	var all net.Listener
 	for i := range n {

@@ -12,20 +12,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// lookEvery is how often a followed file is looked at.
+// lookEvery is the interval between checks of a followed file.
 const lookEvery = 250 * time.Millisecond
 
-// lastBytes is how far back at most Last looks for lines.
+// lastBytes limits how far back Last searches for lines.
 const lastBytes = 16 << 20
 
-// Last writes the last lines of the file at path, at most n of them; n < 0: all of it. The error is fs.ErrNotExist for a missing file.
-// With follow it goes on with what is written later, also when the file is turned over, until ctx ends, which is no error.
+// Last writes the last n lines of the file at path, or the whole file if n < 0. It returns fs.ErrNotExist for
+// a missing file. With follow, it continues with new content, also after a rotation, and returns nil when ctx
+// ends.
 func Last(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
 	f, err := ownuser.Open(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // the one that is read at the end
+	defer func() { _ = f.Close() }() // the file that is open at the end
 	if n >= 0 {
 		if err := seekLines(f, n, lastBytes); err != nil {
 			return err
@@ -48,7 +49,7 @@ func Last(ctx context.Context, path string, n int, follow bool, w io.Writer) err
 	}
 }
 
-// next writes what was added to f, and returns the file that has taken its place, if one has.
+// next writes what was appended to f, and returns the new file after a rotation.
 func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 	if _, err := io.Copy(w, f); err != nil {
 		return f, err
@@ -58,7 +59,7 @@ func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 		return f, err
 	}
 	is, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(was, is) { // it was removed, or is being turned over
+	if errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(was, is) { // deleted, or being rotated
 		return f, nil
 	}
 	if err != nil {
@@ -68,7 +69,7 @@ func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 	if err != nil {
 		return f, err
 	}
-	_, err = io.Copy(w, f) // what was written between the two looks
+	_, err = io.Copy(w, f) // content between the last two checks
 	_ = f.Close()
 	if err != nil {
 		return other, err
@@ -77,7 +78,7 @@ func next(f *os.File, path string, w io.Writer) (*os.File, error) {
 	return other, err
 }
 
-// seekLines puts f before its last n lines, but not further back than most bytes.
+// seekLines seeks to the last n lines of f, within its last most bytes.
 func seekLines(f *os.File, n int, most int64) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -1,14 +1,7 @@
-// Package logfile sends what a process writes to its standard error, panics of
-// the runtime included, to a file that does not grow without end.
-//
-// Does: replaces the file descriptors of standard error (and output), turns
-// the file over when it is too large, keeping one older file, and reserves space on the disk for what a process writes when it ends.
-//
-// Owns: PATH and PATH.1.
-//
-// Never: formats anything.
-//
-// Read first: Redirect.
+// Package logfile redirects the standard error of a process, including panics of the Go runtime, to a file of
+// limited size. It replaces the file descriptors of standard error and output, rotates the file when it is
+// too large, retains one older file (PATH.1), and reserves disk space for the last messages of a process.
+// Start at Redirect.
 package logfile
 
 import (
@@ -26,14 +19,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// MaxSize is the size, in bytes, above which a log file is turned over.
+// MaxSize is the size, in bytes, above which a log file is rotated.
 const MaxSize = 16 << 20
 
-// checkEvery is how often the size is checked.
+// checkEvery is the interval between checks of the size.
 const checkEvery = 20 * time.Second
 
-// Open opens path for appending, making its folder. Where the file is above
-// MaxSize it is turned over first.
+// Open opens the file for appending, and creates its directory. A file larger than MaxSize is rotated first.
 func Open(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -50,17 +42,20 @@ func Open(path string) (*os.File, error) {
 	return f, err
 }
 
-// reserved is how much space is kept behind the end of a log, in bytes, so that a process whose disk is full can still write why it ends.
+// reserved is the disk space that is allocated after the end of a log, in bytes, so that a process can still
+// log the reason for its exit when the disk is full.
 const reserved = 256 << 10
 
-// reserve allocates space behind the end of the log, which stays the end. Where the file system cannot do so, or has no space, there is none.
+// reserve allocates disk space after the end of the log without changing its size. Errors are ignored, for
+// example if the file system does not support it.
 func reserve(f *os.File) {
 	if info, err := f.Stat(); err == nil {
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), reserved)
 	}
 }
 
-// OpenFor is Open for the log of a control plane that has a user of its own: the process of that user writes to it, and turns it over.
+// OpenFor is Open for the log of a control plane with a separate user, whose process writes and rotates the
+// log.
 func OpenFor(user int, path string) (*os.File, error) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -81,9 +76,9 @@ func OpenFor(user int, path string) (*os.File, error) {
 	return ownuser.Append(path, user)
 }
 
-// Redirect makes path the standard error and output of this process, and looks
-// after its size until ctx ends. It returns the earlier standard error for what
-// a person should read, and restore, which puts both streams back.
+// Redirect redirects standard error and output of this process to the file, and limits its size until ctx
+// ends. It returns the previous standard error, for messages to the user, and restore, which restores both
+// streams.
 func Redirect(ctx context.Context, path string) (stderr *os.File, restore func() error, err error) {
 	out, err := duplicate(os.Stdout)
 	if err != nil {
@@ -121,8 +116,8 @@ func replace(path string) error {
 	return errors.Join(unix.Dup3(int(f.Fd()), 1, 0), unix.Dup3(int(f.Fd()), 2, 0))
 }
 
-// Watch looks after the size of path, which is already the standard error of this
-// process, until ctx ends.
+// Watch limits the size of the file, which must already be the standard error of this process, until ctx
+// ends.
 func Watch(ctx context.Context, path string) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -132,17 +127,18 @@ func Watch(ctx context.Context, path string) {
 			return
 		case <-ticker.C:
 			if info, err := os.Stat(path); err != nil || info.Size() > MaxSize {
-				_ = replace(path) // the old descriptor stays in use; retried at the next tick
+				_ = replace(path) // the previous descriptor remains in use; retried at the next tick
 			}
 			reserve(os.Stderr)
 		}
 	}
 }
 
-// tailBytes is how far back Tail looks for lines.
+// tailBytes limits how far back Tail searches for lines.
 const tailBytes = 64 << 10
 
-// Tail returns the last lines of the file at path, at most n, read from at most its last 64 KiB. A missing file has no lines.
+// Tail returns the last n lines of the file at path, from at most its last 64 KiB. It returns none if the
+// file does not exist.
 func Tail(path string, n int) ([]string, error) {
 	f, err := ownuser.Open(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
@@ -155,7 +151,7 @@ func Tail(path string, n int) ([]string, error) {
 	if err := seekLines(f, n, tailBytes); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, tailBytes)) // it may grow meanwhile
+	data, err := io.ReadAll(io.LimitReader(f, tailBytes)) // the file may grow during the read
 	if err != nil {
 		return nil, err
 	}

@@ -11,22 +11,22 @@ import (
 	"syscall"
 )
 
-// ending is what is known of the end of a manager's process.
+// ending describes the exit of a manager process.
 type ending struct {
 	state *os.ProcessState
-	// reported is the message of the error that it ended with, if it said so.
+	// reported is the message of the error that the manager reported, if any.
 	reported string
-	// overLimit: it was killed because it used more memory than limit bytes.
+	// overLimit means that it was killed because it used more memory than limit bytes.
 	overLimit bool
 	limit     int64
-	// outOfMemory: the kernel killed something for want of memory meanwhile.
+	// outOfMemory means that the kernel killed a process in the meantime because of memory shortage.
 	outOfMemory bool
-	lastWords   string // why it crashed, as it said itself
+	lastWords   string // the message of its crash
 	suspects    []Subject
 }
 
-// describe says how the manager ended, and whether what it was working on may be the cause: a person who kills it is not
-// the fault of an object.
+// describe returns how the manager exited, and whether its work may be the cause. A manager that was killed
+// by hand does not count as a failure of an object.
 func (e ending) describe() (how string, objects bool) {
 	status, ok := e.state.Sys().(syscall.WaitStatus)
 	switch {
@@ -40,27 +40,26 @@ func (e ending) describe() (how string, objects bool) {
 		return fmt.Sprintf("it was ended from outside (%s)", e.state), false
 	case ok && status.Signaled():
 		return fmt.Sprintf("it crashed (%s)", e.state), true
-	case e.state.ExitCode() == 2: // that of the Go runtime
+	case e.state.ExitCode() == 2: // the exit code of Go runtime crashes
 		return "it crashed: " + cmp.Or(e.lastWords, e.state.String()), true
 	}
 	return fmt.Sprintf("it ended (%s)", e.state), false
 }
 
-// ends reports whether people end processes with the signal.
+// ends reports whether the signal is commonly used to end processes by hand.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGKILL || s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP
 }
 
-// log passes what the manager writes on, and remembers the line of a crash that says why.
+// log forwards the output of the manager, and records the line with the cause of a crash.
 type log struct {
 	to io.Writer
 
 	mu        sync.Mutex
-	line      []byte // so far
+	line      []byte // incomplete line
 	lastWords string
 }
 
-// Write implements io.Writer.
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

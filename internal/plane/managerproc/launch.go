@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// seldom and often are the times between two readings of the manager's memory, below half of its limit and beyond.
+	// seldom and often are the intervals between reads of the manager's memory, below and above half of its
+	// limit.
 	seldom, often = 500 * time.Millisecond, 50 * time.Millisecond
-	// leftOpen is how long a descriptor may stay open in a process that the manager left behind.
+	// leftOpen is how long a pipe may remain open in a process that the manager left behind.
 	leftOpen = 5 * time.Second
 )
 
-// running is a manager's process.
+// running is a running manager process.
 type running struct {
 	cmd      *exec.Cmd
 	pid      int
@@ -29,12 +30,12 @@ type running struct {
 	record   *Record
 	report   *os.File
 	messages chan message  // closed when the process can report nothing more
-	ended    chan struct{} // closed when it has ended and end is complete
+	ended    chan struct{} // closed when it has exited and end is complete
 	end      ending
 }
 
-// launch starts the manager. The kernel kills it when this process ends, however that comes: two managers would work
-// against each other.
+// launch starts the manager. The kernel kills it when this process exits for any reason, because two managers
+// would conflict.
 func launch(cfg Config, input []byte) (*running, error) {
 	record, err := newRecord()
 	if err != nil {
@@ -49,7 +50,7 @@ func launch(cfg Config, input []byte) (*running, error) {
 	}
 	p.cmd = exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	p.cmd.Env = os.Environ()
-	if os.Getenv("GOMEMLIMIT") == "" { // the collector works harder before the limit is reached
+	if os.Getenv("GOMEMLIMIT") == "" { // the garbage collector works harder before the limit is reached
 		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", cfg.MemoryLimit/10*9))
 	}
 	p.cmd.Dir = "/"
@@ -67,14 +68,15 @@ func launch(cfg Config, input []byte) (*running, error) {
 		return nil, err
 	}
 	p.pid = p.cmd.Process.Pid
-	// The kernel chooses it before the API server. Where that cannot be said, the limit holds all the same.
+	// On memory shortage, the kernel kills the manager before the API server. If this cannot be set, the
+	// limit still applies.
 	_ = heap.SetVictim(p.pid, heap.VictimManager)
 	go p.read()
 	return p, nil
 }
 
-// live is the life of the process. The kernel's signal at the end of this process is one at the end of the thread that
-// started the other, which is why the thread is kept.
+// live starts the process and waits for its exit. The parent death signal is sent when the thread that
+// started the process ends, therefore the thread is locked.
 func (p *running) live(started chan<- error, before, limit int64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -85,7 +87,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	started <- nil
 	over, done := make(chan bool, 1), make(chan struct{})
 	go func() { over <- p.watch(limit, done) }()
-	_ = p.cmd.Wait() // the state says how it ended
+	_ = p.cmd.Wait() // the process state contains the result
 	close(done)
 	p.end = ending{
 		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.said(),
@@ -94,7 +96,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	close(p.ended)
 }
 
-// watch kills the process when it uses more memory than it may, and reports that it did.
+// watch kills the process when it exceeds its memory limit, and reports whether it did.
 func (p *running) watch(limit int64, done <-chan struct{}) bool {
 	timer := time.NewTimer(seldom)
 	defer timer.Stop()
@@ -117,7 +119,7 @@ func (p *running) watch(limit int64, done <-chan struct{}) bool {
 	}
 }
 
-// read passes on what the process reports.
+// read forwards the reports of the process.
 func (p *running) read() {
 	defer close(p.messages)
 	for lines := json.NewDecoder(p.report); ; {
@@ -130,7 +132,7 @@ func (p *running) read() {
 	}
 }
 
-// stop ends the process, by force after some patience.
+// stop terminates the process, and kills it after a timeout.
 func (p *running) stop(patience time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(patience)

@@ -12,37 +12,38 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Descriptors of the manager's process, besides the usual ones: standard input is what to do, as JSON.
+// File descriptors of the manager process after the standard ones. Standard input contains the instructions
+// as JSON.
 const (
 	recordFD = 3
 	reportFD = 4
 )
 
-// message is a line that the manager's process reports.
+// message is a line that the manager process reports.
 type message struct {
 	Ready bool `json:"ready,omitempty"`
-	// Diagnostics of a manager that is ready.
+	// Diagnostics is the URL of a manager that is ready.
 	Diagnostics string `json:"diagnostics,omitempty"`
-	// Of the error that ended it; Message empty: there is none.
+	// Error that ended the manager. If Message is empty, there was none.
 	Kind    fault.Kind `json:"kind,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 	Message string     `json:"message,omitempty"`
 }
 
-// Aside is an object that is not reconciled for a while.
+// Aside is a quarantined object, which is not reconciled for a while.
 type Aside struct {
 	Subject  Subject   `json:"subject"`
 	Until    time.Time `json:"until"`
 	Failures int       `json:"failures"`
 }
 
-// instructions are what the manager's process reads.
+// instructions is the input of the manager process.
 type instructions struct {
 	Aside []Aside         `json:"aside,omitempty"`
 	Rest  json.RawMessage `json:"rest"`
 }
 
-// Manager is the side of the manager's process.
+// Manager is the manager's side of the protocol.
 type Manager struct {
 	record *Record
 	report *os.File
@@ -51,7 +52,7 @@ type Manager struct {
 	once   sync.Once
 }
 
-// Started takes the descriptors over that [Run] gave this process, and reads what to do into rest.
+// Started opens the descriptors that [Run] passed to this process, and decodes the instructions into rest.
 func Started(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	var i instructions
 	if err := json.NewDecoder(in).Decode(&i); err != nil {
@@ -60,7 +61,7 @@ func Started(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	if err := json.Unmarshal(i.Rest, rest); err != nil {
 		return nil, fmt.Errorf("read what the manager is to do: %w", err)
 	}
-	syscall.CloseOnExec(recordFD) // the processes that this one starts outlive it
+	syscall.CloseOnExec(recordFD) // child processes outlive this process
 	syscall.CloseOnExec(reportFD)
 	record, err := mapRecord(os.NewFile(recordFD, "reconciling"))
 	if err != nil {
@@ -73,14 +74,15 @@ func Started(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	return m, nil
 }
 
-// anyUID is the object whatever its UID is: one that is made again under the same name is likely the same again.
+// anyUID returns the subject without UID, because an object that is recreated with the same name is likely to
+// cause the same failure.
 func (s Subject) anyUID() Subject {
 	s.UID = ""
 	return s
 }
 
-// Begin is called before every reconciliation. It returns for how long the object is set aside: it is not to be reconciled
-// before. Otherwise done is to be called in the end.
+// Begin must be called before every reconciliation. If aside is not zero, the object is quarantined for this
+// time and must not be reconciled. Otherwise, done must be called at the end.
 func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	now := m.now()
 	if left := m.aside[s.anyUID()].Sub(now); left > 0 {
@@ -89,19 +91,19 @@ func (m *Manager) Begin(s Subject) (done func(), aside time.Duration) {
 	return m.record.Begin(s, now).End, 0
 }
 
-// Decode records that an answer of the API of a workload cluster is being decoded, until the entry ends.
+// Decode records that a response of a workload cluster's API is being decoded, until the entry ends.
 func (m *Manager) Decode(s Subject) Entry {
 	s.Work = Decoding
 	return m.record.Begin(s, m.now())
 }
 
-// SuspendedUntil returns the time before which a cluster is not connected; zero: it may be.
+// SuspendedUntil returns the time before which a cluster must not be connected, or zero.
 func (m *Manager) SuspendedUntil(s Subject) time.Time {
 	s.Work = Decoding
 	return m.aside[s.anyUID()]
 }
 
-// Ready reports that the controllers have started, and at which URL diagnostics are served.
+// Ready reports that the controllers have started, and the URL of the diagnostics endpoint.
 func (m *Manager) Ready(diagnostics string) {
 	m.once.Do(func() { m.send(message{Ready: true, Diagnostics: diagnostics}) })
 }
@@ -118,5 +120,5 @@ func (m *Manager) Ended(err error) error {
 	return err
 }
 
-// send does not fail: without the process that started this one, this one ends.
+// send ignores errors, because this process exits when its parent does.
 func (m *Manager) send(out message) { _ = json.NewEncoder(m.report).Encode(out) }

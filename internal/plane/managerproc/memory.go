@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// leastLimit is the memory that a manager may use on any host.
+// leastLimit is the smallest default memory limit of a manager.
 const leastLimit = 512 << 20
 
-// DefaultLimit is half of the memory that this process can have: the rest is for etcd, the API server, and the nodes.
+// DefaultLimit returns half of the memory that is available to this process. The remainder is for etcd, the
+// API server and nodes.
 func DefaultLimit() (int64, error) {
 	total, err := field("/proc/meminfo", "MemTotal:")
 	if err != nil {
@@ -23,8 +24,8 @@ func DefaultLimit() (int64, error) {
 	return max(leastLimit, min(total<<10, cgroupLimit("/proc/self/cgroup", "/sys/fs/cgroup", total<<10))/2), nil
 }
 
-// OwnLimit is how much memory this process may use: what the process that started it, or its Pod, has set (GOMEMLIMIT),
-// otherwise [DefaultLimit]. Zero: it is not known.
+// OwnLimit returns the memory limit of this process: GOMEMLIMIT, as set by the parent process or the Pod, or
+// [DefaultLimit]. Zero means unknown.
 func OwnLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return limit
@@ -36,7 +37,7 @@ func OwnLimit() int64 {
 	return limit
 }
 
-// cgroupLimit is the least limit of the control groups (version 2) that this process is in.
+// cgroupLimit returns the smallest limit of the control groups (version 2) of this process.
 func cgroupLimit(own, root string, otherwise int64) int64 {
 	data, err := os.ReadFile(own)
 	if err != nil {
@@ -58,19 +59,20 @@ func cgroupLimit(own, root string, otherwise int64) int64 {
 	return limit
 }
 
-// resident is the memory of a process in bytes.
+// resident returns the resident memory of a process, in bytes.
 func resident(pid int) (int64, error) {
 	kilobytes, err := field(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
 	return kilobytes << 10, err
 }
 
-// KilledByKernel counts the processes that the kernel killed for want of memory since the host began.
+// KilledByKernel returns the number of processes that the kernel has killed because of memory shortage since
+// the host was started.
 func KilledByKernel() int64 {
-	n, _ := field("/proc/vmstat", "oom_kill") // a kernel that does not count: 0 then and now
+	n, _ := field("/proc/vmstat", "oom_kill") // always 0 on kernels without this counter
 	return n
 }
 
-// field is the number after a name at the beginning of a line.
+// field returns the number after a name at the beginning of a line.
 func field(path, name string) (int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subject is what the manager works on: an object that is being reconciled, or a cluster of which an answer is being decoded.
+// Subject identifies work of the manager: the reconciliation of an object, or the decoding of a cluster's
+// response.
 type Subject struct {
 	Work       Work   `json:"work,omitempty"`
 	APIVersion string `json:"apiVersion"`
@@ -24,13 +25,13 @@ type Subject struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// Work is what the manager does with a subject. The zero value is a reconciliation.
+// Work is the kind of work. The zero value is a reconciliation.
 type Work string
 
-// Decoding is the decoding of what the API of the workload cluster of a Cluster sends.
+// Decoding is the decoding of a response of a workload cluster's API.
 const Decoding Work = "decoding"
 
-// String is how people name the subject.
+// String returns the subject for messages.
 func (s Subject) String() string {
 	name := s.Kind + " " + s.Namespace + "/" + s.Name
 	if s.Namespace == "" {
@@ -42,8 +43,9 @@ func (s Subject) String() string {
 	return name
 }
 
-// The record has slots of one size: when the work began (nanoseconds since 1970, 0 for a free slot), the length of the text,
-// the memory that the work is estimated to take, and the text. More at once than there are slots are not recorded.
+// The record consists of slots of one size. A slot contains the start time of the work (nanoseconds since
+// 1970, 0 for a free slot), the length of the text, the estimated memory of the work, and the text. If all
+// slots are in use, further work is not recorded.
 const (
 	slots        = 1024
 	slotSize     = 640
@@ -52,8 +54,8 @@ const (
 	recordSize   = slots * slotSize
 )
 
-// Record is the memory in which the manager records what it works on. The process that started the manager reads it
-// after the manager's end, however that came.
+// Record is shared memory in which the manager records its current work. The parent process reads it after
+// the manager has exited for any reason.
 type Record struct {
 	memory []byte
 	file   *os.File
@@ -62,7 +64,7 @@ type Record struct {
 	free []int
 }
 
-// newRecord makes an empty record.
+// newRecord creates an empty record.
 func newRecord() (*Record, error) {
 	fd, err := unix.MemfdCreate("slipway-reconciling", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -76,7 +78,7 @@ func newRecord() (*Record, error) {
 	return mapRecord(f)
 }
 
-// mapRecord takes f over.
+// mapRecord maps f and closes it together with the record.
 func mapRecord(f *os.File) (*Record, error) {
 	memory, err := unix.Mmap(int(f.Fd()), 0, recordSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -90,20 +92,20 @@ func mapRecord(f *os.File) (*Record, error) {
 	return r, nil
 }
 
-// Close gives the memory back.
+// Close unmaps the memory.
 func (r *Record) Close() error {
 	err := unix.Munmap(r.memory)
 	r.memory = nil
 	return firstOf(err, r.file.Close())
 }
 
-// Entry is an entry of the record. The zero value is one for which there was no slot.
+// Entry is an entry of the record. The zero value is an entry without a slot.
 type Entry struct {
 	record *Record
 	slot   int
 }
 
-// Weigh records the memory that the work is estimated to take, in bytes.
+// Weigh records the estimated memory of the work, in bytes.
 func (e Entry) Weigh(bytes int64) {
 	if e.record != nil {
 		e.record.weight(e.slot).Store(bytes)
@@ -121,7 +123,7 @@ func (e Entry) End() {
 	e.record.free = append(e.record.free, e.slot)
 }
 
-// Begin records that the work on s began, until the entry ends, which has to be once.
+// Begin records the start of work on s. The entry must be ended exactly once.
 func (r *Record) Begin(s Subject, now time.Time) Entry {
 	text := strings.Join([]string{string(s.Work), s.APIVersion, s.Kind, s.Namespace, s.Name, s.UID}, "\t")
 	if len(text) > slotSize-textOffset {
@@ -138,14 +140,14 @@ func (r *Record) Begin(s Subject, now time.Time) Entry {
 	binary.NativeEndian.PutUint64(slot[8:], uint64(len(text)))
 	copy(slot[textOffset:], text)
 	r.weight(i).Store(0)
-	r.began(i).Store(now.UnixNano()) // last: a reader that sees it finds the text complete
+	r.began(i).Store(now.UnixNano()) // written last, so that a reader finds the text complete
 	return Entry{r, i}
 }
 
-// Suspects returns what may be the cause of a crash, what began first before the rest. Where something was being decoded, that
-// is the answers which took the most memory, at least a quarter of the largest: what is reconciled beside them is there at
-// every moment. Otherwise it is every object that was being reconciled. It is for the time after the manager's end: the
-// content of the record is checked.
+// Suspects returns the possible causes of a crash, the oldest first. If responses were being decoded, it
+// returns those with the largest memory estimates, at least a quarter of the largest, and no reconciliations,
+// because some are active at any time. Otherwise, it returns all objects that were being reconciled. It is
+// called after the manager has exited and validates the content of the record.
 func (r *Record) Suspects() []Subject {
 	type entry struct {
 		began, weight int64
@@ -175,7 +177,7 @@ func (r *Record) Suspects() []Subject {
 	slices.SortStableFunc(all, func(a, b entry) int { return int(min(max(a.began-b.began, -1), 1)) })
 	out := make([]Subject, 0, len(all))
 	for _, e := range all {
-		if !slices.Contains(out, e.subject) { // two controllers may reconcile one object
+		if !slices.Contains(out, e.subject) { // two controllers may reconcile the same object
 			out = append(out, e.subject)
 		}
 	}
@@ -185,7 +187,7 @@ func (r *Record) Suspects() []Subject {
 func (r *Record) slot(i int) []byte { return r.memory[i*slotSize : (i+1)*slotSize] }
 
 func (r *Record) began(i int) *atomic.Int64 {
-	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize])) // a page begins at a multiple of 8, and so does a slot
+	return (*atomic.Int64)(unsafe.Pointer(&r.memory[i*slotSize])) // pages and slots are aligned to 8 bytes
 }
 
 func (r *Record) weight(i int) *atomic.Int64 {

@@ -11,63 +11,63 @@ import (
 )
 
 const (
-	// firstPause is how long a manager that ended is not started again, twice as long after each further end, up to
-	// longestPause. One that ran for stableAfter starts over.
+	// firstPause is the initial backoff of restarts. It is doubled after each further exit, up to
+	// longestPause, and reset when the manager has run for stableAfter.
 	firstPause, longestPause = 250 * time.Millisecond, 30 * time.Second
 	stableAfter              = time.Minute
-	// failedStarts is how often a manager may end with an error that may pass before it has started for the first time. One whose API server did not
-	// answer in time is started again without a limit.
+	// failedStarts is the number of transient errors with which a manager may exit before its first
+	// successful start. Timeouts of the API server are retried without a limit.
 	failedStarts = 3
 	// patience is how long a manager may take to stop before it is killed.
 	patience = 15 * time.Second
 )
 
-// Config says how to run the manager.
+// Config configures the manager process.
 type Config struct {
-	// Command is the program with its arguments. It calls [Started].
+	// Command is the program with its arguments. The program must call [Started].
 	Command []string
-	// Instructions are what [Started] reads, as JSON.
+	// Instructions are encoded as JSON for [Started].
 	Instructions any
-	// MemoryLimit in bytes: a manager that uses more is killed.
+	// MemoryLimit in bytes. A manager that exceeds it is killed.
 	MemoryLimit int64
-	// Log receives what the manager writes to its standard output and error.
+	// Log receives standard output and error of the manager.
 	Log io.Writer
 	Now func() time.Time
 	// Ready is called when the controllers have started for the first time.
 	Ready func()
 	// Changed is called with every change of the status.
 	Changed func(Status)
-	// Failed is called when the manager ended without a request to stop. It must not block for long.
+	// Failed is called when the manager exited without a request to stop. It must not block for long.
 	Failed func(Failure)
 }
 
-// Status is about the manager's process.
+// Status is the state of the manager process.
 type Status struct {
-	PID        int // 0: it does not run
+	PID        int // 0 if it does not run
 	Since      time.Time
 	Restarts   int
 	LastExit   string
 	LastExitAt time.Time
-	NextStart  time.Time // of one that does not run
+	NextStart  time.Time // of a manager that does not run
 	Aside      []Aside
-	// Diagnostics is the URL at which a manager that is ready serves them.
+	// Diagnostics is the URL of the diagnostics endpoint of a manager that is ready.
 	Diagnostics string
 }
 
-// Failure is an end of the manager that was not requested.
+// Failure is an exit of the manager that was not requested.
 type Failure struct {
-	// How it ended, in words that follow "the manager".
+	// How it exited, for use after "the manager".
 	How string
-	// Suspects are what may be the cause: either the clusters of which answers were being decoded, or the objects that were
-	// being reconciled, the longest work first. Empty where none of them is.
+	// Suspects are the possible causes, the oldest first: either clusters whose responses were being decoded,
+	// or objects that were being reconciled. It is empty if neither can be the cause.
 	Suspects []Subject
-	// Aside are those of them that are not worked on for a while from now on.
+	// Aside lists the suspects that are newly quarantined.
 	Aside []Aside
-	// Pause is how long it takes until the manager is started again.
+	// Pause is the delay until the manager is restarted.
 	Pause time.Duration
 }
 
-// String says all of it.
+// String describes the failure.
 func (f Failure) String() string {
 	text := "the manager ended: " + f.How
 	switch {
@@ -80,18 +80,18 @@ func (f Failure) String() string {
 	return text
 }
 
-// supervisor is one Run.
+// supervisor is the state of Run.
 type supervisor struct {
 	Config
 	suspects suspects
 	status   Status
 	ready    bool
-	inARow   int // ends that came soon
+	inARow   int // number of consecutive early exits
 }
 
-// Run keeps the manager running until ctx ends, and stops it then. Before the controllers have started for the first time,
-// an error that the manager ends with is the error of Run, unless it may pass: a person is waiting for it. A crash is not, because the API is
-// needed to remove the cause.
+// Run runs the manager, and restarts it, until ctx ends. Before the controllers have started for the first
+// time, Run returns a permanent error of the manager, because the user is waiting for the start. It does not
+// return after a crash, because the API is needed to remove the cause.
 func Run(ctx context.Context, cfg Config) error {
 	s := &supervisor{Config: cfg, suspects: suspects{}}
 	for {
@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg Config) error {
 		switch {
 		case err != nil && !s.ready:
 			return err
-		case err != nil: // for want of memory, for example
+		case err != nil: // for example because of memory shortage
 			f.How = "it could not be started again: " + err.Error()
 		default:
 			end, err := s.follow(ctx, p)
@@ -135,7 +135,7 @@ func (s *supervisor) start() (*running, error) {
 	return p, nil
 }
 
-// follow returns when the process has ended.
+// follow waits until the process has exited.
 func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 	defer p.close()
 	stopping := context.AfterFunc(ctx, func() { p.stop(patience) })
@@ -167,7 +167,7 @@ func (s *supervisor) follow(ctx context.Context, p *running) (ending, error) {
 	return end, failed
 }
 
-// isFinal reports whether another start would meet an error of this kind again: on a busy host requests run out of time.
+// isFinal reports whether a restart would fail with the same error. Timeouts on a busy host are not final.
 func (s *supervisor) isFinal(kind fault.Kind) bool {
 	switch kind {
 	case fault.Unreachable, fault.Conflict:
@@ -178,7 +178,7 @@ func (s *supervisor) isFinal(kind fault.Kind) bool {
 	return true
 }
 
-// judge finds out what the end has to do with the objects that were being reconciled.
+// judge determines whether the recorded work can be the cause of the exit.
 func (s *supervisor) judge(end ending) (f Failure) {
 	var objects bool
 	if f.How, objects = end.describe(); objects {
@@ -188,7 +188,7 @@ func (s *supervisor) judge(end ending) (f Failure) {
 	return f
 }
 
-// ended notes an end and returns for how long to wait.
+// ended records an exit and returns the delay before the restart.
 func (s *supervisor) ended(f Failure) time.Duration {
 	now := s.Now()
 	s.inARow++
@@ -205,7 +205,7 @@ func (s *supervisor) ended(f Failure) time.Duration {
 	return f.Pause
 }
 
-// sleep reports whether ctx is still alive after the pause.
+// sleep reports whether ctx is still active after the delay.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

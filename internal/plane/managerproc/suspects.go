@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// asideAfter is the number of crashes during the reconciliation of an object from which on it is set aside: many are
-	// reconciled at any time. Of clusters of which answers are decoded there are few, and one crash is enough.
+	// asideAfter is the number of crashes during reconciliations of an object after which it is quarantined,
+	// because many objects are reconciled at any time. Responses are decoded more rarely, so that one crash
+	// suffices for a cluster.
 	asideAfter, asideAfterDecoding = 2, 1
-	// The first time it is set aside for firstAside, then for twice as long each time.
+	// The quarantine starts with firstAside and is doubled each time, up to longestAside.
 	firstAside, longestAside = time.Minute, time.Hour
-	// forgottenAfter is how long an object must be reconciled without a crash to be like any other.
+	// forgottenAfter is the time without a crash after which the failures of an object are forgotten.
 	forgottenAfter = time.Hour
-	// named is how many of the objects that were being reconciled a message names.
+	// named limits the number of objects in a message.
 	named = 3
 )
 
-// suspects counts the crashes by what was being reconciled.
+// suspects counts crashes by subject.
 type suspects map[Subject]Aside
 
-// crashed counts a crash and returns the objects that are newly set aside.
+// crashed counts a crash and returns the newly quarantined subjects.
 func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Aside) {
 	for _, subject := range reconciling {
 		key := subject.anyUID()
@@ -43,7 +44,7 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Aside) 
 	return aside
 }
 
-// forget drops what has not failed for long, and returns what is set aside now.
+// forget removes subjects without recent failures, and returns the quarantined ones.
 func (s suspects) forget(now time.Time) (aside []Aside) {
 	maps.DeleteFunc(s, func(_ Subject, a Aside) bool { return now.Sub(a.Until) >= forgottenAfter })
 	for _, a := range s {
@@ -55,7 +56,7 @@ func (s suspects) forget(now time.Time) (aside []Aside) {
 	return aside
 }
 
-// names makes a list for people, the longest reconciliation first.
+// names lists the subjects for a message.
 func names(subjects []Subject) string {
 	var out []string
 	for _, s := range subjects[:min(named, len(subjects))] {

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRoot is why the user of another process cannot be chosen by a program of an ordinary user.
+// ErrNotRoot is returned if Slipway cannot start processes of other users because it does not run as root.
 var ErrNotRoot = errors.New("slipway does not run as root")
 
-// Unavailable returns why control planes with their folders in this one cannot have users of their own, nil if they can. Then the folder exists,
-// and is closed to all but root: in it, control planes would find each other by "..".
+// Unavailable returns why control planes in this directory cannot run as separate users, or nil if they can.
+// In the latter case, it creates the directory with access for root only, so that control planes cannot reach
+// each other through "..".
 func Unavailable(root string) error {
 	if os.Geteuid() != 0 {
 		return ErrNotRoot
@@ -45,7 +46,7 @@ func Unavailable(root string) error {
 	return probe(root)
 }
 
-// isMapped reports whether one line of a map of a user namespace has all numbers of control planes.
+// isMapped reports whether a line of the user namespace map covers the whole ID range of control planes.
 func isMapped(text string) bool {
 	for line := range strings.Lines(text) {
 		var inside, outside, count int64
@@ -56,7 +57,7 @@ func isMapped(text string) bool {
 	return false
 }
 
-// capabilities are those of a set in the text of /proc/PID/status.
+// capabilities returns a capability set from the text of /proc/PID/status.
 func capabilities(status []byte, set string) uint64 {
 	all, err := strconv.ParseUint(field(status, set), 16, 64)
 	if err != nil {
@@ -65,7 +66,7 @@ func capabilities(status []byte, set string) uint64 {
 	return all
 }
 
-// field is the first value of a field in the text of /proc/PID/status.
+// field returns the first value of a field in the text of /proc/PID/status.
 func field(status []byte, name string) string {
 	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
 		if rest, found := strings.CutPrefix(lines.Text(), name+":"); found {
@@ -76,7 +77,7 @@ func field(status []byte, name string) string {
 	return ""
 }
 
-// probe tries whether the file system of a folder keeps owners.
+// probe checks whether the file system of a directory supports file owners.
 func probe(root string) error {
 	if err := errors.Join(os.MkdirAll(root, 0o700), os.Chmod(root, 0o700)); err != nil {
 		return err

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcesses bounds the processes and threads of one user: those of a control plane, and what one that was taken over could start.
+// maxProcesses limits the processes and threads of one user, including those that a compromised control plane
+// could start.
 const maxProcesses = 4096
 
-// Become makes this process, with all of its threads, one of the user: it has no groups besides the one of that number and no capabilities,
-// and cannot become another one again.
+// Become permanently changes this process, with all threads, to the user. The process has no supplementary
+// groups and no capabilities, and cannot change its user again.
 func Become(user int) error {
 	if !IsOwn(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)
@@ -21,7 +22,7 @@ func Become(user int) error {
 	if err := lowerProcesses(); err != nil {
 		return fmt.Errorf("bound the number of processes: %w", err)
 	}
-	// Those of package syscall act on all threads.
+	// Functions of package syscall apply to all threads.
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("leave the groups of root: %w", err)
 	}
@@ -34,7 +35,7 @@ func Become(user int) error {
 	return check()
 }
 
-// check refuses to continue where something of root is left.
+// check returns an error if the process still has privileges of root.
 func check() error {
 	if err := syscall.Setresuid(-1, 0, -1); err == nil {
 		return errors.New("this process could become root again")

@@ -1,18 +1,16 @@
-// Package ownuser gives the process of each hosted control plane a user of its own where Slipway runs as root, and reads what that process
-// writes without trusting it.
+// Package ownuser runs each hosted control plane under a separate Unix user when Slipway runs as root, and
+// reads files of these processes without trusting them. It allocates an ID that is user and group of one
+// control plane ([Assign]), changes the owner of its files ([Give]), permanently changes the user of its
+// process ([Become]), and kills all processes of the user ([Kill]). Because the process of a control plane
+// may be compromised, files in its directory are opened safely: symbolic links, pipes and files of other
+// users are rejected ([Read], [ReadOurs], [Open], [Append]).
 //
-// Does: chooses a number that is user and group of one control plane ([Assign]), gives it what its process writes ([Give]), makes the
-// process that user for good ([Become]), and ends every process of it ([Kill]). Opens files in the folder of a control plane, whose process
-// may be taken over: no links, no pipes, no files of others ([Read], [ReadOurs], [Open], [Append]).
+// The directory of such a control plane, and the subdirectories pki and log, are owned by root and by the
+// group of the user, writable for both, and sticky. Therefore the process can create and replace its own
+// files, but not files that the manager wrote. The group of the directory stores the allocated ID: it is set
+// before the first process of the user starts, moves with the directory, and is deleted with it. The data
+// directory around it remains inaccessible: the process is started in its directory and opens no absolute
+// paths below the data directory.
 //
-// The folder of a control plane with a user, and the folders pki and log in it, belong to root and to the group of the user; they are
-// writable to both and sticky. So the process creates and replaces its own files there, and not those that the manager wrote. The
-// group of the folder is the record of the number: it is there before the first process of that user, moves with the folder, and is gone with it.
-// The data directory around it stays closed: the process works in its folder, which it was started in, and opens nothing by an absolute path.
-//
-// Owns: owner, group and mode of the folder of a control plane and of what is in it.
-//
-// Never: knows what the files mean, starts a process, or does anything where Slipway does not run as root ([Unavailable]).
-//
-// Read first: [Assign], [Give], [Become].
+// If Slipway does not run as root, nothing changes ([Unavailable]). Start at [Assign], [Give] and [Become].
 package ownuser

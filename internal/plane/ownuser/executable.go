@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFiles is the folder of the files that a process has open. A name in it leads to the file itself, not to where that is.
+// openFiles is the directory of a process's open files. Its entries refer to the files themselves,
+// independently of their paths.
 const openFiles = "/proc/self/fd/"
 
-// firstExecutable is above the descriptors that a child process is started with.
+// firstExecutable is higher than the descriptors that are passed to child processes.
 const firstExecutable = 100
 
-// Executable opens the program at path for this process and its children, and returns a path that leads to it for every user. The file
-// becomes one that all may execute who get at it.
+// Executable opens the program at path for this process and its children, and returns a path that every user
+// can execute. It makes the file executable for all users who can reach it.
 func Executable(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFile bounds what is read of a file in the folder of a control plane, in bytes.
+// maxFile limits how much of a control plane's file is read, in bytes.
 const maxFile = 1 << 20
 
-// errForeign is for what a control plane put where one of its files is expected.
+// errForeign is returned for an unexpected file that a control plane created.
 var errForeign = errors.New("not a regular file, or not one of this control plane")
 
-// Read returns the content of a file that the process of a control plane may have written, by its path in the folder. Of one with a
-// user of its own, it is a regular file of that user, or of root, in that folder, and at most 1 MiB of it.
+// Read returns the content of a file that the process of a control plane may have written. The name is
+// relative to the directory. If the control plane has a separate user, the file must be a regular file of
+// this user or of root in the directory, and at most 1 MiB is read.
 func Read(folder, name string) ([]byte, error) {
 	return read(folder, name, func(user int, st unix.Stat_t) error {
 		if int(st.Uid) == user || st.Nlink == 1 {
@@ -28,7 +29,8 @@ func Read(folder, name string) ([]byte, error) {
 	})
 }
 
-// ReadOurs returns the content of a file that programs of root alone write: one that the control plane put there does not exist.
+// ReadOurs returns the content of a file that only programs of root write. A file that the control plane
+// created under this name counts as missing.
 func ReadOurs(folder, name string) ([]byte, error) {
 	return read(folder, name, func(_ int, st unix.Stat_t) error {
 		if IsOwn(int(st.Uid)) {
@@ -63,8 +65,9 @@ func read(folder, name string, accept func(user int, st unix.Stat_t) error) ([]b
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// Open opens a file in the folder of a control plane, or in one of those that its manager writes to, by flags as those of os.OpenFile. Where
-// the control plane has a user of its own, no link is followed and nothing but a regular file of that user, or of root, is opened.
+// Open opens a file in the directory of a control plane or in its subdirectories, with flags like
+// os.OpenFile. If the control plane has a separate user, it follows no links and only opens regular files of
+// this user or of root.
 func Open(path string, flag int) (*os.File, error) {
 	user, own := Of(filepath.Dir(path))
 	if !own {
@@ -88,7 +91,7 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// IsForeign reports whether an error of this package is about something that is not a file of the control plane.
+// IsForeign reports whether the error is caused by an unexpected file that a control plane created.
 func IsForeign(err error) bool { return errors.Is(err, errForeign) }
 
 func regular(f *os.File) (st unix.Stat_t, err error) {
@@ -101,7 +104,8 @@ func regular(f *os.File) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// CheckFolder refuses a folder that is not root's: one in which the control plane decides where a name leads to.
+// CheckFolder rejects a directory that is not owned by root, in which the control plane could replace
+// entries.
 func CheckFolder(path string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -113,8 +117,8 @@ func CheckFolder(path string) error {
 	return nil
 }
 
-// Append opens a file in a folder that Give shares for appending, for the user, and creates it where it is missing. What is not a file of the
-// control plane is removed.
+// Append opens a file in a shared directory for appending, and creates it for the user if it is missing. It
+// deletes an unexpected file at this path.
 func Append(path string, user int) (*os.File, error) {
 	if err := CheckFolder(filepath.Dir(path)); err != nil {
 		return nil, err

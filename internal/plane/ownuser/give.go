@@ -9,23 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names in the folder of a control plane.
+// Entries of the directory of a control plane.
 var (
-	// ours are the files that the manager alone writes.
+	// ours are files that only the manager writes.
 	ours = []string{"config.json", "supervision.json", "supervisor.lock", "keeper"}
-	// shared are the folders that the manager and the process write to.
+	// shared are directories that both the manager and the process write to.
 	shared = []string{"pki", "log"}
 )
 
 const (
-	// staged is a folder that the manager fills, and stagedReady is the last file that it writes there: from then on it is the process's.
+	// staged is a directory that the manager fills. After the manager has written its last file, stagedReady,
+	// the directory is given to the process.
 	staged, stagedReady = "restore", "request.json"
-	// sharedMode is writable to owner and group, and lets each replace its own files alone.
+	// sharedMode makes a directory writable for owner and group, and lets each only replace its own files.
 	sharedMode = unix.S_ISVTX | 0o770
 )
 
-// Give gives the process of a control plane what it reads and writes in its folder, whichever user had it: one that ran as root before, and files
-// that were written or restored by root. It may be called again and again, and continues where it was interrupted. It follows no links.
+// Give changes the owner of the files in a control plane's directory to the user, whether they were created
+// by a process that ran as root, or written or restored by root. It is idempotent and continues after an
+// interruption. It follows no links.
 func Give(folder string, user int) error {
 	top, err := openFolder(unix.AT_FDCWD, folder)
 	if err != nil {
@@ -46,10 +48,10 @@ func Give(folder string, user int) error {
 			return fmt.Errorf("give the control plane what is in %s: %w", folder, err)
 		}
 	}
-	return g.share(top) // the last step: it says that everything was given once
+	return g.share(top) // last, because the mode marks that all files were given
 }
 
-// giver gives files to a user. first: no process of that user has run yet.
+// giver changes owners. first means that no process of the user has run yet.
 type giver struct {
 	user  int
 	first bool
@@ -57,7 +59,7 @@ type giver struct {
 
 func (g giver) giveTop(top *os.File, name string) error {
 	switch {
-	case slices.Contains(ours, name) || strings.HasPrefix(name, "."): // with a dot: what is being written
+	case slices.Contains(ours, name) || strings.HasPrefix(name, "."): // names with a dot are being written
 		return nil
 	case !slices.Contains(shared, name):
 		return g.give(top, name)
@@ -82,7 +84,7 @@ func (g giver) giveTop(top *os.File, name string) error {
 	return g.share(folder)
 }
 
-// share makes a folder one that root and the user write to.
+// share makes a directory writable for root and the user.
 func (g giver) share(folder *os.File) error {
 	if err := folder.Chown(os.Geteuid(), g.user); err != nil {
 		return err
@@ -90,8 +92,9 @@ func (g giver) share(folder *os.File) error {
 	return unix.Fchmod(int(folder.Fd()), sharedMode)
 }
 
-// give gives a file, or a folder with everything in it. It acts on what was opened, and never on a name again. A link, a pipe or a socket is
-// left as it is: who has the folder removes it.
+// give changes the owner of a file, or of a directory with its content. It uses the open file and never
+// resolves the name again. Links, pipes and sockets are not changed; the owner of the directory can remove
+// them.
 func (g giver) give(parent *os.File, name string) error {
 	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -111,7 +114,8 @@ func (g giver) give(parent *os.File, name string) error {
 	return nil
 }
 
-// giveFile gives a file. One with other names could be another user's, which the process has linked to: it is not given.
+// giveFile changes the owner of a file. It rejects a file with several hard links, because the process could
+// have linked a file of another user.
 func (g giver) giveFile(fd int, name string, st unix.Stat_t) error {
 	if int(st.Uid) == g.user && int(st.Gid) == g.user {
 		return nil
@@ -143,7 +147,7 @@ func (g giver) giveFolder(parent *os.File, name string) error {
 	return folder.Chown(g.user, g.user)
 }
 
-// has reports whether the user has a folder already.
+// has reports whether the user already owns the directory.
 func (g giver) has(folder *os.File) bool {
 	var st unix.Stat_t
 	return unix.Fstat(int(folder.Fd()), &st) == nil && int(st.Uid) == g.user

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scanEvery is how long to wait until processes that got a signal are listed again, endWithin is how long all may take.
+// scanEvery is the interval between scans for processes that were signaled, and endWithin limits the total
+// time.
 const (
 	scanEvery = 10 * time.Millisecond
 	endWithin = time.Minute
 )
 
-// UserOf is the user that a process has.
+// UserOf returns the user of a process.
 func UserOf(pid int) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -28,8 +29,9 @@ func UserOf(pid int) (int, error) {
 	return strconv.Atoi(field(status, "Uid"))
 }
 
-// Kill ends all processes of a user of a control plane, and returns when there are none: the control plane, and what was started by one that was
-// taken over. They are stopped first, so that none starts others meanwhile.
+// Kill kills all processes of a control plane's user, including those that a compromised control plane
+// started, and returns when there are none. It stops them first with SIGSTOP, so that they cannot start
+// others in the meantime.
 func Kill(ctx context.Context, user int) error {
 	if !IsOwn(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)
@@ -62,7 +64,7 @@ func Kill(ctx context.Context, user int) error {
 	}
 }
 
-// processesOf lists the processes of a user, without those that have ended and were not waited for.
+// processesOf lists the processes of a user without zombies.
 func processesOf(user int) ([]int, error) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -75,7 +77,7 @@ func processesOf(user int) ([]int, error) {
 			continue
 		}
 		status, err := os.ReadFile(filepath.Join(e, "status"))
-		if err != nil { // it has ended
+		if err != nil { // the process has exited
 			continue
 		}
 		if uid, err := strconv.Atoi(field(status, "Uid")); err == nil && uid == user && !strings.HasPrefix(field(status, "State"), "Z") {
@@ -85,7 +87,7 @@ func processesOf(user int) ([]int, error) {
 	return out, nil
 }
 
-// signalOf signals a process that is one of the user still.
+// signalOf signals a process if it still belongs to the user.
 func signalOf(pid, user int, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -95,7 +97,7 @@ func signalOf(pid, user int, signal unix.Signal) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// The number may be another process's by now, and fd with it.
+	// The process ID may have been reused, in which case fd refers to the new process.
 	if now, err := UserOf(pid); err != nil || now != user {
 		return nil
 	}

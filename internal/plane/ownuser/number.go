@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The numbers of users and groups of control planes: a range that distributions, systemd and /etc/subuid leave unused.
+// The range of user and group IDs for control planes. Distributions, systemd and /etc/subuid do not use it.
 const (
 	First = 1_900_000_000
 	Count = 200_000_000
 )
 
-// IsOwn reports whether a number is one of users of control planes.
+// IsOwn reports whether the ID is in the range for control planes.
 func IsOwn(id int) bool { return id >= First && id < First+Count }
 
-// Of returns the user of the control plane in a folder, which is the group of that folder as well; false: it has none, or this program is not
-// root, so that others could not give it files of theirs to read.
+// Of returns the user of the control plane in a directory, which is also the group of the directory. It
+// returns false if there is none, or if this program is not root, because then other users could not make it
+// read their files.
 func Of(folder string) (user int, found bool) {
 	var st unix.Stat_t
 	if err := unix.Lstat(folder, &st); err != nil {
@@ -35,8 +36,8 @@ func Of(folder string) (user int, found bool) {
 	return int(st.Gid), true
 }
 
-// Assign returns the user of the control plane in a folder. A folder without one gets one that no folder beside it has. Numbers are drawn, so that
-// those of other data directories of the host differ, too.
+// Assign returns the user of the control plane in a directory. If there is none yet, it allocates one that no
+// sibling directory has. IDs are random, so that they also differ between data directories on the same host.
 func Assign(folder string) (user int, err error) {
 	if user, found := Of(folder); found {
 		return user, nil
@@ -58,7 +59,7 @@ func Assign(folder string) (user int, err error) {
 	return user, nil
 }
 
-// usersIn are the users of the folders in a folder.
+// usersIn returns the users of all subdirectories.
 func usersIn(parent string) (map[int]bool, error) {
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

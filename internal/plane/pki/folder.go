@@ -10,21 +10,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Folder keeps pairs as NAME.crt and NAME.key.
+// Folder stores pairs as NAME.crt and NAME.key.
 type Folder struct {
 	Path string
-	Now  func() time.Time // the clock
+	Now  func() time.Time // clock
 }
 
-// Cert is the path of a certificate.
+// Cert returns the path of a certificate.
 func (f Folder) Cert(name string) string { return filepath.Join(f.Path, name+".crt") }
 
-// Key is the path of a private key.
+// Key returns the path of a private key.
 func (f Folder) Key(name string) string { return filepath.Join(f.Path, name+".key") }
 
-// Authority returns the authority kept under name, making it the first time.
-// Within its last tenth of life its certificate is made again with the same
-// key and name, so that leaves issued before stay valid.
+// Authority returns the CA with this name and creates it if it is missing. In the last tenth of its lifetime,
+// the certificate is renewed with the same key and name, so that issued leaf certificates remain valid.
 func (f Folder) Authority(name string, a Authority) (Pair, error) {
 	pair, err := f.load(name)
 	switch {
@@ -44,10 +43,9 @@ func (f Folder) Authority(name string, a Authority) (Pair, error) {
 	return pair, f.Save(name, pair)
 }
 
-// Leaf makes sure that a leaf is kept under name that ca issued for l and that
-// has more than a third of its life left; changed tells whether files were
-// written. A crash between the two files leaves a pair that does not fit, which
-// is issued again.
+// Leaf ensures that there is a leaf certificate with this name that ca issued for l and that has more than a
+// third of its lifetime left. changed reports whether files were written. After a crash between the writes of
+// the two files, they do not match and are reissued.
 func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err error) {
 	pair, err = f.load(name)
 	if err == nil && !Stale(pair, ca, l, f.Now()) {
@@ -60,8 +58,7 @@ func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err
 	return pair, true, f.Save(name, pair)
 }
 
-// SigningKey makes sure that a service account key pair is kept under NAME.key
-// and NAME.pub.
+// SigningKey ensures that there is a service account key pair in NAME.key and NAME.pub.
 func (f Folder) SigningKey(name string, a Algorithm) error {
 	private, err := os.ReadFile(f.Key(name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -90,7 +87,7 @@ func (f Folder) Save(name string, p Pair) error {
 	return err
 }
 
-// load also repairs the mode of a key file.
+// load also restores the mode of the key file.
 func (f Folder) load(name string) (Pair, error) {
 	cert, err := os.ReadFile(f.Cert(name))
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"fmt"
 )
 
-// Algorithm names how keys are made; the names are those of kubeadm.
+// Algorithm names a key algorithm, with the names of kubeadm.
 type Algorithm string
 
-// The algorithms. The empty Algorithm means ECDSAP256.
+// Key algorithms. The empty Algorithm means ECDSAP256.
 const (
 	RSA2048   Algorithm = "RSA-2048"
 	RSA3072   Algorithm = "RSA-3072"
@@ -25,7 +25,6 @@ const (
 	ECDSAP384 Algorithm = "ECDSA-P384"
 )
 
-// newKey makes a key.
 func newKey(a Algorithm) (crypto.Signer, error) {
 	switch a {
 	case RSA2048:
@@ -42,8 +41,8 @@ func newKey(a Algorithm) (crypto.Signer, error) {
 	return nil, fmt.Errorf("unknown key algorithm %q; use %s, %s, %s, %s or %s", a, RSA2048, RSA3072, RSA4096, ECDSAP256, ECDSAP384)
 }
 
-// encodeKey writes RSA as PKCS #1 and ECDSA as SEC 1, which every Kubernetes
-// component reads, and Ed25519, which has no older form, as PKCS #8.
+// encodeKey encodes RSA keys as PKCS #1 and ECDSA keys as SEC 1, which all Kubernetes components can read.
+// Ed25519 keys only exist as PKCS #8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -64,7 +63,7 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return nil, fmt.Errorf("key type %T is not supported", key)
 }
 
-// parseKey reads PKCS #1, SEC 1 and PKCS #8; parameters before the key are skipped.
+// parseKey parses PKCS #1, SEC 1 and PKCS #8. It skips parameters before the key.
 func parseKey(data []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -86,7 +85,7 @@ func parseKey(data []byte) (crypto.Signer, error) {
 	return nil, errors.New("no private key in PEM data")
 }
 
-// SigningKey makes a key pair for service account tokens, both parts in PEM.
+// SigningKey creates a key pair for service account tokens, both in PEM.
 func SigningKey(a Algorithm) (public, private []byte, err error) {
 	key, err := newKey(a)
 	if err != nil {
@@ -100,7 +99,7 @@ func SigningKey(a Algorithm) (public, private []byte, err error) {
 	return public, private, err
 }
 
-// ReencodeKey returns a private key and its public part, both in PEM and without anything else.
+// ReencodeKey returns a private key and its public key, both in PEM, without other content.
 func ReencodeKey(private []byte) (public, key []byte, err error) {
 	signer, err := parseKey(private)
 	if err != nil {
@@ -113,7 +112,7 @@ func ReencodeKey(private []byte) (public, key []byte, err error) {
 	return public, key, err
 }
 
-// PublicKey derives the public part, in PEM, of a private key in PEM.
+// PublicKey returns the public key of a private key, both in PEM.
 func PublicKey(private []byte) ([]byte, error) {
 	key, err := parseKey(private)
 	if err != nil {

@@ -13,13 +13,13 @@ type Access struct {
 	CA      []byte // PEM
 }
 
-// Embedded renders a kubeconfig that carries its certificate and key.
+// Embedded returns a kubeconfig that contains the certificate and key.
 func (a Access) Embedded(p Pair) ([]byte, error) {
 	return a.render(&clientcmdapi.AuthInfo{ClientCertificateData: p.CertPEM, ClientKeyData: p.KeyPEM})
 }
 
-// Files renders a kubeconfig that names its certificate and key files, which
-// client-go reads again when they change.
+// Files returns a kubeconfig that refers to the certificate and key files, which client-go reloads when they
+// change.
 func (a Access) Files(certFile, keyFile string) ([]byte, error) {
 	return a.render(&clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile})
 }
@@ -33,8 +33,9 @@ func (a Access) render(user *clientcmdapi.AuthInfo) ([]byte, error) {
 	return clientcmd.Write(*c)
 }
 
-// WebhookClients is the file from which an API server takes the credentials for webhooks (--admission-control-config-file): it shows the
-// certificate to those at a URL, and none to those behind a Service, whose servers may refuse a certificate of an authority that they do not know.
+// WebhookClients returns the kubeconfig with the credentials of an API server for webhooks
+// (--admission-control-config-file). It presents the certificate to webhooks at a URL only, because servers
+// behind a Service may reject a certificate of an unknown CA.
 func WebhookClients(certFile, keyFile string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.AuthInfos["*"] = &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Lifetimes: an authority lives ten years, a leaf one. Validity
-// begins a little in the past, so that a clock that lags does not refuse it.
+// Lifetimes of CAs and leaf certificates. The validity begins slightly in the past to tolerate clock skew.
 const (
 	AuthorityLifetime = 10 * 365 * 24 * time.Hour
 	LeafLifetime      = 365 * 24 * time.Hour
@@ -33,13 +32,13 @@ type Pair struct {
 	key crypto.Signer
 }
 
-// Alone is the certificate of the pair in PEM, without those that follow it.
+// Alone returns the certificate in PEM without the remaining certificates of the chain.
 func (p Pair) Alone() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: p.Cert.Raw})
 }
 
-// ParsePair reads a pair and refuses a key that is not the certificate's. Of a
-// chain the first certificate counts.
+// ParsePair parses a pair, and returns an error if the key does not match the certificate. The first
+// certificate of a chain is used.
 func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
 	cert, err := ParseCert(certPEM)
 	if err != nil {
@@ -56,7 +55,7 @@ func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
 	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, nil
 }
 
-// ParseCert reads the first certificate of PEM data.
+// ParseCert parses the first certificate of PEM data.
 func ParseCert(data []byte) (*x509.Certificate, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == certificateBlock {
@@ -66,8 +65,9 @@ func ParseCert(data []byte) (*x509.Certificate, error) {
 	return nil, errors.New("no certificate in PEM data")
 }
 
-// Reencode returns the pair as files that contain its certificates and its key and nothing else: text around and between
-// the PEM blocks, which could mean something to another program, is left out. The key must be the first certificate's.
+// Reencode returns the certificates and the key in PEM without other content: text around and between the PEM
+// blocks, which could have a meaning for other programs, is removed. The key must match the first
+// certificate.
 func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	pair, err := ParsePair(certPEM, keyPEM)
 	if err != nil {
@@ -80,7 +80,7 @@ func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	return cert, key, err
 }
 
-// ReencodeCerts returns the certificates of PEM data, at least one, and nothing else of it.
+// ReencodeCerts returns the certificates of PEM data, at least one, without other content.
 func ReencodeCerts(certPEM []byte) ([]byte, error) {
 	var out []byte
 	for block, rest := pem.Decode(certPEM); block != nil; block, rest = pem.Decode(rest) {
@@ -99,14 +99,14 @@ func ReencodeCerts(certPEM []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Authority describes a certificate authority to be made.
+// Authority describes a CA to create.
 type Authority struct {
 	Name      string        // common name
 	Algorithm Algorithm     // default ECDSA-P256
 	Lifetime  time.Duration // default AuthorityLifetime
 }
 
-// NewAuthority makes a self-signed authority that is valid from now.
+// NewAuthority creates a self-signed CA that is valid from now.
 func NewAuthority(a Authority, now time.Time) (Pair, error) {
 	key, err := newKey(a.Algorithm)
 	if err != nil {
@@ -123,7 +123,7 @@ func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
 		KeyUsage:              usageOf(key.Public()) | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it signs leaves and no other authority
+		MaxPathLenZero:        true, // it signs leaf certificates but no other CAs
 	}
 	cert, certPEM, err := sign(template, template, key.Public(), key)
 	if err != nil {
@@ -132,25 +132,25 @@ func selfSign(a Authority, key crypto.Signer, now time.Time) (Pair, error) {
 	return paired(cert, certPEM, key)
 }
 
-// paired is a certificate with its key.
+// paired returns the pair of a certificate and its key.
 func paired(cert *x509.Certificate, certPEM []byte, key crypto.Signer) (Pair, error) {
 	keyPEM, err := encodeKey(key)
 	return Pair{Cert: cert, CertPEM: certPEM, KeyPEM: keyPEM, key: key}, err
 }
 
-// Leaf describes a certificate to be issued. With Names or IPs it serves; with
-// a User it is a client certificate; it may be both.
+// Leaf describes a certificate to issue. It is a serving certificate if it has Names or IPs, and a client
+// certificate if Client is set. It may be both.
 type Leaf struct {
 	User      string   // common name
 	Groups    []string // organizations
 	Names     []string // DNS names
 	IPs       []net.IP
 	Algorithm Algorithm     // default ECDSA-P256
-	Lifetime  time.Duration // default LeafLifetime; never beyond the authority's end
-	Client    bool          // may be used by a client
+	Lifetime  time.Duration // default LeafLifetime; limited by the lifetime of the CA
+	Client    bool          // usable as a client certificate
 }
 
-// Issue signs a new leaf with a new key.
+// Issue issues a leaf certificate with a new key.
 func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
 	key, err := newKey(l.Algorithm)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
 	return paired(cert, certPEM, key)
 }
 
-// IssueFor signs a new leaf for a key that another program holds.
+// IssueFor issues a leaf certificate for the key of another program.
 func (p Pair) IssueFor(public crypto.PublicKey, l Leaf, now time.Time) (*x509.Certificate, []byte, error) {
 	if p.key == nil || !p.Cert.IsCA {
 		return nil, nil, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)
@@ -183,7 +183,7 @@ func (p Pair) IssueFor(public crypto.PublicKey, l Leaf, now time.Time) (*x509.Ce
 	}, p.Cert, public, p.key)
 }
 
-// usageOf is what a key can do: only RSA encrypts other keys.
+// usageOf returns the key usage. Only RSA keys can encrypt other keys.
 func usageOf(key crypto.PublicKey) x509.KeyUsage {
 	if _, rsa := key.(*rsa.PublicKey); rsa {
 		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Stale tells whether a kept pair must be issued again: it has a third of its
-// life or less left, another authority signed it, or it does not say what l says.
+// Stale reports whether a stored pair must be reissued: a third or less of its lifetime is left, another CA
+// signed it, or it does not match l.
 func Stale(p, ca Pair, l Leaf, now time.Time) bool {
 	return !now.Before(renewAt(p, 2.0/3)) ||
 		p.Cert.CheckSignatureFrom(ca.Cert) != nil ||
 		!describes(p.Cert, l)
 }
 
-// renewAt is the moment when the given part of a certificate's life is over.
+// renewAt returns the time at which the given part of a certificate's lifetime is over.
 func renewAt(p Pair, part float64) time.Time {
 	life := p.Cert.NotAfter.Sub(p.Cert.NotBefore)
 	return p.Cert.NotBefore.Add(time.Duration(float64(life) * part))

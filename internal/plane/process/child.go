@@ -15,17 +15,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// Intervals of a child's loop.
+// Intervals of the supervision loop.
 const (
-	lookEvery   = 500 * time.Millisecond // at the lock of a process that is not our own child
+	lookEvery   = 500 * time.Millisecond // between checks of the lock of a process that is not a child of this one
 	healthEvery = 5 * time.Second
 	healthSoon  = 300 * time.Millisecond // while it is not ready
 )
 
-// logLines is how many lines of the log are kept of a death.
+// logLines is the number of log lines that are stored after an unexpected exit.
 const logLines = 15
 
-// child is the loop that looks after one control plane.
+// child supervises one control plane in a loop.
 type child struct {
 	s      *Supervisor
 	name   string
@@ -40,13 +40,13 @@ type child struct {
 	wanted *workload.Config
 	seen   Status
 
-	acting sync.Mutex // held while the process is checked, started or ended
+	acting sync.Mutex // held while the process is checked, started or stopped
 	view   view
-	own    *launched     // our own child; nil: there is none
-	pid    int           // of the process that was seen or started last
-	lock   *datadir.Lock // that no other program acts on the folder; nil: it is not held
-	asked  bool          // the end was requested of this program
-	gaveUp string        // why this program ended the process by itself, because it hung; empty: it did not
+	own    *launched     // own child process, or nil
+	pid    int           // of the process that was last seen or started
+	lock   *datadir.Lock // excludes other programs from the directory; nil if not held
+	asked  bool          // this program requested the exit
+	gaveUp string        // reason why this program stopped a process that hangs, or empty
 }
 
 func newChild(s *Supervisor, name string) *child {
@@ -55,9 +55,9 @@ func newChild(s *Supervisor, name string) *child {
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.health = newHealth(c.folder, c.look)
-	c.seen, _ = observe(c.folder) // the loop reports what cannot be read
+	c.seen, _ = observe(c.folder) // the loop reports errors
 	c.seen.Name = name
-	if c.seen.Running { // from here on its end is a death, even before the loop's first look
+	if c.seen.Running { // from now on, its end counts as an unexpected exit, even before the first iteration of the loop
 		c.view.alive, c.view.since = true, s.cfg.Now()
 	}
 	return c
@@ -70,7 +70,7 @@ func (c *child) want(cfg *workload.Config) {
 	c.look()
 }
 
-// look makes the loop look at the process now.
+// look triggers an iteration of the loop.
 func (c *child) look() {
 	select {
 	case c.poke <- struct{}{}:
@@ -90,7 +90,7 @@ func (c *child) close() {
 	<-c.done
 }
 
-// stop makes the process unwanted and returns when it is gone.
+// stop stops the process, without restarting it, and returns when it is gone.
 func (c *child) stop(ctx context.Context, patience time.Duration) error {
 	c.want(nil)
 	c.acting.Lock()
@@ -109,7 +109,7 @@ func (c *child) end(ctx context.Context, patience time.Duration) error {
 	return StopFolder(ctx, c.folder, patience)
 }
 
-// loop looks, decides and acts until ctx ends or the child is closed.
+// loop observes, decides and acts until ctx ends or the child is closed.
 func (c *child) loop(ctx context.Context) {
 	defer close(c.done)
 	defer c.let()
@@ -145,8 +145,7 @@ func (c *child) loop(ctx context.Context) {
 	}
 }
 
-// pass is one round; it returns how long nothing need be checked, unless our
-// own child ends.
+// pass is one iteration. It returns the time until the next one, unless the own child process exits before.
 func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
 	c.acting.Lock()
 	defer c.acting.Unlock()
@@ -157,7 +156,7 @@ func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan stru
 	return wake, ended, err
 }
 
-// errGone ends a loop that has nothing to keep running any more.
+// errGone ends a loop that has nothing to supervise any more.
 var errGone = errors.New("the folder is another slipway's, or gone")
 
 func (c *child) round(ctx context.Context) (time.Duration, error) {
@@ -195,7 +194,7 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 	return wake, nil
 }
 
-// observe brings view up to date.
+// observe updates the view.
 func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 	c.mu.Lock()
 	wanted := c.wanted
@@ -205,12 +204,12 @@ func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 		return Status{}, err
 	}
 	if alive && c.own != nil && !c.own.lives() {
-		c.own = nil // it gave way to another that holds the lock
+		c.own = nil // another process holds the lock, and the own one has exited
 	}
 	if alive {
 		c.pid = run.PID
 	}
-	alive = alive || c.own.lives() // ours may not have taken its lock yet
+	alive = alive || c.own.lives() // the own process may not have acquired its lock yet
 	c.transition(alive, now)
 	c.view.wanted = wanted != nil
 	c.view.current = wanted != nil && (run.Config == "" || (run.Config == wanted.Hash() && run.Version == wanted.Version))
@@ -220,7 +219,7 @@ func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 	}
 	st.Name = c.name
 	switch {
-	case alive && run.Only == workload.OnlyEtcd: // it says so when its etcd answers, and ends with it
+	case alive && run.Only == workload.OnlyEtcd: // etcd alone reports once when it is ready
 		st.EtcdReady = true
 		c.view.well(now)
 	case alive:
@@ -235,7 +234,7 @@ func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 	return st, nil
 }
 
-// well notes that the health of the process is good.
+// well records a successful health check.
 func (v *view) well(now time.Time) {
 	v.answered = true
 	v.progress.well(now)
@@ -244,7 +243,7 @@ func (v *view) well(now time.Time) {
 	}
 }
 
-// transition notes that a process came to life or died.
+// transition records that a process has started or exited.
 func (c *child) transition(alive bool, now time.Time) {
 	if alive == c.view.alive && !c.view.since.IsZero() {
 		return
@@ -265,7 +264,7 @@ func (c *child) transition(alive bool, now time.Time) {
 	c.health.reset()
 }
 
-// died records an end that was not requested: a death, or that of a process that hung.
+// died records an unexpected exit, or the stop of a process that hung.
 func (c *child) died() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
 	if c.own != nil {
@@ -311,11 +310,12 @@ func (c *child) start(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
 	c.own, c.pid, c.asked, c.gaveUp = own, own.process.Pid, false, ""
-	c.transition(true, c.s.cfg.Now()) // now, because it may be dead at the next look
+	c.transition(true, c.s.cfg.Now()) // now, because it may have exited before the next iteration
 	return nil
 }
 
-// user is the user that the process is to become: 0 for none but that of this program. Nothing else runs as that user.
+// user returns the user for the process, or 0 if it runs as the user of this program. It kills all other
+// processes of this user.
 func (c *child) user(ctx context.Context) (int, error) {
 	if !c.s.cfg.OwnUsers {
 		return 0, nil

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environment is what a control plane gets of this process's environment: nothing that could be a credential of the
-// operator (proxies, cloud keys, headers of exporters), and no settings that were made for this process.
+// environment returns the environment of a control plane. It contains no possible credentials of the operator
+// (proxies, cloud keys, exporter headers), and no settings that are meant for this process.
 func environment(own []string) []string {
 	names := []string{"GOGC", "TMPDIR", "TZ"}
 	return slices.DeleteFunc(slices.Clone(own), func(entry string) bool {
@@ -23,24 +23,25 @@ func environment(own []string) []string {
 	})
 }
 
-// maxFiles is how many descriptors a control plane may have open: connections of nodes and clients, and watches.
+// maxFiles limits the open file descriptors of a control plane, for connections of nodes and clients, and for
+// watches.
 const maxFiles = 65536
 
-// Detach starts a command that outlives this process: in a session of its own, with an environment that holds nothing of the
-// operator's, and confined.
+// Detach starts a command that outlives this process: in a separate session, with a reduced environment, and
+// confined.
 func Detach(cmd *exec.Cmd) error {
 	cmd.Env = environment(os.Environ())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return startConfined(cmd)
 }
 
-// startConfined starts the command as a process that cannot gain rights by executing a file, leaves no core behind, which
-// would contain keys, and has a bounded number of descriptors.
+// startConfined starts the command as a process that cannot gain privileges by executing a file, writes no
+// core dump, which would contain keys, and has a limited number of file descriptors.
 func startConfined(cmd *exec.Cmd) error {
 	result := make(chan error, 1)
 	go func() {
-		// What prctl sets is of the thread, and inherited by what it starts. The thread ends with this goroutine,
-		// because it is never unlocked.
+		// prctl applies to the thread and is inherited by its child processes. The thread ends with this
+		// goroutine, because it is never unlocked.
 		runtime.LockOSThread()
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			result <- fmt.Errorf("set no_new_privs: %w", err)
@@ -61,7 +62,8 @@ func startConfined(cmd *exec.Cmd) error {
 	return nil
 }
 
-// lowerLimit bounds a resource of a process; a limit that is lower already stays. A process that has ended needs none.
+// lowerLimit lowers a resource limit of a process. It leaves a lower limit unchanged, and ignores a process
+// that has exited.
 func lowerLimit(pid, resource int, most uint64) error {
 	var now unix.Rlimit
 	err := unix.Prlimit(pid, resource, nil, &now)

@@ -11,11 +11,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// ReasonHandedOver is the reason of the fault for a control plane that another slipway of this host is to keep.
+// ReasonHandedOver is the reason of the fault for a control plane that is transferred to another management
+// cluster on this host.
 const ReasonHandedOver = "HandedOver"
 
-// Claim keeps a control plane from being handed over to another slipway until release is called. One that is being handed over is a
-// fault of kind Conflict.
+// Claim prevents the transfer of a control plane to another management cluster until release is called. It
+// returns a fault of kind Conflict if a transfer is in progress.
 func (s *Supervisor) Claim(name string) (release func(), err error) {
 	if s.cfg.Custody == nil {
 		return func() {}, nil
@@ -31,7 +32,7 @@ func (s *Supervisor) Claim(name string) (release func(), err error) {
 	return release, nil
 }
 
-// kept returns a fault where another slipway is to keep the control plane.
+// kept returns a fault if another instance must supervise the control plane.
 func (s *Supervisor) kept(name string) error {
 	if s.cfg.Custody == nil {
 		return nil
@@ -51,7 +52,7 @@ func (s *Supervisor) kept(name string) error {
 	return nil
 }
 
-// otherKeeper reports whether another instance is to keep the control plane in a folder.
+// otherKeeper reports whether another instance must supervise the control plane in a directory.
 func (s *Supervisor) otherKeeper(f workload.Folder) (bool, error) {
 	if s.cfg.Custody == nil {
 		return false, nil
@@ -60,8 +61,8 @@ func (s *Supervisor) otherKeeper(f workload.Folder) (bool, error) {
 	return keeper != "" && keeper != s.cfg.Custody.Instance(), err
 }
 
-// hold reports whether this program may act on the folder: no other slipway is to keep it, and none does. gone tells that it never
-// will: the folder was handed over.
+// hold reports whether this program may act on the directory: no other instance must supervise it or still
+// does. gone means that it never may again, because the directory was transferred.
 func (c *child) hold() (holds, gone bool, err error) {
 	if c.s.cfg.Custody == nil {
 		return true, false, nil
@@ -85,15 +86,15 @@ func (c *child) hold() (holds, gone bool, err error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return false, true, nil
-	case err != nil || held: // by one that ends, or by the command that hands the folder over
+	case err != nil || held: // a program that is stopping, or the command that transfers the directory, holds it
 		return false, false, err
 	}
 	c.lock = lock
-	// The command that hands the folder over writes the keeper, and then waits for the lock.
+	// The command that transfers the directory writes the keeper file before it waits for the lock.
 	return c.hold()
 }
 
-// let ends that this program acts on the folder.
+// let releases the directory.
 func (c *child) let() {
 	if c.lock != nil {
 		_ = c.lock.Release()
@@ -101,7 +102,8 @@ func (c *child) let() {
 	}
 }
 
-// forget makes the control plane one that this program does not keep. It stays one where it was asked for again meanwhile.
+// forget removes a control plane from supervision if it was transferred or deleted. It returns false if it
+// must still be supervised.
 func (s *Supervisor) forget(c *child) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

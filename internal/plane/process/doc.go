@@ -1,18 +1,12 @@
-// Package process keeps the control planes of workload clusters running, each
-// as a process of its own.
+// Package process supervises the control planes of workload clusters, each of which is a separate process. It
+// starts a control plane detached from this process, so that it outlives it, and adopts processes that an
+// earlier process of Slipway started. It restarts a control plane with backoff when it exits and when its
+// configuration changes, checks its health, stops it, and deletes its data. A lock that the process holds
+// shows whether it is running, so that a reused process ID is never mistaken for it. Another lock prevents
+// two supervisors from acting on the same directory. A control plane that is transferred to another
+// management cluster is released (package custody).
 //
-// Does: starts a control plane detached from this process, so that it outlives
-// it; takes over one that an earlier slipway started; starts it again with
-// growing pauses when it dies or when its configuration changed; asks its
-// health; stops it, and removes its data. A lock tells whether it is alive; the
-// process holds, so that a process ID that was given to another program is
-// never mistaken. Another lock keeps two programs from acting on one folder, and one
-// that was handed over to another slipway is let go (package custody).
-//
-// Owns: the processes, and below the folder of each FOLDER/supervision.json
-// (restarts, last exit), FOLDER/log and, on Remove, the whole folder.
-//
-// Never: makes certificates or talks to the API beyond its health paths.
-//
-// Read first: Supervisor, then next in step.go, which decides.
+// In the directory of each control plane, the package owns FOLDER/supervision.json (restarts, last exit),
+// FOLDER/log and, in Remove, the whole directory. It issues no certificates and only uses the health
+// endpoints of the API. Start at Supervisor, and at next in step.go, which decides.
 package process

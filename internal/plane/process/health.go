@@ -16,18 +16,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// checkWithin is how long the API server may take for one health check, which is as long as kubeadm lets it.
+// checkWithin is the timeout of a health check, the same as in kubeadm.
 const checkWithin = 15 * time.Second
 
-// answer is what a health check found.
+// answer is the result of a health check.
 type answer struct {
-	ready bool // /readyz is good
-	etcd  bool // its check of etcd is
-	live  bool // /livez is good
-	any   bool // there was an answer, good or not
+	ready bool // /readyz succeeds
+	etcd  bool // the etcd check of /readyz succeeds
+	live  bool // /livez succeeds
+	any   bool // the server responded, successfully or not
 }
 
-// health checks an API server over its loopback port, one check at a time and without holding up the supervisor.
+// health checks an API server at its loopback port, one check at a time, without blocking the supervisor.
 type health struct {
 	folder workload.Folder
 	done   func() // called after each check
@@ -35,16 +35,16 @@ type health struct {
 	mu      sync.Mutex
 	client  *http.Client
 	asked   time.Time
-	running context.CancelFunc // nil: no check runs
+	running context.CancelFunc // nil if no check is running
 	last    answer
-	fresh   bool          // it was not taken yet
-	was     bool          // it was ready at some time
-	took    time.Duration // by the last check
+	fresh   bool          // not returned yet
+	was     bool          // it has been ready
+	took    time.Duration // duration of the last check
 }
 
 func newHealth(f workload.Folder, done func()) *health { return &health{folder: f, done: done} }
 
-// reset forgets the process that was checked.
+// reset discards the state of the previous process.
 func (h *health) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +57,7 @@ func (h *health) reset() {
 	h.client, h.asked, h.running, h.last, h.fresh, h.was, h.took = nil, time.Time{}, nil, answer{}, false, false, 0
 }
 
-// check returns what the last check found, and whether that was not returned before. It starts the next check when it is time.
+// check returns the last result and whether it is new. It starts the next check if it is due.
 func (h *health) check(ctx context.Context, local string, now time.Time) (last answer, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,7 @@ func (h *health) check(ctx context.Context, local string, now time.Time) (last a
 	if h.was {
 		every = healthEvery
 	}
-	every = max(every, h.took) // a server that is slow is not made slower
+	every = max(every, h.took) // avoids additional load on a slow server
 	last, fresh, h.fresh = h.last, h.fresh, false
 	if local == "" || h.running != nil || now.Sub(h.asked) < every || h.client == nil && !h.connect() {
 		return last, fresh
@@ -90,7 +90,7 @@ func (h *health) check(ctx context.Context, local string, now time.Time) (last a
 	return last, fresh
 }
 
-// ask reads /readyz and, where that is not good, /livez.
+// ask reads /readyz and, if it fails, /livez.
 func ask(ctx context.Context, client *http.Client, server string) (a answer) {
 	ready, body, answered := get(ctx, client, server+"/readyz?verbose")
 	a = answer{ready: ready, live: ready, any: answered, etcd: strings.Contains(body, "[+]etcd ok")}
@@ -117,7 +117,7 @@ func get(ctx context.Context, client *http.Client, url string) (good bool, body 
 	return err == nil && resp.StatusCode == http.StatusOK, string(text), err == nil
 }
 
-// connect trusts the control plane's own authority alone.
+// connect creates a client that only trusts the CA of the control plane.
 func (h *health) connect() bool {
 	data, err := ownuser.Read(string(h.folder), pki.Folder{Path: filepath.Base(h.folder.PKI())}.Cert(workload.CA))
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// graceful is how long a control plane may take to end before it is killed.
+// graceful is how long a control plane may take to stop before it is killed.
 const graceful = 15 * time.Second
 
-// launched is a process that this one started.
+// launched is a process that this process started.
 type launched struct {
 	process *os.Process
-	ended   chan struct{} // closed when it has ended
-	how     string        // how it ended; read it only then
+	ended   chan struct{} // closed when it has exited
+	how     string        // how it exited; read only after ended is closed
 }
 
-// lives tells whether it has not ended yet; nil does not live.
+// lives reports whether the process is still running. It is false for nil.
 func (l *launched) lives() bool {
 	if l == nil {
 		return false
@@ -40,7 +40,7 @@ func (l *launched) lives() bool {
 	}
 }
 
-// end ends it, gracefully first where there is patience, and returns when it is gone.
+// end stops the process, first with SIGTERM if patience is not zero, and returns when it is gone.
 func (l *launched) end(ctx context.Context, patience time.Duration) error {
 	for _, s := range []struct {
 		signal os.Signal
@@ -65,8 +65,8 @@ func (l *launched) end(ctx context.Context, patience time.Duration) error {
 	return fmt.Errorf("process %d does not end, not even by SIGKILL", l.process.Pid)
 }
 
-// launch starts the process in a session of its own, so that it lives on when
-// this one ends. It becomes the user, unless that is 0.
+// launch starts the process in a separate session, so that it outlives this one. It changes to the user,
+// unless this is 0.
 func launch(command []string, f workload.Folder, user int) (*launched, error) {
 	args := append(command[1:len(command):len(command)], f.Config())
 	open := logfile.Open
@@ -100,8 +100,7 @@ func ending(err error) string {
 	return err.Error()
 }
 
-// StopAll stops every control plane below root, also those that an earlier
-// slipway started.
+// StopAll stops all control planes below root, including those that an earlier process of Slipway started.
 func StopAll(ctx context.Context, root string) error {
 	all, err := Inspect(root)
 	if err != nil {
@@ -121,10 +120,9 @@ func StopAll(ctx context.Context, root string) error {
 	return errors.Join(errs...)
 }
 
-// Terminate ends the process that holds the lock at path: SIGTERM, and SIGKILL
-// after patience. It returns when the lock is free; was tells whether it was
-// held at all. The process is addressed by a descriptor that cannot come to
-// mean another one.
+// Terminate stops the process that holds the lock at path, with SIGTERM and, after patience, SIGKILL. It
+// returns when the lock is free. was reports whether the lock was held at all. It uses a pidfd, which cannot
+// refer to another process after the PID is reused.
 func Terminate(ctx context.Context, path string, patience time.Duration) (was bool, err error) {
 	holder, held, err := datadir.Probe(path)
 	if err != nil || !held {
@@ -136,7 +134,7 @@ func Terminate(ctx context.Context, path string, patience time.Duration) (was bo
 	}
 	if err == nil {
 		defer func() { _ = unix.Close(fd) }()
-		// The lock is still held by the same process: fd is it.
+		// The same process still holds the lock, therefore fd refers to it.
 		if again, still, err := datadir.Probe(path); err == nil && still && again.PID == holder.PID {
 			if err := signalAndWait(ctx, fd, patience); err != nil {
 				return true, fmt.Errorf("stop process %d: %w", holder.PID, err)
@@ -146,7 +144,7 @@ func Terminate(ctx context.Context, path string, patience time.Duration) (was bo
 	return true, awaitFree(ctx, path)
 }
 
-// signalAndWait returns when the process has ended.
+// signalAndWait returns when the process has exited.
 func signalAndWait(ctx context.Context, fd int, patience time.Duration) error {
 	for _, s := range []struct {
 		signal unix.Signal
@@ -166,7 +164,7 @@ func signalAndWait(ctx context.Context, fd int, patience time.Duration) error {
 	return errors.New("it does not end, not even by SIGKILL")
 }
 
-// pollEnd waits until the process behind fd has ended, which makes fd readable.
+// pollEnd waits until the process of fd has exited, which makes fd readable.
 func pollEnd(ctx context.Context, fd int, wait time.Duration) (bool, error) {
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -184,7 +182,7 @@ func pollEnd(ctx context.Context, fd int, wait time.Duration) (bool, error) {
 	return false, nil
 }
 
-// awaitFree waits for the kernel to release the lock of a process that ended.
+// awaitFree waits until the kernel has released the lock of a process that exited.
 func awaitFree(ctx context.Context, path string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -201,7 +199,7 @@ func awaitFree(ctx context.Context, path string) error {
 	}
 }
 
-// Self is the command that runs a control plane with this program.
+// Self returns the command that runs a control plane with this program.
 func Self() ([]string, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// past is what outlives the supervisor and the process.
+// past is the persistent state of the supervision of one control plane.
 type past struct {
 	Restarts int      `json:"restarts"`
 	LastExit string   `json:"lastExit,omitempty"`

@@ -9,22 +9,24 @@ import (
 )
 
 const (
-	// progressEvery is how often the work of a process is read, at most.
+	// progressEvery is the minimum interval between reads of a process's activity.
 	progressEvery = 2 * time.Second
-	// idleShare is how much of the time a process works at least that is not idle: etcd and the timers of an idle control plane take less.
+	// idleShare is the share of time from which a process counts as active. etcd and the timers of an idle
+	// control plane need less.
 	idleShare = 0.05
-	// longestLook is how much of the time between two looks counts at most: a supervisor that did not run itself has seen nothing.
+	// longestLook limits the time between two checks that is counted, because a suspended supervisor observes
+	// nothing.
 	longestLook = 10 * time.Second
 )
 
-// work is how much a process has worked.
+// work is the accumulated activity of a process.
 type work struct {
-	used    time.Duration // time of processors
-	waited  time.Duration // time in which a thread could run and had no processor
+	used    time.Duration // processor time
+	waited  time.Duration // time in which a runnable thread waited for a processor
 	blocked bool          // a thread waits for a disk
 }
 
-// workOf reads the work of processes; those that are gone have done none.
+// workOf reads the activity of processes. Processes that have exited count as zero.
 func workOf(pids ...int) (w work) {
 	for _, pid := range pids {
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -52,28 +54,30 @@ func schedule(path string) (used, waited time.Duration) {
 	return time.Duration(ran), time.Duration(queued)
 }
 
-// blocked reports whether a thread cannot be interrupted, which is so while it waits for a disk.
+// blocked reports whether a thread is in uninterruptible sleep, usually because it waits for a disk.
 func blocked(path string) bool {
 	data, err := os.ReadFile(path)
-	end := bytes.LastIndexByte(data, ')') // of the name, which may contain anything
+	end := bytes.LastIndexByte(data, ')') // of the process name, which may contain any character
 	return err == nil && end >= 0 && bytes.HasPrefix(data[end+1:], []byte(" D "))
 }
 
-// progress is what a process did since it was last known to be well: since its last good answer or, before the first one, since its start.
-// It distinguishes a process that is slow, because the host is, from one that hangs.
+// progress accumulates observations of a process since its last successful health check or, before the first
+// one, since its start. It distinguishes a process that is slow because of the host from one that hangs.
 type progress struct {
-	looked time.Time // last
-	read   time.Time // when before was read
+	looked time.Time // last check
+	read   time.Time // time of the sample before
 	before work
-	active bool // when it was read last
-	// idle is how long it neither answered nor worked, unanswered how long it did not answer, spent the time of processors that it used meanwhile.
+	active bool // at the last sample
+	// idle is the time without a response and without activity, unanswered is the time without a successful
+	// response, and spent is the processor time used in the meantime.
 	idle, unanswered, spent time.Duration
 }
 
-// well begins anew: the process has just answered as it should.
+// well resets the progress after a successful health check.
 func (p *progress) well(now time.Time) { *p = progress{looked: now} }
 
-// look counts the time since the last look. Answers tells whether the process answers at all, even if with a failed check.
+// look counts the time since the last check. answers reports whether the process responds at all, even with a
+// failed check.
 func (p *progress) look(now time.Time, answers bool, read func() work) {
 	passed := min(now.Sub(p.looked), longestLook)
 	if p.looked.IsZero() || passed < 0 {
@@ -91,13 +95,13 @@ func (p *progress) look(now time.Time, answers bool, read func() work) {
 	p.idle += passed
 }
 
-// sample compares the work with that of the last sample.
+// sample compares the activity with the previous sample.
 func (p *progress) sample(now time.Time, w work) {
 	if p.read.IsZero() {
 		p.read, p.before, p.active = now, w, true // not known yet
 		return
 	}
-	used, waited := max(0, w.used-p.before.used), max(0, w.waited-p.before.waited) // less when threads have ended
+	used, waited := max(0, w.used-p.before.used), max(0, w.waited-p.before.waited) // decreases when threads have ended
 	p.active = w.blocked || float64(used+waited) >= idleShare*float64(now.Sub(p.read))
 	p.spent += used
 	p.read, p.before = now, w

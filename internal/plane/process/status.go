@@ -14,43 +14,44 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// Status is what is known of one control plane's process.
+// Status is the state of one control plane process.
 type Status struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
-	// Supervised tells that this program keeps it running.
+	// Supervised means that this program supervises it.
 	Supervised bool `json:"-"`
 	PID        int  `json:"pid,omitempty"`
-	// User is the user of its own that the process runs as; 0: it runs as that of Slipway.
+	// User is the separate user of the process. 0 means that it runs as the user of Slipway.
 	User    int       `json:"user,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	Version string    `json:"version,omitempty"` // of Kubernetes, of the running process
-	// Wanted is the version of Kubernetes that the process is to run.
+	Version string    `json:"version,omitempty"` // Kubernetes version of the running process
+	// Wanted is the Kubernetes version that the process should run.
 	Wanted string `json:"wantedVersion,omitempty"`
-	// Local is the loopback address and port where this machine reaches the API server.
+	// Local is the loopback address and port of the API server on this machine.
 	Local string `json:"local,omitempty"`
-	// Endpoint is where nodes reach it.
+	// Endpoint is the address of the API server for nodes.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Memory is the resident memory in bytes.
 	Memory int64 `json:"memory,omitempty"`
-	// Only is what alone runs; empty: everything.
+	// Only names the only components that run. Empty means all.
 	Only string `json:"only,omitempty"`
-	// Ready: the API server's /readyz says ok. EtcdReady: its etcd check does. Inspect does not ask it, so that it says neither.
+	// Ready means that /readyz of the API server succeeds, EtcdReady that its etcd check does. Inspect does
+	// not check health, so that both are false.
 	Ready     bool `json:"ready,omitempty"`
 	EtcdReady bool `json:"etcdReady,omitempty"`
-	// Data is what is known of its database.
+	// Data describes the database.
 	Data workload.Data `json:"data,omitzero"`
-	// Restarts counts starts after a death, over the life of the control plane's data.
+	// Restarts counts restarts after unexpected exits since the control plane was created.
 	Restarts int `json:"restarts,omitempty"`
-	// LastExit says how the process ended the last time, LastLog the last lines it wrote then.
+	// LastExit describes the last exit, LastLog contains the last log lines before it.
 	LastExit string   `json:"lastExit,omitempty"`
 	LastLog  []string `json:"lastLog,omitempty"`
-	// Problem is why its files cannot be read.
+	// Problem is the reason why its files cannot be read.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Inspect reads the status of every control plane below root from outside,
-// without a Supervisor; health is not checked. What is wrong with the files of one is its Problem, and does not hide the others.
+// Inspect reads the status of all control planes below root without a Supervisor and without checking health.
+// Errors of one control plane are in its Problem and do not affect the others.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -104,7 +105,7 @@ func observe(f workload.Folder) (Status, error) {
 	return s, nil
 }
 
-// Memory is the resident memory of a process in bytes; zero when it is gone.
+// Memory returns the resident memory of a process in bytes, or zero if it has exited.
 func Memory(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := bytes.Fields(data)
@@ -118,8 +119,7 @@ func Memory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// same tells whether two statuses mean the same to a caller that waits for a
-// change; memory does not count.
+// same reports whether two statuses are equal for subscribers, which ignores memory.
 func same(a, b Status) bool {
 	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.Only == b.Only &&
 		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&

@@ -2,54 +2,57 @@ package process
 
 import "time"
 
-// step is what is to be done about a process now.
+// step is an action on a process.
 type step int
 
 const (
 	stay   step = iota // nothing
-	start              // it is wanted and does not live
-	end                // it lives and is not wanted, or not in this form
-	giveUp             // it lives and hangs: it is restarted, which counts
+	start              // it must run and does not
+	end                // it runs and must not, or not in this form
+	giveUp             // it runs and hangs; the restart counts as a failure
 )
 
-// Times of supervision. A process that is slow is not restarted, because a start is the most expensive thing that it can do.
+// Time limits of supervision. A slow process is not restarted, because a start is its most expensive
+// operation.
 const (
-	firstPause   = 250 * time.Millisecond // before the first restart; doubled for each one after it
+	firstPause   = 250 * time.Millisecond // before the first restart; doubled for each further one
 	longestPause = 30 * time.Second
-	// stableAfter is how long a process must live and answer for the pauses to start over.
+	// stableAfter is the time of successful operation after which the backoff is reset.
 	stableAfter = time.Minute
-	// sickAfter is how long a process that was ready may neither answer its health check nor work before it is restarted.
+	// sickAfter is how long a process that was ready may fail its health checks without activity before it is
+	// restarted.
 	sickAfter = 2 * time.Minute
-	// readyWithin is how long a start may rest before it counts as one that hangs.
+	// readyWithin is how long a start may be inactive before it counts as hanging.
 	readyWithin = 3 * time.Minute
-	// spentWithin is how much time of processors a process may use without a good answer: a start takes seconds of it. On a host that is
-	// slow it takes long to use as much.
+	// spentWithin is the processor time that a process may use without a successful health check. A start
+	// needs seconds of it. On a slow host, it takes long to use as much.
 	spentWithin = 10 * time.Minute
-	// answerWithin is how long a process may go without a good answer whatever it does.
+	// answerWithin is how long a process may go without a successful health check in any case.
 	answerWithin = time.Hour
-	// mostPatience is how many times all these limits are doubled for a process that was restarted because of them.
+	// mostPatience is how many times these limits are doubled for a process that was restarted because of
+	// them.
 	mostPatience = 3
 )
 
-// view is what next decides about.
+// view is the input of next.
 type view struct {
 	wanted  bool
 	alive   bool
 	current bool // it runs this binary's Kubernetes version with the wanted configuration
-	// since when it is alive or, where it is not, dead.
+	// since is when it started or, if it does not run, exited.
 	since time.Time
-	// answered: its health was found good since it is alive.
+	// answered means that a health check has succeeded since the start.
 	answered bool
-	// progress since its health was last found good or, before the first time, since it is alive.
+	// progress since the last successful health check or, before the first one, since the start.
 	progress progress
-	// failures counts deaths in a row that came before the process was stable.
+	// failures counts consecutive unexpected exits of a process that was not stable.
 	failures int
-	// hung counts restarts in a row of a process that hung.
+	// hung counts consecutive restarts of a process that hung.
 	hung int
 }
 
-// next decides, and says when to look again at the latest; zero: when something
-// happens. The reason follows "it was ended, because".
+// next returns the next action, and the time of the next check at the latest. A zero time means on the next
+// event. The reason completes "it was ended, because".
 func next(v view, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:
@@ -71,8 +74,8 @@ func next(v view, now time.Time) (do step, again time.Time, reason string) {
 	return stay, time.Time{}, ""
 }
 
-// hangs is why the process counts as one that hangs; empty: it does not, however slow it is. The limits grow each time, so that a process for
-// which they are too small gets through.
+// hangs returns why the process counts as hanging, or an empty string if it does not, however slow it is. The
+// limits grow with each restart, so that a process for which they are too short eventually succeeds.
 func (v view) hangs() string {
 	more := func(limit time.Duration) time.Duration { return limit << min(v.hung, mostPatience) }
 	p := v.progress
@@ -89,7 +92,7 @@ func (v view) hangs() string {
 	return ""
 }
 
-// pause is how long to wait before a start after so many failures in a row.
+// pause returns the backoff before a start after this number of consecutive failures.
 func pause(failures int) time.Duration {
 	if failures == 0 {
 		return 0

@@ -15,8 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// StopFolder ends the process of the control plane in a folder, gracefully first where there is patience, and returns when it is gone. Of a
-// control plane with a user of its own it ends everything that runs as that user: what its lock says may be made up.
+// StopFolder stops the process of the control plane in a directory, first with SIGTERM if patience is not
+// zero, and returns when it is gone. For a control plane with a separate user, it kills all processes of this
+// user, because the content of the lock file is not trusted.
 func StopFolder(ctx context.Context, f workload.Folder, patience time.Duration) error {
 	user, own := ownuser.Of(string(f))
 	if !own {
@@ -32,36 +33,37 @@ func StopFolder(ctx context.Context, f workload.Folder, patience time.Duration) 
 	if _, held, err := datadir.Probe(f.Lock()); err != nil || !held {
 		return err
 	}
-	// The control plane handed the open file to a process that is not its own. Another one is not kept from starting.
+	// The control plane passed the open lock file to a foreign process. Deleting it allows a new control
+	// plane to start.
 	if err := os.Remove(f.Lock()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// endHolder ends the process that the lock names, if that is one of the control plane.
+// endHolder stops the process in the lock file if it is a process of the control plane.
 func endHolder(ctx context.Context, f workload.Folder, user int, patience time.Duration) error {
 	holder, held, err := datadir.Probe(f.Lock())
 	if err != nil || !held || holder.PID <= 0 {
 		return err
 	}
 	fd, err := unix.PidfdOpen(holder.PID, 0)
-	if err != nil { // there is no such process
+	if err != nil { // the process does not exist
 		return nil
 	}
 	defer func() { _ = unix.Close(fd) }()
 	if !isPlane(holder.PID, f, user) {
 		return nil
 	}
-	// Should the number be another process's by now, fd is one that has ended.
+	// If the PID is reused in the meantime, fd still refers to the process that exited.
 	if err := signalAndWait(ctx, fd, patience); err != nil {
 		return fmt.Errorf("stop process %d: %w", holder.PID, err)
 	}
 	return nil
 }
 
-// isPlane reports whether a process is one of the control plane: of its user or, where the process was started without one, of this program's
-// in the folder.
+// isPlane reports whether a process belongs to the control plane: it runs as the user of the control plane
+// or, if it was started without one, as the user of this program in the directory.
 func isPlane(pid int, f workload.Folder, user int) bool {
 	is, err := ownuser.UserOf(pid)
 	if err != nil || is == user {

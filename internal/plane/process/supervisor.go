@@ -19,25 +19,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// ReasonVersion is the reason of the fault for a version that this host does not have.
+// ReasonVersion is the reason of the fault for a version that is not available on this host.
 const ReasonVersion = "VersionNotSupported"
 
-// Config is what a Supervisor needs.
+// Config configures a Supervisor.
 type Config struct {
-	Root     string          // folder of all control planes; each has a folder of its name below it
-	Command  []string        // program and arguments, before the path of the configuration
-	Versions func() []string // Kubernetes versions that Command can run now, the oldest first
+	Root     string          // directory with one subdirectory for each control plane
+	Command  []string        // program and arguments, to which the path of the configuration is appended
+	Versions func() []string // Kubernetes versions that Command can run, the oldest first
 	Now      func() time.Time
-	// Custody says which control planes are being handed over to another slipway of this host; nil: none is.
+	// Custody records the control planes that are transferred to another management cluster on this host. Nil
+	// means none.
 	Custody *custody.Book
-	// OwnUsers gives each control plane a user of its own where this program is root. Command has the flag --user then.
+	// OwnUsers runs each control plane under a separate user if this program is root. Command must support
+	// the flag --user.
 	OwnUsers bool
 }
 
-// Supervisor keeps control planes running. Its zero value is not usable; see New.
-// The processes outlive it.
+// Supervisor supervises control planes. Its zero value is not usable; see New. The processes outlive it.
 type Supervisor struct {
-	cfg  Config // OwnUsers only where they are possible
+	cfg  Config // OwnUsers is reset if separate users are not possible
 	ctx  context.Context
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -48,7 +49,7 @@ type Supervisor struct {
 	nextID   int
 }
 
-// New returns a Supervisor that works until ctx ends or Close is called.
+// New returns a Supervisor that runs until ctx ends or Close is called.
 func New(ctx context.Context, cfg Config) *Supervisor {
 	ctx, stop := context.WithCancel(ctx)
 	if cfg.OwnUsers {
@@ -61,25 +62,24 @@ func New(ctx context.Context, cfg Config) *Supervisor {
 	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*child{}, watchers: map[int]func(string){}}
 }
 
-// Close ends supervision; the processes live on.
+// Close ends the supervision without stopping the processes.
 func (s *Supervisor) Close() {
 	s.stop()
 	s.wait.Wait()
 }
 
-// Folder is the folder of the control plane called name. Its PKI folder must
-// hold the authorities before Ensure.
+// Folder returns the directory of the control plane with this name. Its PKI directory must contain the CAs
+// before Ensure is called.
 func (s *Supervisor) Folder(name string) workload.Folder {
 	return workload.Folder(filepath.Join(s.cfg.Root, name))
 }
 
-// Versions are the Kubernetes versions that can be run.
+// Versions returns the available Kubernetes versions.
 func (s *Supervisor) Versions() []string { return s.cfg.Versions() }
 
-// Ensure makes name run with cfg: it starts it, takes it over, or restarts it
-// where it runs with another configuration. It does not wait; the Status says
-// how far things are and subscribers are told of changes. A version that is not
-// available on this host is a fault of kind Invalid and changes nothing.
+// Ensure makes the control plane run with cfg: it starts it, adopts it, or restarts it if it runs with
+// another configuration. It does not wait; Status returns the progress, and subscribers are notified of
+// changes. A version that is not available on this host results in a fault of kind Invalid without changes.
 func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config) (Status, error) {
 	if err := validName(name); err != nil {
 		return Status{}, err
@@ -102,8 +102,8 @@ func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config)
 	return s.child(name, &cfg).status(), nil
 }
 
-// Status returns what is known of name; found is false where Ensure was never
-// called for it and it has no folder.
+// Status returns the state of a control plane. found is false if Ensure was never called for it and it has no
+// directory.
 func (s *Supervisor) Status(name string) (st Status, found bool, err error) {
 	s.mu.Lock()
 	c := s.children[name]
@@ -121,7 +121,7 @@ func (s *Supervisor) Status(name string) (st Status, found bool, err error) {
 	return st, true, err
 }
 
-// List returns every control plane that has a folder or was started, by name.
+// List returns all control planes that have a directory or were started, by name.
 func (s *Supervisor) List() ([]Status, error) {
 	all, err := Inspect(s.cfg.Root)
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *Supervisor) List() ([]Status, error) {
 	return all, nil
 }
 
-// Stop ends the process of name, gracefully first, and returns when it is gone.
-// It is not started again until Ensure asks for it.
+// Stop stops the process of a control plane gracefully, and returns when it is gone. It is not restarted
+// until Ensure is called.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.end(ctx, name, graceful)
 }
@@ -157,8 +157,8 @@ func (s *Supervisor) end(ctx context.Context, name string, patience time.Duratio
 	return StopFolder(ctx, s.Folder(name), patience)
 }
 
-// Remove kills name and deletes its folder with all data: there is nothing left
-// to end gracefully for.
+// Remove kills the process of a control plane and deletes its directory with all data. A graceful stop is not
+// needed, because no data is retained.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	release, err := s.Claim(name)
 	if err != nil {
@@ -181,8 +181,8 @@ func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Subscribe calls f with the name of each control plane whose Status changed,
-// until cancel is called. f must not block.
+// Subscribe calls f with the name of each control plane whose Status changed, until cancel is called. f must
+// not block.
 func (s *Supervisor) Subscribe(f func(name string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +208,8 @@ func (s *Supervisor) notify(name string) {
 	}
 }
 
-// child returns the loop that looks after name and wants cfg, starting it the
-// first time: it must not begin without knowing that the process is wanted.
+// child returns the supervision loop of a control plane with the configuration cfg. A new loop is only
+// started after cfg is set, because it would otherwise stop the process.
 func (s *Supervisor) child(name string, cfg *workload.Config) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Supervisor) child(name string, cfg *workload.Config) *child {
 	return c
 }
 
-// validName keeps a name within the root folder.
+// validName rejects names that would escape the root directory.
 func validName(name string) error {
 	if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
 		return fault.New(fault.Bug, "ControlPlaneName", "%q cannot be the name of a control plane", name)

@@ -1,12 +1,7 @@
-// Command program runs the Kubernetes components of one hosted control plane
-// of another version than that of slipway's own build.
-//
-// Does: what package components does, in a process that package handover
-// starts. Package releases compiles it with the modules of that version.
-//
-// Never: is started by a person, or a part of slipway's own binary.
-//
-// Read first: run.
+// Command program runs the Kubernetes components of one hosted control plane in a version that differs from
+// the version in the slipway binary. It is package components in a process that package handover starts.
+// Package releases compiles it with the Kubernetes modules of that version. It is not started by hand and not
+// part of the slipway binary.
 package main
 
 import (

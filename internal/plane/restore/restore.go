@@ -1,16 +1,14 @@
-// Package restore puts a snapshot of etcd in the place of the data of a control plane.
+// Package restore replaces the data of a control plane with an etcd snapshot. It creates a new data directory
+// from the snapshot in the directory of the control plane, moves the previous one aside, and records the
+// restore. [MakeData] also creates data directories elsewhere. The restore runs in the process of the control
+// plane before its etcd starts, because a tenant controls the content of the snapshot, and a damaged database
+// can crash the process that opens it. An interrupted restore continues at the next call. Revisions continue
+// far beyond the revisions in the snapshot, and all revisions of the snapshot count as compacted, so that
+// watching clients list again and do not mistake old objects for new ones.
 //
-// Does: makes a data folder of a snapshot ([MakeData]). Makes one of the snapshot that a restore has put into the folder of a control plane, puts the old one aside,
-// and records that. It runs in the process of the control plane, before its etcd: what is in a snapshot is the tenant's, and a
-// damaged database can end the process that opens it. Killed at any step, the next call continues. Revisions continue far
-// beyond those of the snapshot, and all of its own count as compacted: who watches lists again, and does not take old objects
-// for new ones.
-//
-// Owns: FOLDER/restore, FOLDER/restored.json and FOLDER/etcd-before-ID, of which the last one is kept.
-//
-// Never: fetches a snapshot (package providers/hosted does), or touches the data as long as the snapshot may not be usable.
-//
-// Read first: [Apply].
+// The package owns FOLDER/restore, FOLDER/restored.json and FOLDER/etcd-before-ID, of which it retains the
+// last one. It does not fetch snapshots (package providers/hosted does), and it does not touch existing data
+// before the snapshot is known to be usable. Start at [Apply].
 package restore
 
 import (
@@ -29,13 +27,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// revisionBump is added to revisions: more than a cluster writes between a snapshot and its restore.
+// revisionBump is added to revisions. It is larger than the number of writes between a snapshot and its
+// restore.
 const revisionBump = 1_000_000_000
 
-// kept is how the names of folders begin that have the data from before.
+// kept is the name prefix of directories with previous data.
 const kept = "etcd-before-"
 
-// Apply restores what the configuration asks for, unless that was done. The caller holds the lock of the folder.
+// Apply restores the snapshot that the configuration requests, unless this was done already. The caller must
+// hold the lock of the directory.
 func Apply(folder workload.Folder, cfg workload.Config, now time.Time) error {
 	if cfg.Restore == "" {
 		return nil
@@ -69,10 +69,10 @@ func Apply(folder workload.Folder, cfg workload.Config, now time.Time) error {
 
 func restoring(f workload.Folder) string { return filepath.Join(string(f), "etcd-restoring") }
 
-// ready is there when the new data folder is complete.
+// ready returns the path of a file that exists when the new data directory is complete.
 func ready(f workload.Folder) string { return filepath.Join(f.Restoring(), "ready") }
 
-// prepare makes the new data folder.
+// prepare creates the new data directory.
 func prepare(f workload.Folder) error {
 	if exists(ready(f)) {
 		return nil
@@ -89,7 +89,8 @@ func prepare(f workload.Folder) error {
 	return syncAll(f.Restoring())
 }
 
-// MakeData makes a data folder of a snapshot, for the only member of a new cluster. Revisions continue beyond those of the snapshot.
+// MakeData creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
+// beyond the revisions in the snapshot.
 func MakeData(file, folder string, member etcd.Identity) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},
@@ -102,7 +103,7 @@ func MakeData(file, folder string, member etcd.Identity) error {
 	return syncAll(folder)
 }
 
-// swap puts the new data folder in the place of the old one, which is put aside.
+// swap replaces the data directory with the new one, and moves the previous one aside.
 func swap(f workload.Folder, id string) error {
 	if !exists(restoring(f)) { // it was done before
 		return nil
@@ -119,7 +120,7 @@ func swap(f workload.Folder, id string) error {
 	return syncOne(string(f))
 }
 
-// finish records the restore, and removes what it needed and the data from before earlier ones.
+// finish records the restore, and deletes its files and the previous data of earlier restores.
 func finish(f workload.Folder, r workload.Restore, now time.Time) error {
 	before, err := f.ReadData()
 	if err != nil {
@@ -152,7 +153,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// syncAll makes a folder with all that is in it last.
+// syncAll syncs a directory with all content to disk.
 func syncAll(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -1,9 +1,4 @@
-// Package scheduler runs kube-scheduler inside this process.
-//
-// Does: builds the scheduler from its own flags and runs it, without a serving
-// port and without leader election.
-//
-// Never: serves the management cluster, which has no nodes to schedule to.
-//
-// Read first: New, Scheduler.Run.
+// Package scheduler runs kube-scheduler in this process, built from its own flags, without a serving port and
+// without leader election. A management cluster without nodes does not need it. Start at New and
+// Scheduler.Run.
 package scheduler

@@ -9,13 +9,13 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// Scheduler is a kube-scheduler that was configured and does not run yet.
+// Scheduler is a configured kube-scheduler that is not running yet.
 type Scheduler struct {
 	options *options.Options
 }
 
-// New parses args, which are kube-scheduler's flags. A serving port and leader
-// election are switched off: there is one scheduler per control plane.
+// New parses args, which are kube-scheduler flags. The serving port and leader election are disabled, because
+// there is one scheduler for each control plane.
 func New(args []string) (*Scheduler, error) {
 	o := options.NewOptions()
 	fs := pflag.NewFlagSet("kube-scheduler", pflag.ContinueOnError)
@@ -28,8 +28,7 @@ func New(args []string) (*Scheduler, error) {
 	return &Scheduler{options: o}, nil
 }
 
-// Run schedules until ctx ends or the scheduler fails. The API server must
-// answer when it is called.
+// Run runs the scheduler until ctx ends or it fails. The API server must be ready.
 func (s *Scheduler) Run(ctx context.Context) error {
 	config, sched, err := app.Setup(ctx, s.options)
 	if err != nil {

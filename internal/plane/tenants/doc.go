@@ -1,11 +1,7 @@
-// Package tenants bounds what tenants of a management cluster have of its API server and of its node.
-//
-// Does: limits the lists and watches of one tenant, before priority and fairness ([Limits]); writes the policies that keep Pods and Services of
-// namespaces without a label off the management node, and system priorities to providers ([RestrictNode]).
-//
-// Owns: ValidatingAdmissionPolicies slipway-management-node and slipway-system-priorities, and their bindings.
-//
-// Never: decides who is a tenant; internal/plane does.
-//
-// Read first: [Limits], [RestrictNode].
+// Package tenants limits the use of a management cluster's API server and node by tenants. It limits
+// concurrent lists and watches of each tenant, in addition to API Priority and Fairness ([Limits]). It also
+// writes ValidatingAdmissionPolicies that prevent Pods and Services in unlabelled namespaces from using the
+// management node, and reserve system priorities for providers ([RestrictNode]): slipway-management-node and
+// slipway-system-priorities. Package internal/plane defines who is a tenant. Start at [Limits] and
+// [RestrictNode].
 package tenants

@@ -15,22 +15,23 @@ import (
 	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 )
 
-// Limits bounds what one tenant has at the same time. Priority and fairness bounds all tenants together and shares fairly
-// between requests that wait, but nothing bounds how many seats one of them holds: a client that reads slowly holds a whole list
-// in the server's memory, and its seats, until the request times out.
+// Limits limits the concurrent requests of one tenant. API Priority and Fairness limits all tenants together
+// and shares fairly between waiting requests, but does not limit the seats of one tenant. A client that reads
+// slowly holds a whole list in the server's memory, and its seats, until the request times out.
 type Limits struct {
-	// Of returns the tenant of a user; empty: the user is not limited.
+	// Of returns the tenant of a user. Empty means that the user is not limited.
 	Of func(user.Info) string
-	// Lists is how many requests that read whole collections run at the same time, and Waiting how many more may wait.
+	// Lists limits concurrent requests that read whole collections, and Waiting limits further requests that
+	// wait.
 	Lists, Waiting int
-	// Watches is how many watches are open at the same time: each holds events that its client has not read.
+	// Watches limits open watches, each of which buffers events that its client has not read.
 	Watches int
 }
 
-// limitedFlow is the name of the FlowSchema and priority level that refused requests are counted under.
+// limitedFlow is the FlowSchema and priority level in the metrics of rejected requests.
 const limitedFlow = "slipway-tenant-limit"
 
-// Tune returns the change of a server's configuration that enforces the limits.
+// Tune returns a function that adds the limits to the configuration of a server.
 func (l Limits) Tune() func(*genericapiserver.Config) {
 	var once sync.Once
 	var limited *limiter
@@ -46,7 +47,7 @@ func (l Limits) Tune() func(*genericapiserver.Config) {
 	}
 }
 
-// limiter is priority and fairness with limits for each tenant before it.
+// limiter adds limits for each tenant to priority and fairness.
 type limiter struct {
 	flowcontrol.Interface
 	limits Limits
@@ -56,13 +57,14 @@ type limiter struct {
 	watches map[string]int
 }
 
-// listSlots are the lists of one tenant.
+// listSlots counts the lists of one tenant.
 type listSlots struct {
-	running chan struct{} // has a value for each that runs
-	all     int           // that run or wait
+	running chan struct{} // contains one value for each running list
+	all     int           // running and waiting
 }
 
-// Handle implements flowcontrol.Interface. Where it does not call execute, the request is answered with 429 and a time to retry.
+// Handle implements flowcontrol.Interface. If it does not call execute, the server returns 429 with a
+// Retry-After header.
 func (t *limiter) Handle(
 	ctx context.Context, request flowcontrol.RequestDigest,
 	classified func(*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration, string),
@@ -128,7 +130,7 @@ func (t *limiter) leaveList(tenant string, slots *listSlots) {
 	}
 }
 
-// RegisterWatch implements flowcontrol.WatchTracker: it is called when a watch begins, and what it returns when the watch ends.
+// RegisterWatch implements flowcontrol.WatchTracker. The returned function is called when the watch ends.
 func (t *limiter) RegisterWatch(r *http.Request) flowcontrol.ForgetWatchFunc {
 	forget := t.Interface.RegisterWatch(r)
 	who, _ := apirequest.UserFrom(r.Context())

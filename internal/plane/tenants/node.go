@@ -15,21 +15,23 @@ import (
 )
 
 const (
-	// nodeLabel on a namespace lets its Pods and Services use the management node. Only administrators write namespaces.
+	// nodeLabel on a namespace permits its Pods and Services on the management node. Only administrators can
+	// write namespaces.
 	nodeLabel = "slipway.dev/management-node"
 	nodeAllow = "allowed"
 
-	// What provider installers put on the namespaces that they create.
+	// Labels that provider installers set on the namespaces that they create.
 	providerLabel  = "cluster.x-k8s.io/provider"
 	installedLabel = "clusterctl.cluster.x-k8s.io"
-	coreLabel      = "clusterctl.cluster.x-k8s.io/core" // cert-manager's
+	coreLabel      = "clusterctl.cluster.x-k8s.io/core" // of cert-manager
 
 	tenantWorkloads  = "slipway-management-node"
 	systemPriorities = "slipway-system-priorities"
 )
 
-// RestrictNode writes the policies that keep tenants off the management node, and deletes them where there is no node. The node is for
-// providers: its Pods share a network and a kernel with theirs, and kube-proxy serves every Service of the cluster there.
+// RestrictNode writes the policies that exclude tenants from the management node, or deletes them if there is
+// no node. The node is reserved for providers, because its Pods share a network and a kernel with them, and
+// its kube-proxy serves all Services of the cluster.
 func RestrictNode(ctx context.Context, root *rest.Config, node bool) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
@@ -50,8 +52,8 @@ func nodePolicies() []*admissionregistrationv1.ValidatingAdmissionPolicy {
 	return []*admissionregistrationv1.ValidatingAdmissionPolicy{workloadsPolicy(), prioritiesPolicy()}
 }
 
-// workloadsPolicy refuses what runs on the node or is served there in namespaces without a label. Workloads are refused besides their
-// Pods so that their author reads why.
+// workloadsPolicy denies Pods, workloads and Services in namespaces without a label. It denies workloads in
+// addition to their Pods, so that their author gets the message.
 func workloadsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	absent := func(key string) metav1.LabelSelectorRequirement {
 		return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist}
@@ -66,9 +68,10 @@ func workloadsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 		written("batch", "cronjobs", "jobs"),
 	})
 	p.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{
-		// kube-apiserver's own Service.
+		// The Service of kube-apiserver.
 		{Name: "not-kubernetes", Expression: `!(request.resource.resource == "services" && request.namespace == "default" && request.name == "kubernetes")`},
-		// What was there before goes on, and can be deleted: finalizers are removed by an update.
+		// Existing objects continue to work and can be deleted, which includes updates that remove
+		// finalizers.
 		{Name: "new", Expression: `request.operation == "CREATE" || object.spec != oldObject.spec`},
 	}
 	p.Spec.Validations = []admissionregistrationv1.Validation{{
@@ -79,7 +82,7 @@ func workloadsPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	return p
 }
 
-// prioritiesPolicy refuses the priorities of system Pods, which evict others, except to Kubernetes and providers.
+// prioritiesPolicy reserves system priorities, which evict other Pods, for Kubernetes and providers.
 func prioritiesPolicy() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	p := denyPolicy(systemPriorities, []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}},
@@ -128,7 +131,7 @@ func applyPolicy(ctx context.Context, client kubernetes.Interface, want *admissi
 	if apierrors.IsAlreadyExists(err) {
 		live, getErr := policies.Get(ctx, want.Name, metav1.GetOptions{})
 		if err = getErr; err == nil && !equality.Semantic.DeepEqual(live.Spec, want.Spec) {
-			live.Spec = want.Spec // an earlier version wrote another one
+			live.Spec = want.Spec // an earlier version wrote a different spec
 			_, err = policies.Update(ctx, live, metav1.UpdateOptions{})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// ReasonInvalid is the reason of the fault for a configuration that cannot work.
+// ReasonInvalid is the reason of the fault for an invalid configuration.
 const ReasonInvalid = "ControlPlaneConfigInvalid"
 
 // Defaults of Config.
@@ -30,12 +30,12 @@ const (
 // Config configures the process of a control plane.
 type Config struct {
 	Cluster string `json:"cluster"` // name of the Cluster
-	Version string `json:"version"` // of Kubernetes, "v1.36.3"
-	// Endpoint is the address and port that nodes and clients use; the API server listens there. The address
-	// need not exist yet.
+	Version string `json:"version"` // Kubernetes version, "v1.36.3"
+	// Endpoint is the address and port of the API server for nodes and clients. The API server listens there,
+	// and the address need not exist yet.
 	Endpoint string `json:"endpoint"`
-	// Everywhere makes the API server listen at all addresses with the port of the endpoint, which leads here from elsewhere: as that of
-	// a Service does to a Pod.
+	// Everywhere makes the API server listen at all addresses with the port of the endpoint, which forwards
+	// to it from elsewhere, like a Service to a Pod.
 	Everywhere bool `json:"everywhere,omitempty"`
 	// Names are further host names and addresses for the serving certificate.
 	Names []string `json:"names,omitempty"`
@@ -44,39 +44,41 @@ type Config struct {
 	PodCIDRs      []string `json:"podCIDRs"`
 	ServiceDomain string   `json:"serviceDomain,omitempty"` // default DefaultServiceDomain
 
-	// CertificateDays is how long leaf certificates are valid. Default DefaultCertificateDays.
+	// CertificateDays is the validity of leaf certificates. Default DefaultCertificateDays.
 	CertificateDays int `json:"certificateDays,omitempty"`
-	// Authorities stands for the content of the authorities' files: another value restarts the process.
+	// Authorities is a fingerprint of the CA files. A change restarts the process.
 	Authorities string `json:"authorities,omitempty"`
 
-	// Flags that are given after Slipway's own, "--name=value"; those that package componentflag allows.
+	// Flags that are appended to Slipway's flags, as "--name=value". Only those in package componentflag are
+	// valid.
 	APIServer         []string `json:"apiServer,omitempty"`
 	ControllerManager []string `json:"controllerManager,omitempty"`
 	Scheduler         []string `json:"scheduler,omitempty"`
 	Etcd              []string `json:"etcd,omitempty"`
 
-	// Security is what kube-apiserver reads from files.
+	// Security contains the settings that kube-apiserver reads from files.
 	Security hostedv1.Security `json:"security,omitzero"`
-	// EncryptionKeys stands for the keys in the PKI folder that data in etcd is or was encrypted with; empty: there are none.
+	// EncryptionKeys is the fingerprint of the keys in the PKI directory with which data in etcd is or was
+	// encrypted. Empty means that there are none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
-	// EncryptionMark says that everything which was encrypted before was written once more with the first of them; see [Data.Rewritten].
+	// EncryptionMark marks that all data encrypted with other keys was rewritten with the first key; see
+	// [Data.Rewritten].
 	EncryptionMark string `json:"encryptionMark,omitempty"`
-	// Restore is the ID of the snapshot that takes the place of the data, unless it has already; empty: none ever has.
+	// Restore is the ID of the restore that must be completed. Empty means that there never was one.
 	Restore string `json:"restore,omitempty"`
-	// Only is what alone is to run, OnlyEtcd or OnlyLoopback; empty: everything.
+	// Only limits the process to some components: OnlyEtcd or OnlyLoopback. Empty means no limit.
 	Only string `json:"only,omitempty"`
 }
 
 // Values of Only.
 const (
-	// OnlyEtcd: etcd runs alone, on its socket.
+	// OnlyEtcd runs etcd alone, on its socket.
 	OnlyEtcd = "etcd"
-	// OnlyLoopback: everything runs, and the API server does not listen at the endpoint.
+	// OnlyLoopback runs all components, but the API server does not listen at the endpoint.
 	OnlyLoopback = "loopback"
 )
 
-// Validate returns a fault of kind Invalid that names the first thing that
-// cannot work.
+// Validate returns a fault of kind Invalid for the first problem.
 func (c Config) Validate() error {
 	if c.Cluster == "" || c.Version == "" {
 		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
@@ -103,7 +105,7 @@ func (c Config) Validate() error {
 	return c.validateSecurity()
 }
 
-// validateSecurity refuses what kube-apiserver would not start with.
+// validateSecurity rejects settings with which kube-apiserver would not start.
 func (c Config) validateSecurity() error {
 	if c.Security.Encryption != nil && c.EncryptionKeys == "" {
 		return fault.New(fault.Invalid, ReasonInvalid, "encryption needs keys")
@@ -114,8 +116,8 @@ func (c Config) validateSecurity() error {
 	return nil
 }
 
-// validateFlags refuses the first flag that the component may not have: the file of the configuration may be older than
-// the rules of admission.
+// validateFlags rejects the first flag that the component may not have, because the configuration file may be
+// older than the admission rules.
 func (c Config) validateFlags() error {
 	for _, component := range []struct {
 		name  componentflag.Component
@@ -134,7 +136,8 @@ func (c Config) validateFlags() error {
 	return nil
 }
 
-// Address is Endpoint, parsed. Its host must be an IP address, of this machine unless the API server listens everywhere.
+// Address parses Endpoint. Its host must be an IP address, and an address of this machine unless the API
+// server listens everywhere.
 func (c Config) Address() (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(c.Endpoint)
 	switch valid := err == nil && a.Port() != 0; {
@@ -147,7 +150,7 @@ func (c Config) Address() (netip.AddrPort, error) {
 	return a, nil
 }
 
-// Domain is ServiceDomain or its default.
+// Domain returns ServiceDomain or its default.
 func (c Config) Domain() string {
 	if c.ServiceDomain == "" {
 		return DefaultServiceDomain
@@ -155,14 +158,13 @@ func (c Config) Domain() string {
 	return c.ServiceDomain
 }
 
-// Issuer is who signs the tokens of ServiceAccounts.
+// Issuer returns the issuer of ServiceAccount tokens.
 func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
 
-// Hash stands for the configuration: a process that runs with another one must
-// be restarted.
+// Hash identifies the configuration. A process with another hash must be restarted.
 func (c Config) Hash() string {
 	data, err := json.Marshal(c)
-	if err != nil { // strings and numbers always encode
+	if err != nil { // strings and numbers can always be encoded
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
@@ -179,7 +181,7 @@ func (c Config) Save(path string) error {
 	return err
 }
 
-// Load reads and checks a configuration.
+// Load reads and validates a configuration.
 func Load(path string) (Config, error) {
 	data, err := ownuser.ReadOurs(filepath.Split(path))
 	if err != nil {

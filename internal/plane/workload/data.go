@@ -13,32 +13,34 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Reasons of the faults about a control plane's data.
+// Reasons of faults for a control plane's data.
 const (
-	// ReasonDataMissing says that a control plane ran here and its data is gone.
+	// ReasonDataMissing means that a control plane ran here and its data is missing.
 	ReasonDataMissing = "DataMissing"
-	// ReasonDataVersion says that the version may not open the data.
+	// ReasonDataVersion means that the version must not open the data.
 	ReasonDataVersion = "DataVersion"
-	// ReasonEncryptionKeys says that the keys are not those that the data is encrypted with.
+	// ReasonEncryptionKeys means that the data is encrypted with other keys.
 	ReasonEncryptionKeys = "EncryptionKeysChanged"
 )
 
-// Data is what is known of a control plane's data.
+// Data describes the data of a control plane.
 type Data struct {
-	// Exists: there is a database.
+	// Exists means that there is a database.
 	Exists bool `json:"exists"`
-	// Version of Kubernetes that opened it last; empty: none has.
+	// Version of Kubernetes that last opened it. Empty means none.
 	Version string `json:"version,omitempty"`
-	// EncryptionKeys stands for the keys that objects may be encrypted with, as componentfile.KeySet says it; empty: none is.
+	// EncryptionKeys is the fingerprint of the keys with which objects may be encrypted
+	// (componentfile.KeySet). Empty means none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
-	// EncryptionMark is that of the last rewriting after which it was opened with fewer keys; empty: it never was.
+	// EncryptionMark is the mark of the last rewrite after which the data was opened with fewer keys, or
+	// empty.
 	EncryptionMark string `json:"-"`
-	// Restored is the snapshot that was restored last; Staged is the one that the next process restores.
+	// Restored is the snapshot that was restored last. Staged is the snapshot that the next process restores.
 	Restored Restore `json:"restored,omitzero"`
 	Staged   Restore `json:"staged,omitzero"`
 }
 
-// ReadData returns what is known of the data. The record is the one of the last process, whether or not it lives.
+// ReadData reads the state of the data, which the last process recorded, whether or not it still runs.
 func (f Folder) ReadData() (Data, error) {
 	var d Data
 	switch _, err := os.Lstat(filepath.Join(f.Etcd(), "member")); {
@@ -72,9 +74,10 @@ func (f Folder) ReadData() (Data, error) {
 	return d, nil
 }
 
-// KeysProblem returns why the data may not be opened with the keys, nil if it may. It is not opened without those that it
-// may be encrypted with: what is encrypted could not be read, and would be lost with the old keys. A mark says that everything is
-// encrypted with the first of the keys, if the data was ever opened with them; see [Data.Rewritten].
+// KeysProblem returns why the data must not be opened with the keys, or nil. All keys with which data may be
+// encrypted are required, because encrypted data could otherwise not be read, and would be lost with the old
+// keys. With a mark, the first key suffices, because all data was rewritten with it, provided that the data
+// was opened with this key before; see [Data.Rewritten].
 func (d Data) KeysProblem(keys, mark string) error {
 	if d.EncryptionKeys == "" || componentfile.OpenedBy(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil
@@ -82,12 +85,12 @@ func (d Data) KeysProblem(keys, mark string) error {
 	return fault.New(fault.Invalid, ReasonEncryptionKeys, "The data of the control plane is encrypted with other keys than it is to be started with; restore their Secret from a backup")
 }
 
-// Rewritten reports whether a mark of a Secret is about this data. One that was there before an older snapshot took the place of the data
-// is not: what is in the snapshot was not written since.
+// Rewritten reports whether the mark of a Secret applies to this data. It does not if an older snapshot was
+// restored after the rewrite, because the content of the snapshot was not rewritten.
 func (d Data) Rewritten(mark string) bool { return mark != "" && mark != d.Restored.SpentMark }
 
-// Problem returns why a control plane of the version may not be started with the data, nil if it may. Kubernetes converts
-// its objects from one minor version to the next, and not back.
+// Problem returns why a control plane with the version must not be started with the data, or nil. Kubernetes
+// only converts objects from one minor version to the next, and not back.
 func (d Data) Problem(to string) error {
 	if d.Version == "" {
 		return nil

@@ -12,31 +12,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Names of what a [Delivery] has besides the files of the PKI folder.
+// Entries of a [Delivery] in addition to the files of the PKI directory.
 const (
 	DeliveredConfig = "config.json"
 	DeliveredRecord = "data.json"
 )
 
-// Record is what is remembered of a control plane's data where the data itself cannot be read.
+// Record describes the data of a control plane when the data itself cannot be read.
 type Record struct {
-	// Version of Kubernetes that opened it last; empty: none has.
+	// Version of Kubernetes that last opened it. Empty means none.
 	Version string `json:"version,omitempty"`
-	// EncryptionKeys stands for the keys that objects may be encrypted with; empty: none is.
+	// EncryptionKeys is the fingerprint of the keys with which objects may be encrypted. Empty means none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
-// Data is what the record says of the data; exists tells whether what holds it is there.
+// Data returns the record as Data. exists reports whether the volume with the data exists.
 func (r Record) Data(exists bool) Data {
 	return Data{Exists: exists, Version: r.Version, EncryptionKeys: r.EncryptionKeys}
 }
 
-// Delivery is a folder by which a control plane gets its configuration, its authorities and keys, and what is remembered of its data: a
-// mounted Secret.
+// Delivery is a mounted Secret that contains the configuration of a control plane, its CAs and keys, and the
+// record of its data.
 type Delivery string
 
-// Receive puts what was delivered into the folder of the control plane, unless it does not fit the data there: what is remembered to have
-// existed and is gone is not begun empty.
+// Receive copies the delivery to the directory of the control plane. It returns an error if the existing data
+// does not match the record, so that a control plane whose data is lost is not started empty.
 func (d Delivery) Receive(f Folder) error {
 	c, err := Load(filepath.Join(string(d), DeliveredConfig))
 	if err != nil {
@@ -60,7 +60,7 @@ func (d Delivery) Receive(f Folder) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if strings.HasPrefix(name, ".") || name == DeliveredConfig || name == DeliveredRecord { // a mounted Secret has folders with a dot
+		if strings.HasPrefix(name, ".") || name == DeliveredConfig || name == DeliveredRecord { // dot: of the Secret mount
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(string(d), name))

@@ -1,15 +1,7 @@
-// Package workload describes the control plane of one workload cluster: what
-// the process that runs it is configured, and where its files are.
-//
-// Does: the configuration as one JSON file, its checks and its hash; the names
-// of the files in the control plane's folder; what the process says about
-// itself (run.json); how all of it gets into a Pod's volume (Delivery).
-//
-// Owns: FOLDER/config.json and FOLDER/run.json.
-//
-// Never: runs anything, so that a package that only describes control planes
-// does not link them (internal/plane runs one, internal/plane/process keeps it
-// running).
-//
-// Read first: Config, Folder.
+// Package workload describes the control plane of one workload cluster: the configuration of its process
+// (FOLDER/config.json), with validation and hash, the files in its directory, the state that the process
+// publishes (FOLDER/run.json), and the delivery of these files to the volume of a Pod (Delivery). It does not
+// run anything, so that packages that only describe control planes do not link the Kubernetes components.
+// Package internal/plane runs a control plane, and internal/plane/process supervises it. Start at Config and
+// Folder.
 package workload

@@ -10,10 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// maxReason is how much of the reason of an end is recorded, in bytes.
+// maxReason limits the recorded reason of an exit, in bytes.
 const maxReason = 1 << 10
 
-// ended is why a process ended.
+// ended is the reason why a process exited.
 type ended struct {
 	PID    int    `json:"pid"`
 	Reason string `json:"reason"`
@@ -21,7 +21,8 @@ type ended struct {
 
 func (f Folder) end() string { return f.path(endFile) }
 
-// WriteEnd records why this process ends, for the supervisor, which otherwise knows an exit status only.
+// WriteEnd records the reason why this process exits, because the supervisor otherwise only gets an exit
+// status.
 func (f Folder) WriteEnd(reason string) error {
 	data, err := json.Marshal(ended{PID: os.Getpid(), Reason: bounded(reason)})
 	if err != nil {
@@ -31,7 +32,7 @@ func (f Folder) WriteEnd(reason string) error {
 	return err
 }
 
-// ReadEnd returns why the process with this ID ended; empty: that is not known.
+// ReadEnd returns the reason why the process with this PID exited, or an empty string if it is unknown.
 func (f Folder) ReadEnd(pid int) string {
 	data, err := ownuser.Read(string(f), endFile)
 	var e ended
@@ -41,10 +42,10 @@ func (f Folder) ReadEnd(pid int) string {
 	return bounded(e.Reason)
 }
 
-// ForgetEnd removes what an earlier process recorded, which may have run as another user.
+// ForgetEnd deletes the record of an earlier process, which may have run as another user.
 func (f Folder) ForgetEnd() { _ = os.Remove(filepath.Clean(f.end())) }
 
-// bounded is the beginning of a text, as valid UTF-8.
+// bounded truncates a text to valid UTF-8.
 func bounded(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }

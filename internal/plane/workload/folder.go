@@ -14,40 +14,40 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Names of the authorities and keys in the PKI folder. Whoever makes a control
-// plane puts them there; the process issues everything else from them.
+// Names of the CAs and keys in the PKI directory. The creator of a control plane writes them; the process
+// issues all other certificates from them.
 const (
 	CA        = "ca"             // of clients and of the API server
-	EtcdCA    = "etcd-ca"        // kept for tools that expect it: etcd itself is on a unix socket
+	EtcdCA    = "etcd-ca"        // for tools that expect it; etcd itself listens on a Unix socket
 	ProxyCA   = "front-proxy-ca" // of the aggregation layer
 	SigningSA = "sa"             // key pair of service account tokens
 
-	// EncryptionKeys is a file with the keys of encryption at rest, in base64 by their provider, in JSON.
+	// EncryptionKeys is a JSON file with the keys for encryption at rest, in base64 by provider.
 	EncryptionKeys = "encryption-keys.json"
 )
 
-// Folder is the folder of one control plane.
+// Folder is the directory of one control plane.
 type Folder string
 
-// Here is the folder that this process works in. Files that are named by it are found also when the folder was renamed.
+// Here is the working directory of this process. Paths below it remain valid when the directory is renamed.
 const Here Folder = "/proc/self/cwd"
 
-// Config is the path of the configuration.
+// Config returns the path of the configuration.
 func (f Folder) Config() string { return f.path("config.json") }
 
-// PKI is the folder of certificates and keys.
+// PKI returns the directory of certificates and keys.
 func (f Folder) PKI() string { return f.path("pki") }
 
-// Etcd is the folder of the etcd data.
+// Etcd returns the directory of the etcd data.
 func (f Folder) Etcd() string { return f.path("etcd") }
 
-// Lock is the path of the lock that the process holds while it lives.
+// Lock returns the path of the lock that the process holds while it runs.
 func (f Folder) Lock() string { return f.path("lock") }
 
-// Log is the path of the process's log.
+// Log returns the path of the process's log.
 func (f Folder) Log() string { return f.path("log", "control-plane.log") }
 
-// AuditLog is the path of the file that requests are recorded in.
+// AuditLog returns the path of the audit log.
 func (f Folder) AuditLog() string { return f.path("log", "audit.log") }
 
 func (f Folder) run() string { return f.path(runFile) }
@@ -63,26 +63,26 @@ func (f Folder) path(elem ...string) string {
 	return filepath.Join(append([]string{string(f)}, elem...)...)
 }
 
-// Run is what a process says about itself.
+// Run is the state that a process publishes.
 type Run struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
-	Version string    `json:"version"`            // of Kubernetes
+	Version string    `json:"version"`            // Kubernetes version
 	Slipway string    `json:"slipway"`            // version of the binary
 	Config  string    `json:"config"`             // Config.Hash
-	Child   int       `json:"childPID,omitempty"` // the process of the components where that is another one
-	Local   string    `json:"local"`              // loopback address and port of the API server, for this machine only
-	// Relocatable tells that the process does not notice when its folder is renamed.
+	Child   int       `json:"childPID,omitempty"` // PID of the child process with the components, if any
+	Local   string    `json:"local"`              // loopback address and port of the API server on this machine
+	// Relocatable means that the directory can be renamed while the process runs.
 	Relocatable bool `json:"relocatable,omitempty"`
-	// Only is what alone runs, as in the configuration.
+	// Only limits the process to some components, as in its configuration.
 	Only string `json:"only,omitempty"`
-	// EncryptionKeys stands for the keys that objects may be encrypted with, ever since it is set; empty: none is.
+	// EncryptionKeys is the fingerprint of all keys with which objects may be encrypted. Empty means none.
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
-	// EncryptionMark is the last one of a Secret by which keys were left out; see [Data.Rewritten].
+	// EncryptionMark is the last mark of a Secret that made previous keys unnecessary; see [Data.Rewritten].
 	EncryptionMark string `json:"encryptionMark,omitempty"`
 }
 
-// WriteRun records r.
+// WriteRun publishes r.
 func (f Folder) WriteRun(r Run) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -92,9 +92,8 @@ func (f Folder) WriteRun(r Run) error {
 	return err
 }
 
-// ReadRun returns what the process that lives says about itself. alive tells
-// whether there is one; right after its start a Run may still be empty but for
-// the PID.
+// ReadRun returns the state that the running process published. alive reports whether there is one.
+// Immediately after its start, only PID and Since may be set.
 func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	holder, held, err := datadir.Probe(f.Lock())
 	if err != nil || !held {
@@ -118,8 +117,8 @@ func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	return r, true, nil
 }
 
-// plausible is the record without what no control plane says of itself: one that was taken over does not make this program connect to elsewhere,
-// or show what is not a version.
+// plausible removes invalid values from the state. A compromised control plane must not make this program
+// connect to another address, or show arbitrary text as a version.
 func (r Run) plausible() Run {
 	if a, err := netip.ParseAddrPort(r.Local); err != nil || !a.Addr().IsLoopback() {
 		r.Local = ""
@@ -127,7 +126,7 @@ func (r Run) plausible() Run {
 	if !version.Valid(r.Version) {
 		r.Version = ""
 	}
-	if year := r.Since.UTC().Year(); year < 1 || year > 9999 { // no status takes it
+	if year := r.Since.UTC().Year(); year < 1 || year > 9999 { // rejected by the API in a status
 		r.Since = time.Time{}
 	}
 	if r.Only != OnlyEtcd && r.Only != OnlyLoopback {

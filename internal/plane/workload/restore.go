@@ -14,27 +14,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Restore is a snapshot that takes the place of the data of a control plane, once.
+// Restore is a snapshot that replaces the data of a control plane once.
 type Restore struct {
-	// ID tells it from every other restore of the control plane.
+	// ID identifies the restore among all restores of the control plane.
 	ID string `json:"id"`
-	// Snapshot is its name.
+	// Snapshot is the name of the snapshot.
 	Snapshot string `json:"snapshot"`
-	// Version of Kubernetes that wrote it; empty: not known. EncryptionKeys stands for the keys that it needs.
+	// Version of Kubernetes that wrote it, or empty if unknown. EncryptionKeys is the fingerprint of the keys
+	// that it needs.
 	Version        string `json:"version,omitempty"`
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
-	// SpentMark is the mark of a rewriting that was of the data from before.
+	// SpentMark is the mark of a rewrite of the previous data, which does not apply to the snapshot.
 	SpentMark string `json:"spentMark,omitempty"`
-	// Revision of etcd that it has at least.
+	// Revision is a lower bound of the snapshot's etcd revision.
 	Revision int64 `json:"revision,omitempty"`
-	// At is when it was restored; zero: it was not yet.
+	// At is the time of the restore. Zero means that it is not complete.
 	At time.Time `json:"at,omitzero"`
 }
 
-// Restoring is the folder of a restore that is under way; it is gone afterwards.
+// Restoring returns the directory of a restore in progress. It is deleted afterwards.
 func (f Folder) Restoring() string { return f.path(restoreFolder) }
 
-// RestoreSnapshot is the snapshot in it.
+// RestoreSnapshot returns the path of the snapshot in this directory.
 func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "snapshot.db") }
 
 const (
@@ -42,22 +43,22 @@ const (
 	restoreRequest = restoreFolder + "/request.json"
 )
 
-// What may be in a record of a restore. Its ID is part of the name of a folder.
+// Valid values in a record of a restore. The ID is part of a directory name.
 var (
 	restoreID    = regexp.MustCompile(`^[0-9A-Za-z-]{0,64}$`)
 	snapshotName = regexp.MustCompile(`^[0-9A-Za-z.-]{0,253}$`)
 )
 
-// WriteRestoreRequest asks the next process to restore the snapshot that is in its place.
+// WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot.
 func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.path(restoreRequest), r) }
 
-// ReadRestoreRequest returns what the next process is to restore; the zero value: nothing.
+// ReadRestoreRequest returns the restore for the next process. The zero value means none.
 func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(restoreRequest) }
 
-// WriteRestored records what was restored last.
+// WriteRestored records the last restore.
 func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(restoredFile), r) }
 
-// ReadRestored returns what was restored last; the zero value: nothing ever was.
+// ReadRestored returns the last restore. The zero value means none.
 func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {
@@ -86,8 +87,8 @@ func (f Folder) readRestore(name string) (r Restore, err error) {
 	return r, nil
 }
 
-// isPlausible reports whether a record says what one of a restore can say. A control plane that was taken over may have written it, and
-// conditions show what it says.
+// isPlausible reports whether a record contains valid values. A compromised control plane may have written
+// it, and conditions show its content.
 func (r Restore) isPlausible() bool {
 	return restoreID.MatchString(r.ID) && snapshotName.MatchString(r.Snapshot) && (r.Version == "" || version.IsVersion(r.Version)) && r.Revision >= 0
 }

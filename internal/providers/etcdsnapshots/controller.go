@@ -25,31 +25,32 @@ import (
 // Name of the controller.
 const Name = "etcdsnapshotpolicy"
 
-// kind of the objects that it reconciles.
+// kind of the reconciled objects.
 const kind = "EtcdSnapshotPolicy"
 
 const (
-	// readTimeout ends reading what a store has.
+	// readTimeout limits reading the contents of a store.
 	readTimeout = time.Minute
-	// tidyAfter is how old what an interrupted snapshot has left is when it is removed: longer than a snapshot may take.
+	// tidyAfter is the age at which the remains of an interrupted snapshot are removed. It is longer than a snapshot
+	// may take.
 	tidyAfter = time.Hour
 )
 
-// Config is what the controller needs of its surroundings.
+// Config configures the controller.
 type Config struct {
-	// Sources is the etcd of workload clusters.
+	// Sources connects to the etcd of workload clusters.
 	Sources Sources
-	// Stores are where snapshots may be.
+	// Stores opens the stores of snapshots.
 	Stores destination.Settings
-	// Jobs run what takes minutes; shared with restores.
+	// Jobs runs operations that take minutes. It is shared with restores.
 	Jobs *jobs.Jobs
 }
 
-// Sources is the etcd of workload clusters.
+// Sources connects to the etcd of workload clusters.
 type Sources interface {
-	// Problem returns why no snapshot of the Cluster can be taken, empty if one can.
+	// Problem returns the reason why no snapshot of the Cluster can be taken, or the empty string if one can.
 	Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error)
-	// Open connects to its etcd. The caller closes it.
+	// Open connects to the etcd of a Cluster. The caller closes the connection.
 	Open(ctx context.Context, cluster client.ObjectKey) (Source, error)
 }
 
@@ -93,7 +94,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case TakeSnapshot:
 		policy := s.Policy.DeepCopy()
 		c.jobs.Start(jobKey(policy, a.Cluster.Name), a.Name, func(ctx context.Context) error { return c.take(ctx, policy, a) })
-		return nil // where another one has begun meanwhile, its end leads to the next reconciliation
+		return nil // if another job has started meanwhile, its end triggers the next reconciliation
 	case RemoveSnapshot:
 		from, err := c.stores.Open(ctx, s.Policy)
 		if err != nil {
@@ -106,7 +107,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the etcd snapshot controller does not know how to %s", action)
 }
 
-// take takes a snapshot, and removes what earlier ones have left that were interrupted.
+// take takes a snapshot after removing the remains of interrupted ones.
 func (c *Controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy, a TakeSnapshot) error {
 	to, err := c.stores.Open(ctx, policy)
 	if err != nil {
@@ -119,17 +120,17 @@ func (c *Controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPoli
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // read-only connection
 	_, err = snapshots.Take(ctx, from, to, snapshots.Order{Cluster: a.Cluster, Name: a.Name, Now: c.now(), Recipients: policy.Spec.Encryption.Recipients})
 	return err
 }
 
-// jobKey is the key of the job of a Cluster of a policy.
+// jobKey returns the key of the snapshot job for a policy and a Cluster.
 func jobKey(policy *hostedv1.EtcdSnapshotPolicy, cluster string) string {
 	return jobs.Key(kind, client.ObjectKeyFromObject(policy), cluster)
 }
 
-// changesMembership lets through what may make a Cluster one of a policy, or no longer one.
+// changesMembership passes Cluster events that may add the Cluster to a policy or remove it.
 func changesMembership() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -140,10 +141,10 @@ func changesMembership() predicate.Predicate {
 	})
 }
 
-// ofCluster enqueues the policies of the namespace of a Cluster.
+// ofCluster enqueues the policies in the namespace of a Cluster.
 func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	list := &hostedv1.EtcdSnapshotPolicyList{}
-	if c.client.List(ctx, list, client.InNamespace(o.GetNamespace())) != nil { // the cache of a manager that ends
+	if c.client.List(ctx, list, client.InNamespace(o.GetNamespace())) != nil { // fails only if the cache is being stopped
 		return nil
 	}
 	return membership.Requests(list)

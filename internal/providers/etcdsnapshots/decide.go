@@ -14,38 +14,41 @@ import (
 )
 
 const (
-	// retryAfter is when a snapshot that failed, or a store that did not answer, is retried.
+	// retryAfter is the delay before a failed snapshot or an unreachable store is retried.
 	retryAfter = 5 * time.Minute
-	// longest is how long nothing is looked at: the time of the host may be set.
+	// longest is the maximum time between reconciliations, because the clock of the host may be changed.
 	longest = time.Hour
-	// soon is when to look once more after a status was written.
+	// soon is the delay before the next reconciliation after a status update.
 	soon = time.Second
-	// busyAgain is when to check whether another snapshot is done; an event tells sooner.
+	// busyAgain is the delay before checking for the end of another snapshot; usually an event triggers the
+	// reconciliation earlier.
 	busyAgain = 10 * time.Second
 )
 
-// Decide says what to do about an EtcdSnapshotPolicy. From top to bottom, each row waits for those above it:
+// Decide returns the plan for an EtcdSnapshotPolicy. The rows are evaluated from top to bottom, and each row waits
+// for the rows above it:
 //
-//	suspended                                  wait for a person
-//	schedule cannot be read, not allowed       wait for a person
-//	nothing is due, asked for or ended         wait for the time
-//	what the store has is not known            ask
-//	the store does not answer                  wait, and retry
-//	a request whose snapshot the status has, or
-//	is of no Cluster of the policy, or failed  remove it
-//	one whose snapshot the store alone has     say so in the status, look once more
-//	too many or too old                        remove them
-//	a snapshot due whose name the store has    nothing: it was taken
-//	one under way                              wait
-//	it failed a short time ago                 wait
-//	due, or asked for                          take it
+//	suspended                                      wait for the user
+//	invalid schedule or denied destination         wait for the user
+//	nothing due, requested or finished             wait for the next scheduled time
+//	contents of the store not read yet             read the store
+//	store unreachable                              wait, and retry
+//	request already listed in the status, without
+//	a Cluster of this policy, or failed            remove the request
+//	requested snapshot in the store, not yet in
+//	the status                                     update the status, requeue
+//	more snapshots than the retention allows       remove them
+//	due snapshot already in the store              nothing
+//	snapshot in progress                           wait
+//	snapshot failed recently                       wait
+//	snapshot due or requested                      take it
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if why := blocked(s); why.reason != "" {
 		p.WaitFor(why.reason, "%s", why.message).For(kind, s.Policy.Name).ForPerson()
 		return p
 	}
-	times, _ := schedule.Parse(s.Policy.Spec.Schedule) // blocked has read it
+	times, _ := schedule.Parse(s.Policy.Spec.Schedule) // validated by blocked
 	p.RecheckIn(min(times.Next(s.Now).Sub(s.Now), longest))
 	if !needsStore(s, times) {
 		return p
@@ -78,7 +81,7 @@ func Decide(s Snapshot) loop.Plan {
 // why is a reason with its message.
 type why struct{ reason, message string }
 
-// blocked says why the policy does nothing until a person changes something.
+// blocked returns the reason why the policy is inactive until the user changes something.
 func blocked(s Snapshot) why {
 	if s.Policy.Spec.Suspend != nil && *s.Policy.Spec.Suspend {
 		return why{"Suspended", "Snapshots are suspended: set spec.suspend to false to go on"}
@@ -92,7 +95,7 @@ func blocked(s Snapshot) why {
 	return why{}
 }
 
-// decideSnapshots takes the first snapshot that is due and can be taken, and waits for the others.
+// decideSnapshots starts the first snapshot that is due and possible, and waits for the others.
 func decideSnapshots(s Snapshot, times schedule.Schedule, request request, p *loop.Plan) {
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
@@ -121,7 +124,8 @@ func takes(p loop.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(TakeSnapshot); return ok })
 }
 
-// needsStore reports whether it matters what the store has: something is due, asked for, has ended, or was never read.
+// needsStore reports whether the contents of the store are needed: a snapshot is due, requested or finished, or the
+// store was never read.
 func needsStore(s Snapshot, times schedule.Schedule) bool {
 	if s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation] != "" || len(s.Policy.Status.Conditions) == 0 || s.Changed {
 		return true
@@ -134,7 +138,8 @@ func needsStore(s Snapshot, times schedule.Schedule) bool {
 	})
 }
 
-// dueName is the name of the snapshot of a Cluster that is due and not there; empty: none is.
+// dueName returns the name of the snapshot of a Cluster that is due and not stored yet, or the empty string if none
+// is due.
 func dueName(s Snapshot, c Target, times schedule.Schedule) string {
 	last := latest(s.Policy.CreationTimestamp.Time, c.Created)
 	for _, name := range namesOf(s, c.Name) {
@@ -149,7 +154,8 @@ func dueName(s Snapshot, c Target, times schedule.Schedule) string {
 	return snapshots.Name(c.Name, due)
 }
 
-// namesOf are the snapshots of a Cluster: those of the store, or as long as it was not read, those of the status.
+// namesOf returns the names of a Cluster's snapshots, from the store or, until the store has been read, from the
+// status.
 func namesOf(s Snapshot, cluster string) []string {
 	var out []string
 	if s.Store.Known && s.Store.Problem == "" {
@@ -168,17 +174,17 @@ func namesOf(s Snapshot, cluster string) []string {
 	return out
 }
 
-// request is the snapshot that an annotation asks for.
+// request is a snapshot that a user requested with the annotation.
 type request struct {
 	name, cluster string
-	// over says why it can be removed; empty: it is to be fulfilled.
+	// over is the reason why the request can be removed, or empty if it is still to be fulfilled.
 	over string
-	// stored tells that it is fulfilled, and that the status does not say so yet: it is removed afterwards, since the
-	// status of a reconciliation that changes the object itself is not written.
+	// stored is true if the snapshot is stored but not yet listed in the status. The request is removed in a later
+	// reconciliation, because a reconciliation that changes the object does not write its status.
 	stored bool
 }
 
-// isListed reports whether the status has a snapshot.
+// isListed reports whether the status lists the snapshot.
 func isListed(p *hostedv1.EtcdSnapshotPolicy, name string) bool {
 	return slices.ContainsFunc(p.Status.Clusters, func(of hostedv1.ClusterSnapshots) bool {
 		return slices.ContainsFunc(of.Snapshots, func(s hostedv1.EtcdSnapshot) bool { return s.Name == name })
@@ -200,7 +206,7 @@ func requestOf(s Snapshot) request {
 		r.over = "the policy has no Cluster " + cluster
 	case slices.Contains(namesOf(s, cluster), r.name):
 		newest := namesOf(s, cluster)
-		newest = newest[max(0, len(newest)-hostedv1.MaxListedSnapshots):] // which the status will list
+		newest = newest[max(0, len(newest)-hostedv1.MaxListedSnapshots):] // the status lists only these
 		if r.stored = slices.Contains(newest, r.name) && !isListed(s.Policy, r.name); !r.stored {
 			r.over = "the snapshot is stored"
 		}
@@ -212,13 +218,13 @@ func requestOf(s Snapshot) request {
 	return r
 }
 
-// removal is a snapshot that is not kept.
+// removal is a snapshot to remove, with the reason.
 type removal struct {
 	m   snapshots.Manifest
 	why string
 }
 
-// outdated returns the snapshots that are not kept, the oldest first. The newest always is.
+// outdated returns the snapshots that exceed the retention, oldest first. The newest snapshot is never removed.
 func outdated(keep hostedv1.SnapshotRetention, have []snapshots.Manifest, now time.Time) []removal {
 	count := int(cmp.Or(keep.Count, hostedv1.DefaultSnapshotCount))
 	var out []removal
@@ -242,9 +248,9 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. All of them are idempotent.
 type (
-	// TakeSnapshot begins to take a snapshot.
+	// TakeSnapshot starts taking a snapshot.
 	TakeSnapshot struct {
 		Cluster snapshots.Cluster
 		Name    string
@@ -254,9 +260,9 @@ type (
 		Manifest snapshots.Manifest
 		Why      string
 	}
-	// RemoveRequest removes the annotation that asks for a snapshot.
+	// RemoveRequest removes the annotation that requests a snapshot.
 	RemoveRequest struct{ Name, Why string }
-	// ReadStore asks what the store has.
+	// ReadStore reads the contents of the store.
 	ReadStore struct{}
 )
 

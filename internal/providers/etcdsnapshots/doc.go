@@ -1,14 +1,11 @@
-// Package etcdsnapshots is the EtcdSnapshotPolicy controller.
+// Package etcdsnapshots implements the EtcdSnapshotPolicy controller. It takes etcd snapshots of the Clusters
+// selected by a policy when they are due or requested, one per namespace at a time, and removes snapshots that exceed
+// the policy's retention. The store is the source of truth: after a crash, a stored snapshot is not taken again, and
+// an incomplete one is.
 //
-// Does: takes snapshots of the etcd of the Clusters of a policy when they are due or asked for, one of a namespace at a time,
-// and removes those that the policy does not keep. Which snapshots there are is what their store says: after a crash, a
-// snapshot that is there is not taken twice, and half of one is taken again.
+//	schedule, annotation ─► due? ─► read the store ─► take (background job) ─► remove by count or age
 //
-//	schedule, annotation ─► due? ─► what has the store? ─► take (beside the controller) ─► remove what is too many or too old
-//
-// Owns: the snapshots in a store below the folders of the policy's Clusters, and the status of EtcdSnapshotPolicies.
-//
-// Never: restores a snapshot (package hosted does), changes etcd, or uses a folder or endpoint that the operator does not allow.
-//
-// Read first: [Snapshot], [Decide].
+// The controller writes the folders of the policy's Clusters in the store, and the status of EtcdSnapshotPolicies. It
+// never changes etcd, and it only uses folders and endpoints that the operator's configuration allows. Snapshots are
+// restored by package hosted.
 package etcdsnapshots

@@ -19,18 +19,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Snapshot is everything that a decision about an EtcdSnapshotPolicy looks at.
+// Snapshot is the input of a decision about an EtcdSnapshotPolicy.
 type Snapshot struct {
 	Now    time.Time
 	Policy *hostedv1.EtcdSnapshotPolicy
-	// Clusters of the policy by name, at most [hostedv1.MaxSnapshotClusters]; Beyond is how many more there are.
+	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Beyond is the
+	// number of Clusters above that limit.
 	Clusters []Target
 	Beyond   int
-	// Changed tells that the spec, or which Clusters there are, is not that of the status.
+	// Changed is true if the status was written for another generation or another set of Clusters.
 	Changed bool
-	// Denied is why the operator does not allow the destination; empty: it is allowed.
+	// Denied is the reason why the operator's configuration denies the destination, or empty if it is allowed.
 	Denied string
-	// Store is what the store has; it is asked for only where that matters.
+	// Store is the content of the store. It is only read if it is needed.
 	Store Store
 }
 
@@ -38,27 +39,27 @@ type Snapshot struct {
 type Target struct {
 	snapshots.Cluster
 	Created time.Time
-	// Problem is why no snapshot of it can be taken; empty: it can.
+	// Problem is the reason why no snapshot can be taken, or empty.
 	Problem string
 	Job     Job
 }
 
-// Job is what is known of the snapshot that is or was being taken.
+// Job is the state of the running or last snapshot of a Cluster.
 type Job struct {
-	// Name is that of the snapshot.
+	// Name is the name of the snapshot.
 	Name          string
 	Running, Busy bool
 	Ended         time.Time
 	Err           string
 }
 
-// Store is what a store has.
+// Store is the content of a snapshot store.
 type Store struct {
-	// Known is true when it was asked for.
+	// Known is true if the store was read in this reconciliation.
 	Known bool
-	// Problem is why it cannot be read, with its reason.
+	// Problem is the reason why the store cannot be read.
 	Problem, Reason string
-	// Snapshots by Cluster, the oldest first.
+	// Snapshots by Cluster, oldest first.
 	Snapshots map[string][]snapshots.Manifest
 }
 
@@ -88,7 +89,7 @@ func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotP
 	return s, nil
 }
 
-// isChanged reports whether the status is not of this spec and these Clusters.
+// isChanged reports whether the status was written for another generation or another set of Clusters.
 func isChanged(s Snapshot) bool {
 	for _, c := range s.Policy.Status.Conditions {
 		if c.Type == hostedv1.ReadyCondition && c.ObservedGeneration != s.Policy.Generation {
@@ -98,7 +99,7 @@ func isChanged(s Snapshot) bool {
 	return !slices.EqualFunc(s.Clusters, s.Policy.Status.Clusters, func(a Target, b hostedv1.ClusterSnapshots) bool { return a.Name == b.Name })
 }
 
-// readClusters returns the Clusters of a policy that are not being deleted, by name.
+// readClusters returns the Clusters of a policy that are not being deleted, sorted by name.
 func (c *Controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) ([]clusterv1.Cluster, error) {
 	if name := policy.Spec.ClusterName; name != "" {
 		cluster, err := kube.Cluster(ctx, c.client, client.ObjectKey{Namespace: policy.Namespace, Name: name})
@@ -127,7 +128,7 @@ func orNothing(s labels.Selector) labels.Selector {
 	return s
 }
 
-// answer reads what the store has. That it cannot be read is an answer, too.
+// answer reads the store. A failed read is returned in [Store.Problem] and not as an error.
 func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
 	s.Store = Store{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -146,7 +147,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (S
 		}
 		return s, nil
 	}
-	for i, cluster := range s.Clusters { // what has ended well is in the store
+	for i, cluster := range s.Clusters { // the snapshot of a successful job is in the store
 		if !cluster.Job.Ended.IsZero() && cluster.Job.Err == "" {
 			c.jobs.Forget(jobKey(s.Policy, cluster.Name))
 			s.Clusters[i].Job.Ended = time.Time{}

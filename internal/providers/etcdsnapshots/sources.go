@@ -27,7 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// etcdPort is where a member of kubeadm's listens for clients.
+// etcdPort is the client port of etcd members created by kubeadm.
 const etcdPort = 2379
 
 // Forwarder connects to ports of Pods of workload clusters.
@@ -35,15 +35,16 @@ type Forwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
-// Reached is the etcd of hosted control planes of this host, and of those that kubeadm made.
+// Reached connects to the etcd of hosted control planes on this host and of control planes created by kubeadm.
 type Reached struct {
-	// Client reads Clusters, control planes and Machines, and Secrets.
+	// Client reads Clusters, control planes, Machines and Secrets.
 	Client client.Client
 	// Planes is the folder of all hosted control planes on this host.
 	Planes string
-	// Forwarder reaches Pods of workload clusters.
+	// Forwarder connects to Pods of workload clusters.
 	Forwarder Forwarder
-	// InPods tells that hosted control planes run in Pods of the management cluster, where their etcd is not reached.
+	// InPods is true if hosted control planes run in Pods of the management cluster, where their etcd is not
+	// reachable.
 	InPods bool
 	Now    func() time.Time
 }
@@ -85,7 +86,7 @@ func (r Reached) Open(ctx context.Context, key client.ObjectKey) (Source, error)
 	return r.openMachines(ctx, key)
 }
 
-// openHosted connects to the etcd of a hosted control plane of this host.
+// openHosted connects to the etcd of a hosted control plane on this host.
 func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	folder := workload.Folder(filepath.Join(r.Planes, plane.Namespace+"."+plane.Name))
 	socket, err := planeetcd.ClientSocket(folder.Etcd())
@@ -109,7 +110,8 @@ func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	}}, nil
 }
 
-// etcdAuthority is the Secret that signs client certificates of the etcd on the Machines of a control plane.
+// etcdAuthority returns the Secret with the CA that signs etcd client certificates for the Machines of a control
+// plane.
 func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*corev1.Secret, error) {
 	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd, authority.EtcdClient}, r.Client)
 	if err != nil {
@@ -117,7 +119,7 @@ func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*
 	}
 	secret, name := found[authority.Etcd], authority.Etcd.SecretName(cluster.Name)
 	switch {
-	case found[authority.EtcdClient] != nil: // brought by a person, with an etcd that is none of the Machines'
+	case found[authority.EtcdClient] != nil: // provided by the user for an external etcd
 		return nil, fault.New(fault.Invalid, "EtcdExternal", "The etcd of the cluster is external, as Secret %s says: take snapshots of it where it runs",
 			authority.EtcdClient.SecretName(cluster.Name))
 	case secret == nil:
@@ -129,7 +131,7 @@ func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*
 	return secret, nil
 }
 
-// openMachines connects to the first etcd member of a control plane on Machines that answers.
+// openMachines connects to the first reachable etcd member on the Machines of a control plane.
 func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (Source, error) {
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name},
@@ -163,7 +165,7 @@ func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (So
 	return nil, failed
 }
 
-// memberTimeout ends asking whether a member answers.
+// memberTimeout limits a status request to an etcd member.
 const memberTimeout = 15 * time.Second
 
 func answers(ctx context.Context, c *etcd.Connection) error {
@@ -176,7 +178,7 @@ func answers(ctx context.Context, c *etcd.Connection) error {
 // connected is a source over a connection.
 type connected struct {
 	*etcd.Connection
-	// facts are what is known of the control plane besides its etcd.
+	// facts returns the properties of the control plane that are not read from etcd.
 	facts func() (snapshots.Facts, error)
 }
 

@@ -16,16 +16,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/schedule"
 )
 
-// maxMessage bounds the message of one Cluster, in bytes.
+// maxMessage limits the message of one Cluster, in bytes.
 const maxMessage = 1000
 
-// judged is a snapshot with the table of Clusters that follows from it.
+// judged is a snapshot with the list of Clusters for the status.
 type judged struct {
 	Snapshot
 	clusters []hostedv1.ClusterSnapshots
 }
 
-// conditions is the table of conditions.
 var conditions = condition.Table[judged]{
 	{Type: hostedv1.ScheduleValidCondition, Of: judged.scheduleValid},
 	{Type: hostedv1.StoreAvailableCondition, Of: judged.storeAvailable},
@@ -56,7 +55,7 @@ func (j judged) storeAvailable() condition.Verdict {
 		return condition.False(j.Store.Reason, j.Store.Problem)
 	case j.Store.Known:
 		return condition.True("Available")
-	case before != nil && before.Reason != "DeniedByPolicy" && before.ObservedGeneration == j.Policy.Generation: // a new spec may name another store
+	case before != nil && before.Reason != "DeniedByPolicy" && before.ObservedGeneration == j.Policy.Generation: // the spec is unchanged, so the store is too
 		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
 	}
 	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")
@@ -91,7 +90,7 @@ func (judged) ready(set condition.Set) condition.Verdict {
 		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
 }
 
-// Report says the status of an EtcdSnapshotPolicy.
+// Report returns the status of an EtcdSnapshotPolicy.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	s.Store.Snapshots = without(s.Store.Snapshots, out)
 	j := judged{Snapshot: s}
@@ -111,7 +110,7 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, j.clusters, out)}
 }
 
-// without returns the snapshots of a store without those that were removed.
+// without returns the stored snapshots without the removed ones.
 func without(all map[string][]snapshots.Manifest, out loop.Outcome) map[string][]snapshots.Manifest {
 	gone := map[string]bool{}
 	for _, a := range out.Done {
@@ -130,7 +129,8 @@ func without(all map[string][]snapshots.Manifest, out loop.Outcome) map[string][
 	return left
 }
 
-// rowOf tells about a Cluster: what the store has, or where it was not read, what the status says.
+// rowOf returns the status entry of a Cluster, from the store or, if the store was not read, from the previous
+// status.
 func rowOf(s Snapshot, c Target) hostedv1.ClusterSnapshots {
 	row := hostedv1.ClusterSnapshots{Name: c.Name}
 	if s.Store.Known && s.Store.Problem == "" {

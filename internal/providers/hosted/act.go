@@ -22,44 +22,44 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// soon is when to look again for what no watch tells of.
+// soon is the requeue delay for changes that are not covered by a watch.
 const soon = 100 * time.Millisecond
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. All of them are idempotent.
 type (
-	// CreateAuthority makes one of the cluster's authorities.
+	// CreateAuthority creates the Secret of one of the cluster's CAs or key pairs.
 	CreateAuthority struct {
 		Purpose Purpose
 		Cluster string
 	}
-	// CreateKeys creates the keys that data in etcd is encrypted with.
+	// CreateKeys creates the Secret with the keys for encryption at rest.
 	CreateKeys struct{ Cluster string }
-	// WriteKubeconfig makes the cluster's kubeconfig, or makes it again.
+	// WriteKubeconfig creates or replaces the cluster's kubeconfig.
 	WriteKubeconfig struct{ Cluster, Why string }
-	// OwnSecret makes the control plane the owner of a Secret of the cluster again.
+	// OwnSecret restores the control plane as the owner of a Secret of the cluster.
 	OwnSecret struct {
 		Purpose Purpose
 		Cluster string
 	}
-	// StartProcess starts the control plane, or starts it again with another configuration.
+	// StartProcess starts the control plane, or restarts it with another configuration.
 	StartProcess struct {
 		Version, Why string
-		// Empty tells that it had data, which is gone.
+		// Empty means that the control plane had data, which is lost.
 		Empty bool
 	}
-	// ApplyAddons puts into the workload cluster what nodes need.
+	// ApplyAddons applies the objects that nodes need to the workload cluster.
 	ApplyAddons struct{ Hash string }
-	// NoteInitialized notes in an annotation that the control plane has data.
+	// NoteInitialized records in an annotation that the control plane was initialized.
 	NoteInitialized struct{}
-	// ReserveEndpoint chooses where a control plane listens.
+	// ReserveEndpoint chooses the endpoint of the control plane.
 	ReserveEndpoint struct{}
-	// ChangeProcess makes a control plane that runs what its backend says that it is to be.
+	// ChangeProcess applies a change to a running control plane that its backend reports as pending.
 	ChangeProcess struct{ What string }
-	// StageRestore begins to fetch the snapshot that is to be restored.
+	// StageRestore starts to fetch the snapshot for a restore.
 	StageRestore struct{ Snapshot string }
-	// FinishRestore removes the request for a restore.
+	// FinishRestore removes the annotation that requested a restore.
 	FinishRestore struct{ Snapshot string }
-	// RemoveProcess stops the control plane and removes its data.
+	// RemoveProcess stops the control plane and deletes its data.
 	RemoveProcess struct{}
 )
 
@@ -139,11 +139,11 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		})
 	case StageRestore:
 		c.stageRestore(s, b)
-		return nil // its end leads to the next reconciliation
+		return nil // the end of the job triggers the next reconciliation
 	case FinishRestore:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, nil) })
 	case StopProcess:
-		return b.Stop(ctx, nameOf(s.Plane)) // only what can be stopped is quiesced
+		return b.Stop(ctx, nameOf(s.Plane)) // only backends that can stop a control plane support quiescing
 	case RemoveProcess:
 		c.addons.Forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
@@ -151,10 +151,11 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
 }
 
-// addonTimeout ends one call to the workload cluster.
+// addonTimeout is the timeout of one request to the workload cluster.
 const addonTimeout = 10 * time.Second
 
-// applyAddons calls the workload cluster before there is a connection to it, and with the same limits.
+// applyAddons connects to the workload cluster directly, because the shared connection may not exist yet. The
+// request limits are the same.
 func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 	config, err := access(s)
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 	return c.furnish(ctx, config, addonsOf(s, endpointOf(s)))
 }
 
-// limitCalls makes calls share the limiter of the cluster, where there is one.
+// limitCalls makes requests share the rate limiter of the cluster, if there is one.
 func (c *Controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster) {
 	if c.workloads != nil {
 		config.Wrap(c.workloads.LimitCalls(client.ObjectKeyFromObject(cluster)))
@@ -185,9 +186,8 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))
 }
 
-// files are the authorities, and the keys of encryption where there are any, as the process reads them, by name within its
-// PKI folder: parsed and encoded again, because a user may have written the Secrets and with them more than certificates
-// and keys.
+// files returns the CAs and the encryption keys, if any, by file name in the PKI directory of the process. It
+// decodes and re-encodes them, because Secrets that a user wrote may contain more than certificates and keys.
 func files(s Snapshot) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, purpose := range s.authorities() {
@@ -210,12 +210,12 @@ func files(s Snapshot) (map[string][]byte, error) {
 	return out, err
 }
 
-// fingerprint stands for the content of the authorities.
+// fingerprint is a hash of the content of the CA Secrets.
 func fingerprint(s Snapshot) string {
 	sum := sha256.New()
 	for _, purpose := range s.authorities() {
 		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-			sum.Write(s.Secrets[purpose].Data[key]) // never fails
+			sum.Write(s.Secrets[purpose].Data[key])
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:12])

@@ -18,21 +18,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// InspectAddons asks how the add-ons fare.
+// InspectAddons requests a read of the state of the add-ons.
 type InspectAddons struct{}
 
-// String returns the question.
 func (InspectAddons) String() string { return "read how the add-ons of the workload cluster fare" }
 
-// How old an answer may be. Without a change it is read again, too, since a workload cluster may not be connected, or refuse
-// to be watched; with many changes it is not read for each.
+// Maximum age of a reading. Add-ons are also read without a change, because the watch on a workload cluster
+// can be missing or denied. After frequent changes, they are read at most once per changedFor.
 const (
 	goodFor    = 2 * time.Minute
 	badFor     = 20 * time.Second
 	changedFor = time.Second
 )
 
-// decideAddons asks again when the last answer is old, or the add-ons changed.
+// decideAddons requests a read if the last reading is too old, or outdated by a change.
 func decideAddons(s Snapshot, p *loop.Plan) {
 	if !hasAddons(s.Terms, s.Plane) {
 		return
@@ -51,7 +50,7 @@ func decideAddons(s Snapshot, p *loop.Plan) {
 	p.Ask = append(p.Ask, InspectAddons{})
 }
 
-// hasAddons reports whether the workload cluster has add-ons that this controller applies.
+// hasAddons reports whether this controller applies add-ons to the workload cluster.
 func hasAddons(t backend.Terms, plane *hostedv1.HostedControlPlane) bool {
 	spec := plane.Spec.Addons
 	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
@@ -74,7 +73,7 @@ func (c *Controller) inspectAddons(ctx context.Context, s Snapshot) (addons.Read
 	return a, nil
 }
 
-// watchAddons makes changes of the add-ons enqueue their control plane, as soon as the workload cluster is connected.
+// watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected.
 func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Terms, s.Plane) {
 		return nil
@@ -88,7 +87,7 @@ func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 				return []reconcile.Request{request}
 			},
 		})
-		if fault.KindOf(err) == fault.Unreachable { // ofConnection enqueues
+		if fault.KindOf(err) == fault.Unreachable { // ofConnection enqueues when a connection exists
 			return nil
 		}
 		if err != nil {
@@ -98,10 +97,10 @@ func (c *Controller) watchAddons(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// ofConnection enqueues the control plane whose add-ons can be watched, or not any more.
+// ofConnection enqueues the control plane when its workload cluster is connected or disconnected.
 func (c *Controller) ofConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	o := &clusterv1.Cluster{}
-	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // gone
+	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // the Cluster was deleted
 		return nil
 	}
 	requests := ofCluster(ctx, o)

@@ -13,18 +13,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
-// judged is a snapshot with what became of the plan.
+// judged is the input of the conditions: a snapshot and the outcome of its plan.
 type judged struct {
 	Snapshot
-	// waiting is the first thing the plan waits for; empty: nothing.
+	// waiting and reason describe the first wait of the plan. They are empty if there is none.
 	waiting, reason string
-	// failed says what the pass could not do; empty: nothing.
+	// failed is the message of a failed action, or empty.
 	failed string
-	// addons is true when the workload cluster has what nodes need.
+	// addons is true if the objects that nodes need were applied to the workload cluster.
 	addons bool
 }
 
-// conditions is the table of conditions.
+// conditions computes the conditions.
 var conditions = condition.Table[judged]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
 	{Type: hostedv1.VersionSupportedCondition, Of: judged.versionSupported},
@@ -40,7 +40,7 @@ var conditions = condition.Table[judged]{
 	{Type: clusterv1.ReadyCondition, Over: judged.ready},
 }
 
-// ready is true when the control plane is what its spec asks for. Tools that wait for objects in general read it.
+// ready is true if the control plane matches its spec. Generic tools that wait for objects read it.
 func (j judged) ready(set condition.Set) condition.Verdict {
 	return condition.Summarize(set, condition.Reasons{
 		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,

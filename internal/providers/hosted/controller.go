@@ -31,42 +31,40 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
-// Name of the controller.
 const Name = "hostedcontrolplane"
 
-// kind of the objects that it reconciles.
 const kind = "HostedControlPlane"
 
-// Config is what the controller needs of its surroundings.
+// Config contains the dependencies of the controller.
 type Config struct {
-	// Backends are the ways to run a control plane.
+	// Backends run the control planes.
 	Backends backend.Set
-	// Gateways tells where processes may listen; nil: only where the policy allows it.
+	// Gateways finds the addresses at which processes may listen. If nil, they may only listen where the
+	// policy permits it.
 	Gateways Gateways
-	// ReservedPorts are those of the management cluster itself.
+	// ReservedPorts are the ports of the management cluster.
 	ReservedPorts []uint16
-	// Policy is what the operator allows.
+	// Policy restricts users who write objects.
 	Policy policy.Configuration
-	// Workloads are the connections to the workload clusters.
+	// Workloads connects to workload clusters.
 	Workloads Workloads
-	// Stores are where snapshots may be, Jobs run what takes minutes.
+	// Stores are the permitted snapshot stores. Jobs runs long tasks.
 	Stores destination.Settings
 	Jobs   *jobs.Jobs
 }
 
-// Workloads is what the controller needs of the connections to the workload clusters.
+// Workloads connects to workload clusters.
 type Workloads interface {
-	// LimitCalls limits the calls to the workload cluster of a Cluster.
+	// LimitCalls limits the requests to the workload cluster of a Cluster.
 	LimitCalls(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper
-	// Watch sends events of the workload cluster to a controller that has the source Changed.
+	// Watch sends events of the workload cluster to a controller that uses the source Changed.
 	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
 	Changed(controller string, to remote.ClusterMap) source.Source
 }
 
-// Controller reconciles HostedControlPlanes.
 type Controller struct {
 	client client.Client
-	// cache has the Secrets of clusters that carry their label.
+	// cache contains the Secrets with a cluster label.
 	cache     client.Reader
 	writer    *kube.Writer
 	backends  backend.Set
@@ -77,13 +75,12 @@ type Controller struct {
 	reserved  []uint16
 	policy    policy.Configuration
 	stager    restoring.Stager
-	jobs      *jobs.Jobs // nil in tests: nothing is restored
-	workloads Workloads  // nil in tests: none is connected
+	jobs      *jobs.Jobs // nil in tests without restores
+	workloads Workloads  // nil in tests without workload clusters
 	furnish   func(context.Context, *rest.Config, addons.Params) error
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
@@ -113,17 +110,18 @@ func (c *Controller) definition() loop.Controller[*hostedv1.HostedControlPlane, 
 	}
 }
 
-// gone drops what is left of a control plane without an object, as after a move, where it has nothing to lose.
+// gone removes what remains of a control plane without an object, for example after a move, if this loses no
+// data.
 func (c *Controller) gone(ctx context.Context, key client.ObjectKey) error {
 	return c.backends.Drop(ctx, c.policy, key.Namespace+"."+key.Name)
 }
 
-// backendOf is the backend of a control plane.
+// backendOf returns the backend of a control plane.
 func (c *Controller) backendOf(plane *hostedv1.HostedControlPlane) (backend.Backend, error) {
 	return c.backends.Choose(plane.Spec.Backend.Name(), plane.Annotations)
 }
 
-// quiesceOf is how a control plane is kept from its work, where its backend can stop it.
+// quiesceOf returns the quiesce request of a control plane, if its backend can stop control planes.
 func (c *Controller) quiesceOf(plane *hostedv1.HostedControlPlane) quiescing.Request {
 	if b, err := c.backendOf(plane); err != nil || b.Stop == nil {
 		return quiescing.Request{}
@@ -131,7 +129,7 @@ func (c *Controller) quiesceOf(plane *hostedv1.HostedControlPlane) quiescing.Req
 	return quiescing.Parse(plane)
 }
 
-// changes are those that backends tell of.
+// changes enqueues control planes on events of the backends.
 func changes(backends backend.Set) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		for _, b := range backends {
@@ -146,7 +144,7 @@ func changes(backends backend.Set) source.Source {
 	})
 }
 
-// ofCluster wakes the control plane that a Cluster refers to.
+// ofCluster enqueues the control plane of a Cluster.
 func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
 	if ref.Kind != kind || ref.APIGroup != hostedv1.GroupVersion.Group {
@@ -155,17 +153,17 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofSecret wakes the control plane of the Cluster that a Secret names.
+// ofSecret enqueues the control plane of the Cluster of a Secret.
 func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
-	if key.Name == "" || c.client.Get(ctx, key, cluster) != nil { // a Cluster that appears wakes by itself
+	if key.Name == "" || c.client.Get(ctx, key, cluster) != nil { // a new Cluster enqueues its control plane
 		return nil
 	}
 	return ofCluster(ctx, cluster)
 }
 
-// ofProcess enqueues the control plane of a name by which backends know it.
+// ofProcess enqueues a control plane by its name in the backends.
 func ofProcess(name string) []reconcile.Request {
 	namespace, name, ok := strings.Cut(name, ".")
 	if !ok {

@@ -20,41 +20,41 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
-// reasonDenied is the reason of a wait for the operator to allow something.
+// reasonDenied is the reason of waits for the operator to permit something.
 const reasonDenied = "DeniedByPolicy"
 
-// untilAvailable is what changes when the API server answers: the backend tells.
+// untilAvailable is the field that changes when the API server is ready, which the backend notifies.
 const untilAvailable = "condition " + hostedv1.AvailableCondition
 
-// Default address ranges, for Clusters that name none.
+// Default CIDRs of Clusters that specify none.
 const (
 	defaultServices = "10.96.0.0/16"
 	defaultPods     = "10.244.0.0/16"
 )
 
-// Decide says what to do about a HostedControlPlane. From top to bottom, each row waits for those above it:
+// Decide plans the reconciliation of a HostedControlPlane. Each row waits for the rows above it:
 //
-//	no owner, or Cluster not there                     wait
-//	kept from its work                                 see decideQuiesced
-//	infrastructure not provisioned, no endpoint        wait
-//	backend chooses the endpoint, and there is none    choose one, or wait until it is known
-//	authority missing / unusable                       create / wait for a person
-//	keys of encryption missing / not those in use      create / wait for a person
-//	kubeconfig missing, of another endpoint, half old  write
-//	Secret of ours without owner                       own it
-//	version not available, issuer not allowed          wait; what runs goes on running
-//	a snapshot asked for is not here yet               fetch it; what runs goes on running
-//	to be started without its data, or with newer      wait
-//	to be started where it may not listen              wait; what runs goes on running
-//	                                                   (a backend may start one again without its data, and say so)
-//	too many; another restarts at its patch version    wait
-//	process missing or of another configuration        (re)start
-//	faults not those of the annotations                change
-//	API server does not answer                         wait for the backend
-//	add-ons not those of these params, or restored     apply
-//	the snapshot asked for was restored                remove the request
-//	initialized, and not noted                         note
-//	how they fare is not known, or for some time       ask
+//	no owner, or Cluster missing                        wait
+//	quiesced                                            see decideQuiesced
+//	infrastructure not provisioned, no endpoint         wait
+//	backend chooses the endpoint, and there is none     choose one, or wait until it is known
+//	CA missing / unusable                               create / wait for the user
+//	encryption keys missing / not those in use          create / wait for the user
+//	kubeconfig missing, wrong endpoint, half expired    write
+//	Slipway's Secret without owner                      set owner
+//	version not available, issuer denied                wait; a running process continues
+//	requested snapshot not fetched                      fetch; a running process continues
+//	start without data, or with newer data              wait
+//	start at an endpoint that is not permitted          wait; a running process continues
+//	                                                    (a backend may restart without the data, and report it)
+//	too many; another restarts at its patch version     wait
+//	process missing or with another configuration       (re)start
+//	faults differ from the annotations                  change
+//	API server not ready                                wait for the backend
+//	add-ons differ from the params, or data restored    apply
+//	requested snapshot restored                         remove the request
+//	initialized, without annotation                     annotate
+//	add-on state unknown or too old                     read
 func Decide(s Snapshot) loop.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
@@ -68,7 +68,7 @@ func Decide(s Snapshot) loop.Plan {
 		return decideQuiesced(s)
 	}
 	endpoint, alone := endpointOf(s), s.Terms.Listens != nil
-	if alone { // nothing that it needs comes from the infrastructure
+	if alone { // independent of the infrastructure
 		decideReservation(s, endpoint, &p)
 		decideAuthorities(s, &p)
 	}
@@ -87,7 +87,8 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideOwner restores the owner of what was made here. The kubeconfig gets it together with new content.
+// decideOwner restores the owner of Secrets that this controller created. The kubeconfig gets it together
+// with new content.
 func decideOwner(s Snapshot, p *loop.Plan) {
 	written := slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
 	for _, purpose := range append(s.authorities(), PurposeKubeconfig, PurposeEncryption) {
@@ -98,7 +99,8 @@ func decideOwner(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// endpointOf is where the API server is to be: what the Cluster says, else what the control plane itself does.
+// endpointOf returns the desired endpoint of the API server: the endpoint of the Cluster or, if it has none,
+// of the control plane.
 func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return s.Cluster.Spec.ControlPlaneEndpoint
@@ -106,12 +108,12 @@ func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 	return s.Plane.Spec.ControlPlaneEndpoint
 }
 
-// decideReservation chooses the endpoint of a control plane that listens where it chooses itself. One with an endpoint of its own keeps
-// what leads there.
+// decideReservation chooses the endpoint of a control plane that does not use the endpoint of the
+// infrastructure. It also restores missing resources of a separate endpoint.
 func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	elsewhere := s.Terms.Listens.Elsewhere
 	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
-	if elsewhere && !decideRoom(s, p) { // an endpoint of its own may cost something
+	if elsewhere && !decideRoom(s, p) { // a separate endpoint can incur costs
 		return
 	}
 	if !known || elsewhere && !s.Process.Reserved {
@@ -122,8 +124,8 @@ func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan)
 	}
 }
 
-// decideAuthorities reports whether all authorities are there and usable. New ones are made only before the first
-// start: afterwards they would not be those that everything was signed with.
+// decideAuthorities reports whether all CAs exist and are usable. It creates new ones only before the first
+// start, because later the cluster depends on the existing ones.
 func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 	complete := true
 	for _, purpose := range s.authorities() {
@@ -193,15 +195,15 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	if s.Process.Pending != "" {
 		p.Do(ChangeProcess{What: s.Process.Pending})
-		p.RecheckIn(soon) // what it leads to is seen then
+		p.RecheckIn(soon) // to observe the result
 	} else if s.Process.Unclear != "" {
-		p.Do(ChangeProcess{What: s.Process.Unclear}) // its error says so; nothing changes until a person changes something
+		p.Do(ChangeProcess{What: s.Process.Unclear}) // its error reports the problem until the annotation changes
 	}
 	if !s.Process.Ready {
 		p.WaitFor("ControlPlaneNotReady", "%s", notReady(s)).For(kind, s.Plane.Name).ToChange(untilAvailable)
 		return
 	}
-	restored := wasRestored(s) // to data from before add-ons were applied, perhaps
+	restored := wasRestored(s) // the restored data may be older than the add-ons
 	if params := addonsOf(s, endpoint); s.Terms.Addons && (restored || params.Hash() != s.Plane.Status.AddonsHash) {
 		p.Do(ApplyAddons{Hash: params.Hash()})
 		if !restored {
@@ -218,10 +220,10 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	decideAddons(s, p)
 }
 
-// decideData reports whether a process may be started with the data that is here: one that was initialized is not started
-// without any, but where its backend says what becomes of it then.
+// decideData reports whether a process may be started with the existing data. An initialized control plane is
+// not started without data, unless its backend permits it.
 func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
-	if restores(s) { // the process checks it before it touches what is there
+	if restores(s) { // the process validates the snapshot before it changes existing data
 		return true
 	}
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
@@ -236,13 +238,13 @@ func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	return true
 }
 
-// isDataLost reports whether the control plane was initialized, and the data that it had then is not here.
+// isDataLost reports whether the control plane was initialized and its data is missing.
 func isDataLost(s Snapshot) bool {
 	initialized := isTrue(s.Plane.Status.Initialization.ControlPlaneInitialized) || s.Plane.Annotations[hostedv1.InitializedAnnotation] != ""
 	return initialized && !s.Process.Data.Exists && !s.Process.Running
 }
 
-// decideRoom reports whether there may be one more control plane.
+// decideRoom reports whether a further control plane is permitted.
 func decideRoom(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Terms.Denied != "":
@@ -262,8 +264,9 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 	return true
 }
 
-// decideTurn reports whether a process that runs may be restarted now. Another patch version than the spec names is this
-// build's doing, and concerns all control planes at once: they take turns.
+// decideTurn reports whether a running process may be restarted now. If a new build runs another patch
+// version than the spec requests, this affects all control planes at once, therefore they restart one after
+// the other.
 func decideTurn(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	switch {
 	case !s.Process.Running || s.Process.Version == cfg.Version || cfg.Version == s.Plane.Spec.Version:
@@ -308,20 +311,22 @@ func notReady(s Snapshot) string {
 }
 
 const (
-	// versionAgain is when to check again for a version, of which no watch tells.
+	// versionAgain is the delay before available versions are checked again, because they are not watched.
 	versionAgain = 5 * time.Second
-	// turnAgain is when to ask again for a turn, roomAgain when to count again.
+	// turnAgain is the delay before the turn is requested again, and roomAgain before control planes are
+	// counted again.
 	turnAgain, roomAgain = 2 * time.Second, 30 * time.Second
 )
 
-// versionToRun is the version that the process is to be of. False: it can be of none that fits.
+// versionToRun returns the version that the process should run. It returns false if no suitable version is
+// available.
 func versionToRun(s Snapshot) (string, bool) {
 	return s.Terms.VersionToRun(s.Plane.Spec.Version, s.Process.Exists)
 }
 
 func notSupported(s Snapshot) string { return s.Terms.NotSupported(s.Plane) }
 
-// configOf is what the process is told.
+// configOf returns the configuration of the process.
 func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	spec := s.Plane.Spec
 	services, pods := ranges(s)
@@ -356,7 +361,7 @@ func ranges(s Snapshot) (services, pods []string) {
 	return services, pods
 }
 
-// addonsOf is what the workload cluster is given.
+// addonsOf returns the parameters of the objects for the workload cluster.
 func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	spec := s.Plane.Spec.Addons
 	services, pods := ranges(s)
@@ -372,7 +377,7 @@ func addonsOf(s Snapshot, endpoint clusterv1.APIEndpoint) addons.Params {
 	return p
 }
 
-// decideDeletion stops the process and removes its data. Secrets go with their owner.
+// decideDeletion stops the process and deletes its data. The Secrets are garbage collected with their owner.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Process.Exists || s.Process.Reserved {

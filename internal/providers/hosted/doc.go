@@ -1,19 +1,15 @@
-// Package hosted is the HostedControlPlane controller.
-//
-// Does: gives a workload cluster a control plane that a backend runs, by default as one process on this machine: its
-// authorities and kubeconfig as Secrets, the process itself, and in the workload cluster what `kubeadm join` and pods need.
-// Another version in the spec restarts the process in place. Follows the control plane contract.
+// Package hosted implements the HostedControlPlane controller, a control plane provider that follows the
+// control plane contract of Cluster API. It creates the CAs and the kubeconfig of a workload cluster as
+// Secrets, runs the control plane through a backend, by default as one process on this machine, and applies
+// the objects that `kubeadm join` and Pods need to the workload cluster. A change of the version restarts the
+// process in place.
 //
 //	Cluster: infrastructure provisioned, endpoint known
-//	   └─► Secrets <cluster>-{ca,etcd,proxy,sa}, <cluster>-kubeconfig, <cluster>-encryption where it is asked for
+//	   └─► Secrets <cluster>-{ca,etcd,proxy,sa}, <cluster>-kubeconfig, <cluster>-encryption if requested
 //	          └─► process (etcd, kube-apiserver, kube-controller-manager, kube-scheduler)
 //	                 └─► cluster-info, kubeadm-config, kubelet-config, RBAC, kube-proxy, CoreDNS ─► initialized
 //
-// Owns: those Secrets where no user supplied them, the process and its data, the add-ons, and the status of
-// HostedControlPlanes.
-//
-// Never: runs a control plane itself (package backend), restarts one that died (its backend), knows which backend it has
-// but by facts, or knows what network the endpoint is in.
-//
-// Read first: [Snapshot], [Decide], then conditions.go.
+// Secrets that a user supplies are not changed. Running and restarting control planes is left to the backend
+// (package backend), which the controller only distinguishes by its static properties. Start at [Snapshot],
+// [Decide] and conditions.go.
 package hosted

@@ -11,12 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/encryption"
 )
 
-// encrypts reports whether objects of the workload cluster are encrypted in etcd, or may be from before.
+// encrypts reports whether objects of the workload cluster are encrypted in etcd, now or from an earlier
+// configuration.
 func (s Snapshot) encrypts() bool {
 	return s.Terms.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
 }
 
-// security are the settings of it that concern the control plane.
+// security returns the effective security settings of the control plane.
 func (s Snapshot) security() hostedv1.Security {
 	if !s.Terms.Components {
 		return hostedv1.Security{}
@@ -24,12 +25,13 @@ func (s Snapshot) security() hostedv1.Security {
 	return s.Plane.Spec.Security.Effective()
 }
 
-// encryptionKeys returns the keys of the cluster's Secret; a fault says why they cannot be used.
+// encryptionKeys returns the keys in the cluster's Secret, or a fault if they cannot be used.
 func encryptionKeys(s Snapshot) (componentfile.KeySet, error) {
 	return encryption.Keys(PurposeEncryption.SecretName(s.Cluster.Name), s.Secrets[PurposeEncryption], s.Process.Data)
 }
 
-// decideKeys reports whether the keys are there and usable. New ones are created only where nothing was encrypted yet.
+// decideKeys reports whether the keys exist and are usable. It creates new keys only if no data is encrypted
+// yet.
 func decideKeys(s Snapshot, p *loop.Plan) bool {
 	if !s.encrypts() {
 		return true
@@ -47,7 +49,8 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// keyFingerprint stands for the keys that the process is given, and gives the mark that says whether the data needs the current ones alone; empty: none.
+// keyFingerprint returns the fingerprint of the keys for the process, and the mark that the data only needs
+// the current keys. Both are empty without encryption.
 func keyFingerprint(s Snapshot) (keys, mark string) {
 	if !s.encrypts() {
 		return "", ""
@@ -59,7 +62,8 @@ func keyFingerprint(s Snapshot) (keys, mark string) {
 	return set.Fingerprint(), set.Rewritten
 }
 
-// keysInEffect stands for the keys with which the process encrypts and decrypts, once it runs with them; until then those before.
+// keysInEffect returns the fingerprint of the keys that the running process uses. It does not change until
+// the process runs with new keys.
 func keysInEffect(s Snapshot) string {
 	if !s.runsAsConfigured() {
 		return s.Plane.Status.EncryptionKeys
@@ -68,7 +72,7 @@ func keysInEffect(s Snapshot) string {
 	return keys
 }
 
-// keyFile is the file with the keys, of them alone: a user may have written the Secret.
+// keyFile returns the key file. It contains only the parsed keys, because a user may have written the Secret.
 func keyFile(s Snapshot) ([]byte, error) {
 	keys, err := encryptionKeys(s)
 	if err != nil {
@@ -77,7 +81,7 @@ func keyFile(s Snapshot) ([]byte, error) {
 	return json.Marshal(keys.Data())
 }
 
-// deniedIssuer returns why the operator does not allow what the API server would connect to, empty if all is allowed.
+// deniedIssuer returns why the operator does not permit a token issuer in the spec, or an empty string.
 func deniedIssuer(s Snapshot) string {
 	for _, url := range componentfile.Issuers(s.security()) {
 		if why := s.Policy.DeniedIssuer(url); why != "" {

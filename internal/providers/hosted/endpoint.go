@@ -16,34 +16,35 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
-// Gateways tells the address of this host in the networks of clusters.
+// Gateways finds the addresses of this host in the networks of clusters.
 type Gateways interface {
-	// Gateway is the address of the host in the network of a LocalCluster, read from the host; false: it has no network.
+	// Gateway reads the address of the host in the network of a LocalCluster. It returns false if there is no
+	// such network.
 	Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error)
 }
 
-// Gateway is what was found out of the host's address in the cluster's own network.
+// Gateway is the address of the host in the cluster's network.
 type Gateway struct {
-	// Address is invalid where there is no such network.
+	// Address is invalid if there is no such network.
 	Address netip.Addr
-	// Known is true when it was asked for, Problem why that failed.
+	// Known is true if the address was read. Problem is the message of a failed read.
 	Known   bool
 	Problem string
 }
 
-// firstPort that a control plane may listen at besides 443: those below are of the host's own services.
+// firstPort is the lowest port that a control plane may use apart from 443. Lower ports are reserved for
+// services of the host.
 const firstPort, httpsPort = 1024, 443
 
-// reasonEndpoint is the reason of a wait for another endpoint.
+// reasonEndpoint is the reason of waits for another endpoint.
 const reasonEndpoint = "EndpointNotAllowed"
 
-// gatewayAgain is when to look again for the network, of which no watch tells.
+// gatewayAgain is the delay before the network is read again, because it is not watched.
 const gatewayAgain = 10 * time.Second
 
-// FindGateway asks for the host's address in the cluster's own network.
+// FindGateway requests the host's address in the cluster's network.
 type FindGateway struct{}
 
-// String returns the question.
 func (FindGateway) String() string { return "find the host's address in the cluster's network" }
 
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
@@ -84,10 +85,10 @@ func (c *Controller) readGateway(ctx context.Context, s Snapshot) Gateway {
 	return g
 }
 
-// decideEndpoint reports whether the control plane may listen where it is to.
+// decideEndpoint reports whether the control plane may listen at its endpoint.
 func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	at, err := cfg.Address()
-	if err != nil { // the configuration was checked
+	if err != nil { // the configuration was validated before
 		return false
 	}
 	denied := deniedEndpoint(s, at)
@@ -106,12 +107,12 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	return false
 }
 
-// deniedEndpoint returns why the control plane may not listen at the address, empty if it may. Where a process of this
-// host listens is for the host to say: the writers of Clusters could name the address of the management cluster, of
-// another cluster, or one that the whole company reaches.
+// deniedEndpoint returns why the control plane may not listen at the address, or an empty string if it may.
+// The host restricts where its processes listen, because users who write Clusters could otherwise name the
+// address of the management cluster, of another cluster, or a public address.
 func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	address := at.Addr().Unmap()
-	if s.Terms.Listens != nil && s.Terms.Listens.Elsewhere { // no port of this host is its
+	if s.Terms.Listens != nil && s.Terms.Listens.Elsewhere { // it uses no port of this host
 		return s.Terms.DeniedEndpoint(s.Process, at)
 	}
 	switch {

@@ -20,33 +20,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
-// Snapshot is everything that a decision about a HostedControlPlane looks at.
+// Snapshot is the input of decisions about a HostedControlPlane.
 type Snapshot struct {
 	Now   time.Time
 	Plane *hostedv1.HostedControlPlane
-	// Cluster is nil where the control plane has no owner yet, or it does not exist.
+	// Cluster is nil if the control plane has no owner yet or the Cluster does not exist.
 	Cluster *clusterv1.Cluster
-	// Secrets by purpose; those that do not exist are missing.
+	// Secrets by purpose, without missing ones.
 	Secrets map[Purpose]*corev1.Secret
-	// Kubeconfig says what is in that Secret.
+	// Kubeconfig is the parsed kubeconfig Secret.
 	Kubeconfig authority.Kubeconfig
-	// Terms are what is known of the control plane beforehand, Process what its backend says of it.
+	// Terms are the static properties of the backend, and Process is the observed state of the control plane.
 	Terms   backend.Terms
 	Process backend.ControlPlane
-	// Gateway is the host's address in the cluster's network; it is asked for only where a process is to be started.
+	// Gateway is the host's address in the cluster's network. It is only read before a process is started.
 	Gateway Gateway
-	// Restore is what is known of the snapshot that is to be restored.
+	// Restore is the state of a requested restore.
 	Restore Restore
-	// Quiesce is how it is kept from its work.
+	// Quiesce is the quiesce request.
 	Quiesce quiescing.Request
-	// Addons is how the add-ons fared when they were last read.
+	// Addons is the last reading of the add-ons.
 	Addons addons.Reading
-	// Turn and Room are asked for only where a process is to be restarted or is new.
+	// Turn and Room are only read before a process is started or restarted.
 	Turn backend.Turn
 	Room backend.Room
-	// ReservedPorts are those of the management cluster itself.
+	// ReservedPorts are the ports of the management cluster.
 	ReservedPorts []uint16
-	// Policy is what the operator allows.
+	// Policy restricts users who write objects.
 	Policy policy.Configuration
 }
 
@@ -84,7 +84,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// readSecrets reads all Secrets at once: each that is not there yet takes a call.
+// readSecrets reads all Secrets in parallel, because each missing one needs a request to the API server.
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 	purposes := append(s.authorities(), PurposeKubeconfig)
 	if s.encrypts() {
@@ -110,8 +110,9 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readSecret reads a Secret from the cache, and from the API server where the cache has none or an old one: of those that
-// users supply it may have none. Nil: there is none.
+// readSecret reads a Secret from the cache, and from the API server if it is missing or stale in the cache,
+// because Secrets that users supply may not match the filter of the cache. It returns nil if the Secret does
+// not exist.
 func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.cache.Get(ctx, key, secret, client.UnsafeDisableDeepCopy)
@@ -128,7 +129,7 @@ func (c *Controller) readSecret(ctx context.Context, key client.ObjectKey) (*cor
 	return secret, nil
 }
 
-// clusterName is the name of the Cluster that owns the control plane; empty without an owner.
+// clusterName returns the name of the Cluster that owns the control plane, or an empty string.
 func clusterName(plane *hostedv1.HostedControlPlane) string {
 	for _, ref := range plane.OwnerReferences {
 		if ref.Kind == "Cluster" {
@@ -138,5 +139,6 @@ func clusterName(plane *hostedv1.HostedControlPlane) string {
 	return ""
 }
 
-// nameOf identifies a control plane among the processes of this machine. A namespace has no dot in it.
+// nameOf identifies a control plane in the backends. It is unambiguous because a namespace name contains no
+// dot.
 func nameOf(plane *hostedv1.HostedControlPlane) string { return plane.Namespace + "." + plane.Name }

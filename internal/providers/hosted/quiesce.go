@@ -11,24 +11,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
-// reasonQuiesced is the reason of a wait for the annotation that quiesces the control plane to be removed.
+// reasonQuiesced is the reason of waits for the removal of the quiesce annotation.
 const reasonQuiesced = "Quiesced"
 
-// StopProcess stops the control plane. Its data stays.
+// StopProcess stops the control plane without deleting its data.
 type StopProcess struct{}
 
 func (StopProcess) String() string {
 	return "stop the control plane: annotation " + hostedv1.QuiesceAnnotation
 }
 
-// decideQuiesced keeps a control plane from its work. Nothing is created that it lacks. From top to bottom:
+// decideQuiesced plans the reconciliation of a quiesced control plane. It creates no missing Secrets. Each
+// row waits for the rows above it:
 //
-//	to be stopped, and runs or is kept running                stop it
-//	authorities or keys missing, version not available, …     wait
-//	Loopback: data here, and no snapshot is to be restored    wait for a person: it is not known whose data it is
-//	Loopback: no data, and no snapshot is to be restored      wait for one
-//	Loopback: the snapshot is not here yet                    fetch it
-//	not what is to run alone                                  start it
+//	to be stopped, and runs or would be restarted             stop
+//	CAs or keys missing, version not available, …             wait
+//	Loopback: data exists, and no snapshot is requested       wait for the user: the data may be of another cluster
+//	Loopback: no data, and no snapshot is requested           wait for a request
+//	Loopback: the snapshot is not fetched                     fetch
+//	process does not run the requested components only        start
 func decideQuiesced(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Quiesce.Mode == hostedv1.QuiesceStopped {
@@ -56,7 +57,7 @@ func decideQuiesced(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideContent reports whether there is all that the process is given, and it may run.
+// decideContent reports whether all inputs of the process exist and it may run.
 func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) bool {
 	if name, text := missingSecret(s); text != "" {
 		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).ForPerson()
@@ -79,7 +80,7 @@ func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) boo
 	return decideRoom(s, p)
 }
 
-// missingSecret is the first Secret that cannot be used, and why.
+// missingSecret returns the first Secret that cannot be used, and the reason.
 func missingSecret(s Snapshot) (name, text string) {
 	for _, purpose := range s.authorities() {
 		name, text = purpose.SecretName(s.Cluster.Name), "Secret "+purpose.SecretName(s.Cluster.Name)+" is missing"
@@ -97,7 +98,8 @@ func missingSecret(s Snapshot) (name, text string) {
 	return "", ""
 }
 
-// decideSnapshot reports whether the control plane may run with what a snapshot has: with nothing else does it begin on another host.
+// decideSnapshot reports whether the control plane may run with the content of a snapshot, which is the only
+// way to start it on another host.
 func decideSnapshot(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Restore.Problem != "":
@@ -114,10 +116,10 @@ func decideSnapshot(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// isStopped reports whether the control plane does not run, and nothing keeps it running.
+// isStopped reports whether the control plane does not run and is not restarted.
 func isStopped(s Snapshot) bool { return !s.Process.Running && s.Process.Config == "" }
 
-// quiescedStatus is status.quiesced: what is fulfilled of the annotation.
+// quiescedStatus returns status.quiesced, which acknowledges the annotation when it is in effect.
 func quiescedStatus(s Snapshot, p loop.Plan) string {
 	q, fulfilled := s.Quiesce, false
 	switch {

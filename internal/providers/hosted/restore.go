@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// fetchAgain is when fetching a snapshot that failed is retried.
+	// fetchAgain is the delay after a failed fetch of a snapshot.
 	fetchAgain = time.Minute
-	// busyAgain is when to check whether another job has ended; an event tells sooner.
+	// busyAgain is the delay before checking whether another job has ended, in case its event is missed.
 	busyAgain = 10 * time.Second
 )
 
-// Restore is what is known of a snapshot that is to be restored.
+// Restore is the state of a requested restore.
 type Restore struct {
-	// Request is what the annotation asks for; nil: nothing, or what cannot be read.
+	// Request is the parsed annotation. It is nil if the annotation is missing or invalid.
 	Request *restoring.Request
-	// Problem is why it cannot be fulfilled, with its reason; empty: it can.
+	// Problem and Reason describe why the restore is not possible. They are empty if it is.
 	Problem, Reason string
-	// Running tells that the snapshot is being fetched, Busy that another job runs.
+	// Running means that the snapshot is being fetched. Busy means that another job runs.
 	Running, Busy bool
-	// Ended is when fetching it ended, Err how; empty: well, or it has not.
+	// Ended is the time when the last fetch ended, and Err is the message of its error, if any.
 	Ended time.Time
 	Err   string
 }
 
-// readRestore reads the request, and what is known of fetching its snapshot.
+// readRestore reads the request and the state of the job that fetches its snapshot.
 func (c *Controller) readRestore(s Snapshot, b backend.Backend) Restore {
 	var out Restore
 	var err error
@@ -70,7 +70,8 @@ func restores(s Snapshot) bool {
 	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
 }
 
-// restoreID is the restore that the process is to have done: that which is asked for once its snapshot is here, else the last.
+// restoreID returns the restore that the process must have completed: the requested one if its snapshot was
+// fetched, otherwise the last one.
 func restoreID(s Snapshot) string {
 	if restores(s) {
 		return s.Restore.Request.ID
@@ -78,13 +79,14 @@ func restoreID(s Snapshot) string {
 	return s.Process.Data.Restored.ID
 }
 
-// wasRestored reports whether the request is fulfilled, but for what follows when the API server answers.
+// wasRestored reports whether the requested snapshot was restored. The steps that need a ready API server may
+// still be outstanding.
 func wasRestored(s Snapshot) bool {
 	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
 }
 
-// decideRestore fetches the snapshot that is to be restored. It reports whether the process may be started meanwhile: one that does
-// not run waits for its snapshot.
+// decideRestore fetches the requested snapshot. It reports whether the process may be started in the
+// meantime: a process that does not run waits for the snapshot.
 func decideRestore(s Snapshot, p *loop.Plan) bool {
 	r := s.Restore.Request
 	switch state := s.Restore; {
@@ -105,12 +107,12 @@ func decideRestore(s Snapshot, p *loop.Plan) bool {
 		p.RecheckIn(busyAgain)
 	default:
 		p.Do(StageRestore{Snapshot: r.Snapshot})
-		p.RecheckIn(busyAgain) // another job may have begun meanwhile
+		p.RecheckIn(busyAgain) // another job may have started in the meantime
 	}
 	return s.Process.Running
 }
 
-// stageRestore begins to fetch the snapshot.
+// stageRestore starts a job that fetches the snapshot.
 func (c *Controller) stageRestore(s Snapshot, b backend.Backend) {
 	order := restoring.Order{
 		Request: *s.Restore.Request, Config: configOf(s, endpointOf(s)), Folder: b.Folder(nameOf(s.Plane)),

@@ -22,27 +22,27 @@ import (
 // Purpose of a Secret of the cluster.
 type Purpose = authority.Purpose
 
-// The purposes.
 const (
 	PurposeCA         = authority.CA
 	PurposeEtcd       = authority.Etcd
 	PurposeProxy      = authority.Proxy
 	PurposeSA         = authority.SA
 	PurposeKubeconfig = authority.Admin
-	// PurposeEncryption are the keys with which data in etcd is encrypted.
+	// PurposeEncryption is the Secret with the keys for encryption at rest.
 	PurposeEncryption = authority.Encryption
 )
 
-// controllerUser is who this controller is in the workload cluster.
+// controllerUser is the user of this controller in the workload cluster.
 const controllerUser = "slipway:" + Name
 
-// authorities are the purposes that hold a certificate or key pair.
+// authorities returns the purposes of Secrets with a certificate or key pair.
 func authorities() []Purpose { return []Purpose{PurposeCA, PurposeEtcd, PurposeProxy, PurposeSA} }
 
-// watched are the Secrets whose changes are to be seen at once.
+// watched returns the purposes of Secrets that trigger a reconciliation.
 func watched() []Purpose { return append(authorities(), PurposeEncryption) }
 
-// authorities of a control plane. One without components signs nothing but certificates of its API.
+// authorities returns the purposes for the control plane. A control plane without components only signs
+// certificates of its API.
 func (s Snapshot) authorities() []Purpose {
 	if s.Terms.Components {
 		return authorities()
@@ -50,8 +50,8 @@ func (s Snapshot) authorities() []Purpose {
 	return []Purpose{PurposeCA}
 }
 
-// problem says what is wrong with the content of an authority's Secret; empty: nothing. The process signs with all of them,
-// so each needs its key.
+// problem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
+// because the process signs with all of them.
 func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
 	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
@@ -59,7 +59,7 @@ func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
 	return authority.Unusable(authority.Requirement{Purpose: p}, secret, now)
 }
 
-// ownerOf is the control plane as the owner of its Secrets.
+// ownerOf returns the control plane as the owner of its Secrets.
 func ownerOf(plane *hostedv1.HostedControlPlane) authority.Owner {
 	return authority.Owner{Ref: *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind(kind))}
 }
@@ -69,14 +69,15 @@ func newSecret(s Snapshot, p Purpose, data map[string][]byte) *corev1.Secret {
 	return authority.NewSecret(client.ObjectKeyFromObject(s.Cluster), p, ownerOf(s.Plane), data)
 }
 
-// accessLifetime is how long a certificate that the controller uses itself is valid: for one run of actions.
+// accessLifetime is the validity of a certificate that the controller uses itself during one reconciliation.
 const accessLifetime = 10 * time.Minute
 
-// accessName is one that the certificate of every API server has.
+// accessName is a name in the certificate of every API server.
 const accessName = "kubernetes"
 
-// access is how the controller itself reaches the API server: where the backend says, with a certificate of its own that is never
-// stored. What the kubeconfig's Secret says is of no concern: who writes it must not gain the rights of this program.
+// access returns the configuration for requests of the controller to the API server, at the address that the
+// backend reports, with a new client certificate that is never stored. It does not use the kubeconfig Secret,
+// because users who can write it must not gain the permissions of this program.
 func access(s Snapshot) (*rest.Config, error) {
 	local, err := netip.ParseAddrPort(s.Process.Local)
 	if err != nil || !local.Addr().IsLoopback() && !s.Terms.InPods {
@@ -97,18 +98,18 @@ func access(s Snapshot) (*rest.Config, error) {
 		Timeout:         addonTimeout, QPS: -1, Burst: -1,
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
 	}
-	if !local.Addr().IsLoopback() { // the certificate does not name the address
+	if !local.Addr().IsLoopback() { // the certificate does not contain the address
 		config.ServerName = accessName
 	}
 	return config, nil
 }
 
-// newKubeconfig makes the content of the kubeconfig's Secret.
+// newKubeconfig returns the content of the kubeconfig Secret.
 func newKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint) (map[string][]byte, error) {
 	return authority.Issue(authority.Access{Cluster: s.Cluster.Name, Endpoint: endpoint}, s.Secrets[PurposeCA], authority.Keys{Leaf: lifetime(s.Plane)}, s.Now)
 }
 
-// lifetime of leaf certificates; zero: the default of package pki, a year.
+// lifetime of leaf certificates. Zero means the default of package pki, one year.
 func lifetime(plane *hostedv1.HostedControlPlane) time.Duration {
 	return time.Duration(plane.Spec.CertificateValidityDays) * 24 * time.Hour
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Report says the status of a HostedControlPlane after a pass. Right after a restart of this program nothing is known
-// of the process yet but that it lives: while it is being taken over the status stays what it was, and where it cannot be,
-// its health does.
+// Report computes the status of a HostedControlPlane after a reconciliation. Immediately after a restart of
+// this program, the only known fact about the process is that it runs. While it is being adopted, the status
+// is not changed. If it cannot be adopted, its previous health is retained.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
@@ -30,7 +30,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status := hostedv1.HostedControlPlaneStatus{
 		ObservedGeneration:          s.Plane.Generation,
 		ControlPlaneEndpoint:        s.Plane.Status.ControlPlaneEndpoint,
-		Initialization:              s.Plane.Status.Initialization, // never taken back
+		Initialization:              s.Plane.Status.Initialization, // initialization is never reset
 		ExternalManagedControlPlane: &yes,
 		AddonsHash:                  s.Plane.Status.AddonsHash,
 		Process:                     processStatus(s),
@@ -69,8 +69,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status, out)}
 }
 
-// authorityInEffect stands for the authority with which the process runs and of which nodes are told: that of the Secret, once the process has
-// what follows from it and add-ons with it were applied; until then the one before.
+// authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes
+// when the process and the add-ons have been updated to the CA in the Secret.
 func authorityInEffect(s Snapshot, applied string) string {
 	if !s.runsAsConfigured() || s.Terms.Addons && applied != addonsOf(s, endpointOf(s)).Hash() {
 		return s.Plane.Status.Authority
@@ -78,7 +78,7 @@ func authorityInEffect(s Snapshot, applied string) string {
 	return authority.Fingerprint(s.Secrets[PurposeCA])
 }
 
-// runsAsConfigured reports whether the process is ready, with what follows from the objects as they are.
+// runsAsConfigured reports whether the process is ready with the configuration from the current objects.
 func (s Snapshot) runsAsConfigured() bool {
 	if s.Cluster == nil || !s.Process.Ready || slices.ContainsFunc(s.authorities(), func(p Purpose) bool { return s.Secrets[p] == nil }) {
 		return false
@@ -86,7 +86,7 @@ func (s Snapshot) runsAsConfigured() bool {
 	return s.Process.Config == configOf(s, endpointOf(s)).Hash()
 }
 
-// afterStart is the snapshot with what is known to follow from the start of the control plane.
+// afterStart adds the known results of a start to the snapshot.
 func afterStart(s Snapshot, out loop.Outcome) Snapshot {
 	for _, a := range out.Done {
 		if start, ok := a.(StartProcess); ok && s.Terms.Started != nil {

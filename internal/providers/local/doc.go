@@ -1,13 +1,8 @@
-// Package local is the infrastructure provider for this host.
-//
-// Does: puts together the controllers of LocalClusters, LocalMachines, LocalMachinePools and LocalMachineTemplates
-// with the backend that runs nodes ([Add]), and removes from the host what belongs to objects that are gone.
+// Package local is the infrastructure provider for this host. [Add] sets up the controllers of LocalClusters,
+// LocalMachines, LocalMachinePools and LocalMachineTemplates with the backends that run nodes, and removes host
+// resources whose objects no longer exist. Decisions about objects are made in the packages of the controllers.
 //
 //	local ── cluster, machine ── wake ── backend ◄── backend/container ── Docker
 //	  │          └── firstboot, subnet
 //	  └───── machinepool, machinetemplate ── offer ── backend
-//
-// Never: decides anything about an object.
-//
-// Read first: [Add], then machine.
 package local

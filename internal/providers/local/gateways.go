@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Gateways tells the address of the host in the networks of LocalClusters.
+// Gateways looks up the host's address in the networks of LocalClusters.
 type Gateways struct {
 	instance string
 	networks interface {
@@ -19,7 +19,7 @@ type Gateways struct {
 	}
 }
 
-// NewGateways returns the gateways of this instance's networks. It connects to nothing yet.
+// NewGateways returns the Gateways of the instance. It does not connect to Docker yet.
 func NewGateways(cfg Config) (*Gateways, error) {
 	engine, err := container.New(container.Config{Instance: cfg.Instance, Custody: cfg.custody(), Address: cfg.Docker})
 	if err != nil {
@@ -28,8 +28,8 @@ func NewGateways(cfg Config) (*Gateways, error) {
 	return &Gateways{instance: cfg.Instance, networks: engine}, nil
 }
 
-// Gateway returns the address of the host in the network that belongs to the LocalCluster by its labels, false if there is
-// no such network. What objects say of it is not asked: their writers could name any address.
+// Gateway returns the host's address in the network whose labels name the LocalCluster, and false if there is no such
+// network. It ignores the addresses in the LocalCluster's spec and status, because their authors could set any address.
 func (g *Gateways) Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error) {
 	n, found, err := g.networks.FindNetwork(ctx, backend.Ref{Object: localCluster, Name: backend.NetworkName(g.instance, localCluster)})
 	return n.Gateway, found && n.Gateway.IsValid(), err

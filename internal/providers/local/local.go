@@ -34,31 +34,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/jobs"
 )
 
-// Config is what the provider needs.
+// Config holds the options and dependencies of the provider.
 type Config struct {
-	// Instance names the management cluster on this host; what it makes carries the name. Required, and the same for
-	// the whole life of the management cluster.
+	// Instance names the management cluster on this host. Every container, network and volume is labelled with it.
+	// Required, and constant for the whole life of the management cluster.
 	Instance string
-	// Docker is the address of the engine; empty: DOCKER_HOST, else Docker's default.
+	// Docker is the address of the Docker Engine. Empty: DOCKER_HOST, else Docker's default.
 	Docker string
-	// Simulated serves simulated clusters; nil: none are offered.
+	// Simulated serves simulated clusters. Nil: the simulated backend is not available.
 	Simulated *simulated.Server
-	// Policy is what the operator allows. Required: the zero value allows nothing.
+	// Policy is the operator's configuration. Required: the zero value allows nothing.
 	Policy policy.Configuration
-	// DataDir is the data directory of the management cluster, which no node may mount, and which says what was handed over to it and
-	// to others; empty: there is none.
+	// DataDir is the data directory of the management cluster, which no node may mount. It also holds the records of
+	// host resources that were transferred to or from other management clusters. Empty: there is none.
 	DataDir string
-	// Balancers keeps the load balancers of control planes on machines; nil: this process offers none.
+	// Balancers supervises the load balancers of control planes that run on machines. Nil: none are available.
 	Balancers *balancer.Keeper
-	// ReservedPorts are those of the management cluster itself, which no load balancer listens at.
+	// ReservedPorts are the ports of the management cluster itself. No load balancer listens on them.
 	ReservedPorts []uint16
-	// Stores are where snapshots of etcd may be, Jobs brings them onto machines; nil: none is.
+	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
+	// available.
 	Stores destination.Settings
 	Jobs   *jobs.Jobs
 }
 
-// Add adds all controllers of the provider to the manager. Setup is asked for each controller by its name. It fails
-// if the configuration cannot be used; a host without Docker is no failure: the objects say so in their conditions.
+// Add adds all controllers of the provider to the manager and calls setup with the name of each controller. It returns
+// an error if the configuration is unusable. A host without Docker is not an error: the objects report it in their
+// conditions.
 func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.Instance == "" {
 		return errors.New("local provider: the management cluster has no instance, by which its containers are told from those of others")
@@ -116,8 +118,8 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	return nil
 }
 
-// named are the hosts that clusters must not cut this host off from: what the operator's file names, the API server of the management
-// cluster, and the proxies of this process.
+// named returns the hosts that cluster networks must not make unreachable from this host: the hosts in the operator's
+// configuration, the API server of the management cluster, and the proxies of this process.
 func (c Config) named(server string) []policy.Named {
 	out := append(c.Policy.Named(), policy.NamedURL(server, "the API server of the management cluster"))
 	for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
@@ -126,7 +128,7 @@ func (c Config) named(server string) []policy.Named {
 	return out
 }
 
-// custody says what on the host is this instance's.
+// custody returns the record of the host resources that belong to this instance.
 func (c Config) custody() *custody.Book {
 	if c.DataDir == "" {
 		return custody.Labels(c.Instance)
@@ -141,9 +143,9 @@ func (c Config) balancers() backend.Balancers {
 	return container.Balancers{Keeper: c.Balancers}
 }
 
-// sweeper removes, once at the start, what this instance made on the host for objects that do not exist any more: a
-// finalizer was removed by force, or data were restored from a backup. What belongs to a Cluster that is not here (any
-// more) stays: it may have been moved to another management cluster.
+// sweeper removes, once at startup, host resources of this instance whose objects no longer exist, for example because
+// a finalizer was removed by force or because data were restored from a backup. Resources of a Cluster that does not
+// exist here are retained, because the Cluster may have been moved to another management cluster.
 type sweeper struct {
 	backends backend.Sweeper
 	reader   client.Reader
@@ -161,7 +163,7 @@ func (s sweeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// keep reports whether something of the owner stays: only what is certainly not needed goes.
+// keep reports whether the owner's resources are retained. Only resources that are certainly unused are removed.
 func (s sweeper) keep(ctx context.Context, o backend.Owner, owner client.Object) bool {
 	if o.Object.Name == "" || o.Cluster == "" {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/blakesmith/ar"
 )
 
-// Debian writes a package for dpkg.
+// Debian writes a Debian package.
 func (p Program) Debian(w io.Writer) error {
 	files := []file{
 		{"usr/bin/slipway", 0o755, p.binary},
@@ -38,7 +38,7 @@ func (p Program) Debian(w io.Writer) error {
 	return nil
 }
 
-// control says what the package is. A pre-release comes before its release, which Debian says with a tilde.
+// control returns the control file. A tilde marks a pre-release, which Debian sorts before the release.
 func (p Program) control(files []file) []byte {
 	_, architecture := p.Platform()
 	size := 0

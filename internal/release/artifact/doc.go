@@ -1,8 +1,3 @@
-// Package artifact is the files of a release that hold the program: archive, Debian package, image and bill of materials.
-//
-// Does: writes each of them from the binary so that the same binary and time give the same bytes.
-//
-// Never: builds the binary; knows providers or manifests.
-//
-// Read first: [Program].
+// Package artifact writes the release files that contain the program: archive, Debian package, image and bill of
+// materials. The files are reproducible: they depend only on the binary and the time of the [Program].
 package artifact

@@ -13,17 +13,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Names of an image in a layout, for who loads it: the tag, and the whole reference as containerd reads it.
+// Annotations with the name of an image in a layout: the tag, and the full reference for containerd.
 const (
 	tagAnnotation       = "org.opencontainers.image.ref.name"
 	referenceAnnotation = "io.containerd.image.name"
 )
 
-// user is nobody: the image has no users, and its files belong to root.
+// user is an unprivileged user ID. The image has no users, and its files belong to root.
 const user = "65532:65532"
 
-// Image writes an OCI image layout with the program into a folder that does not exist yet. It is the image of the manager: without a
-// shell, run by nobody, and all that it writes is in volumes.
+// Image writes an OCI image layout with the program into a new directory. It is the image of the manager, which has no
+// shell, runs unprivileged and writes only to volumes.
 func (p Program) Image(dir, reference string) error {
 	var content bytes.Buffer
 	if err := p.tar(&content, []file{

@@ -9,7 +9,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// Materials writes the bill of materials in CycloneDX's JSON: every Go module that is linked into the program.
+// Materials writes the bill of materials as CycloneDX JSON: every Go module that is linked into the program.
 func (p Program) Materials(w io.Writer) error {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{
@@ -33,7 +33,8 @@ func (p Program) Materials(w io.Writer) error {
 	return nil
 }
 
-// linked is the module whose code is in the program. One that a folder of this repository takes the place of has that name still.
+// linked returns the module whose code is in the program. A module that is replaced with a directory of this repository
+// retains its name.
 func linked(m *debug.Module) *debug.Module {
 	if m.Replace != nil && m.Replace.Version != "" {
 		return m.Replace

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Program is what is released.
+// Program is the program to release.
 type Program struct {
 	// Version of the release, for example v0.1.0.
 	Version string
-	// Time of everything that is written, that of the commit.
+	// Time is the modification time of all written files, the time of the commit.
 	Time time.Time
 	// Licence is the text of the licence.
 	Licence []byte
@@ -25,7 +25,7 @@ type Program struct {
 	build   *buildinfo.BuildInfo
 }
 
-// Read returns the program of a binary, which must be one that Go has built.
+// Read reads the program from a binary, which must be built by Go.
 func Read(binary, version string, when time.Time, licence []byte) (Program, error) {
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -38,7 +38,7 @@ func Read(binary, version string, when time.Time, licence []byte) (Program, erro
 	return Program{Version: version, Time: when.UTC().Truncate(time.Second), Licence: licence, binary: data, build: build}, nil
 }
 
-// setting is one of the build, such as GOARCH.
+// setting returns a build setting, such as GOARCH.
 func (p Program) setting(key string) string {
 	for _, s := range p.build.Settings {
 		if s.Key == key {
@@ -48,12 +48,12 @@ func (p Program) setting(key string) string {
 	return ""
 }
 
-// Platform is the operating system and the architecture, "linux" and "amd64".
+// Platform returns the operating system and the architecture, such as "linux" and "amd64".
 func (p Program) Platform() (system, architecture string) {
 	return p.setting("GOOS"), p.setting("GOARCH")
 }
 
-// file is one of an archive; a mode of a folder has no data.
+// file is a file in an archive.
 type file struct {
 	name string
 	mode int64
@@ -65,7 +65,7 @@ func (p Program) Archive(w io.Writer) error {
 	return p.pack(w, []file{{"slipway", 0o755, p.binary}, {"LICENSE", 0o644, p.Licence}})
 }
 
-// pack writes files and the folders above them, all of root and of the time of the release.
+// pack writes files and their parent directories, owned by root and with the time of the release.
 func (p Program) pack(w io.Writer, files []file) error {
 	zipped := gzip.NewWriter(w)
 	if err := p.tar(zipped, files); err != nil {
@@ -99,7 +99,7 @@ func (p Program) tar(w io.Writer, files []file) error {
 	return archive.Close()
 }
 
-// parents are the folders above a file, the uppermost first.
+// parents returns the parent directories of a file, the topmost first.
 func parents(name string) []string {
 	var out []string
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {

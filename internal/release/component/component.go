@@ -13,30 +13,29 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/config/rbac"
-	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Options say what is released.
+// Options of the components.
 type Options struct {
 	// Version of the release, for example v0.1.0.
 	Version string
-	// Image of the manager without a tag; the version is its tag.
+	// Image of the manager without a tag; the tag is the version.
 	Image string
 }
 
-// unit is a Deployment with everything that it needs.
+// unit is a Deployment with all objects that it needs.
 type unit struct {
 	Options
 	name, namespace string
-	// providers is the value of --providers; empty: all of them.
+	// providers is the value of --providers. Empty: all providers.
 	providers string
 	sets      []providerset.Set
 }
 
-// Providers are the sets that a release has components for: those with controllers.
+// Providers returns the provider sets that have components in a release: those with controllers.
 func Providers() []providerset.Set {
 	var out []providerset.Set
 	for _, set := range providerset.All() {
@@ -47,13 +46,13 @@ func Providers() []providerset.Set {
 	return out
 }
 
-// Of returns the components of one provider, in the order in which they can be applied. All of them are of its namespace, and have
-// its label.
+// Of returns the components of one provider, in the order in which they can be applied. All of them have the provider
+// label and, if they are namespaced, the provider's namespace.
 func Of(set providerset.Set, o Options) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
 	u := unit{Options: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
 	if set.Name == providerset.Core {
-		u.namespace = manager.Namespace
+		u.namespace = rbac.Namespace
 	}
 	objects, err := u.objects()
 	if err != nil {
@@ -70,9 +69,10 @@ func Of(set providerset.Set, o Options) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Together returns one manager that runs all providers, the simulated backend among them: without clusterctl, applied as it is.
+// Together returns one manager that runs all providers, including the simulated backend. It is applied without
+// clusterctl.
 func Together(o Options) ([]*unstructured.Unstructured, error) {
-	u := unit{Options: o, name: rbac.ServiceAccount, namespace: manager.Namespace, sets: providerset.All()}
+	u := unit{Options: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
 	objects, err := u.objects()
 	if err != nil {
 		return nil, fmt.Errorf("components of all providers: %w", err)
@@ -112,7 +112,7 @@ func (u unit) objects() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// namespaceLabels make the API server refuse Pods in the namespace that are less restricted than ours.
+// namespaceLabels returns the Pod Security labels that make the API server reject Pods with more privileges.
 func (u unit) namespaceLabels() map[string]string {
 	return map[string]string{api.EnforceLevelLabel: string(api.LevelRestricted)}
 }
@@ -124,7 +124,7 @@ func (u unit) serviceAccount(name string) *corev1.ServiceAccount {
 	}
 }
 
-// plain is the object as a manifest has it.
+// plain returns the object as it appears in a manifest.
 func plain(o runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -136,7 +136,7 @@ func plain(o runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// YAML is a manifest of the objects.
+// YAML returns a manifest with the objects.
 func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	for n, o := range objects {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/release/component"
 )
 
@@ -93,7 +93,7 @@ func TestDataDirectoryIsInItsVolume(t *testing.T) {
 
 // FG-02: every gate of the program has the variable that users know, with the program's own default.
 func TestGatesAreVariables(t *testing.T) {
-	gates, err := manager.NewGates()
+	gates, err := providerset.NewGates()
 	if err != nil {
 		t.Fatal(err)
 	}

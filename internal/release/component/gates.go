@@ -9,28 +9,29 @@ import (
 
 	"k8s.io/component-base/featuregate"
 
-	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// gateVariables are the variables by which users of Cluster API switch feature gates in the components of its providers.
+// gateVariables returns the environment variables by which users of Cluster API set feature gates in the components of
+// its providers.
 func gateVariables() map[featuregate.Feature]string {
 	return map[featuregate.Feature]string{
-		manager.GateMachinePool:               "EXP_MACHINE_POOL",
-		manager.GateMachineSetPreflightChecks: "EXP_MACHINE_SET_PREFLIGHT_CHECKS",
-		manager.GatePriorityQueue:             "EXP_PRIORITY_QUEUE",
-		manager.GateReconcilerRateLimiting:    "EXP_RECONCILER_RATE_LIMITING",
-		manager.GateVolumeAttachments:         "EXP_MACHINE_WAITFORVOLUMEDETACH_CONSIDER_VOLUMEATTACHMENTS",
-		manager.GateClusterTopology:           "CLUSTER_TOPOLOGY",
-		manager.GateRuntimeSDK:                "EXP_RUNTIME_SDK",
-		manager.GateInPlaceUpdates:            "EXP_IN_PLACE_UPDATES",
-		manager.GateKubeadmBootstrapIgnition:  "EXP_KUBEADM_BOOTSTRAP_FORMAT_IGNITION",
-		manager.GateMachineTaintPropagation:   "EXP_MACHINE_TAINT_PROPAGATION",
+		providerset.GateMachinePool:               "EXP_MACHINE_POOL",
+		providerset.GateMachineSetPreflightChecks: "EXP_MACHINE_SET_PREFLIGHT_CHECKS",
+		providerset.GatePriorityQueue:             "EXP_PRIORITY_QUEUE",
+		providerset.GateReconcilerRateLimiting:    "EXP_RECONCILER_RATE_LIMITING",
+		providerset.GateVolumeAttachments:         "EXP_MACHINE_WAITFORVOLUMEDETACH_CONSIDER_VOLUMEATTACHMENTS",
+		providerset.GateClusterTopology:           "CLUSTER_TOPOLOGY",
+		providerset.GateRuntimeSDK:                "EXP_RUNTIME_SDK",
+		providerset.GateInPlaceUpdates:            "EXP_IN_PLACE_UPDATES",
+		providerset.GateKubeadmBootstrapIgnition:  "EXP_KUBEADM_BOOTSTRAP_FORMAT_IGNITION",
+		providerset.GateMachineTaintPropagation:   "EXP_MACHINE_TAINT_PROPAGATION",
 	}
 }
 
-// gates is the value of --feature-gates: each with its variable, and the default of the program.
+// gates returns the value of --feature-gates: each gate with its variable and its default.
 func gates() string {
-	known, err := manager.NewGates()
+	known, err := providerset.NewGates()
 	if err != nil { // the gates are constants of the program
 		panic(err)
 	}
@@ -41,7 +42,7 @@ func gates() string {
 	return strings.Join(out, ",")
 }
 
-// WithDefaults is a manifest with the defaults in the place of its variables, for who applies it without clusterctl.
+// WithDefaults replaces the variables of a manifest with their defaults, so that it can be applied without clusterctl.
 func WithDefaults(manifest []byte) []byte {
 	return regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(manifest, []byte("$1"))
 }

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// replicas elect one that works; all of them serve the webhooks.
+	// replicas run with leader election; all of them serve the webhooks.
 	replicas = 2
 
 	webhookPort, diagnosticsPort, healthPort = 9443, 8443, 9440
 
-	// user is nobody of the image, which has no users.
+	// user is an unprivileged user ID; the image has no users.
 	user = 65532
 
-	// container is the name by which clusterctl knows the one whose image and arguments it changes.
+	// container is the name of the container whose image and arguments clusterctl changes.
 	container = "manager"
 
 	dataFolder, temporaryFolder = "/data", "/tmp"
@@ -35,7 +35,7 @@ const (
 
 func (u unit) service() string { return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1) }
 
-// labels select the Pods.
+// labels returns the labels that select the Pods.
 func (u unit) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": strings.TrimPrefix(u.name, "slipway-")}
 }
@@ -46,7 +46,7 @@ func (u unit) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.namespace, Name: name, Labels: u.labels()}
 }
 
-// parts are the Deployment and what stands around it.
+// parts returns the Deployment and its accompanying objects.
 func (u unit) parts(account string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Service{
@@ -62,8 +62,8 @@ func (u unit) parts(account string) []runtime.Object {
 	}
 }
 
-// networkPolicy lets in what the Pods serve: the rest of the network reaches nothing of them. Where they connect to is not limited,
-// since workload clusters can be anywhere.
+// networkPolicy allows ingress only to the ports that the Pods serve. Egress is not limited, because workload clusters
+// can be anywhere.
 func (u unit) networkPolicy() *networkingv1.NetworkPolicy {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, port := range []int32{webhookPort, diagnosticsPort, healthPort} {
@@ -141,11 +141,11 @@ func probe(path string, failures int32) *corev1.Probe {
 	}
 }
 
-// arguments of the manager. Variables are those that users of Cluster API's core provider set.
+// arguments returns the arguments of the manager. The variables are the same as in Cluster API's core provider.
 func (u unit) arguments() []string {
 	args := []string{
 		"manager", "--leader-elect", "--webhook-service=" + u.service(), "--webhook-port=" + strconv.Itoa(webhookPort),
-		"--health-addr=:" + strconv.Itoa(healthPort), "--data-dir=" + path.Join(dataFolder, "slipway"), // the volume belongs to root: the manager owns a folder of it
+		"--health-addr=:" + strconv.Itoa(healthPort), "--data-dir=" + path.Join(dataFolder, "slipway"), // the volume belongs to root, so the manager creates a directory in it
 		"--diagnostics-address=${CAPI_DIAGNOSTICS_ADDRESS:=:" + strconv.Itoa(diagnosticsPort) + "}",
 		"--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
 		"--feature-gates=" + gates(),

@@ -1,9 +1,4 @@
-// Package template is the cluster templates of a release.
-//
-// Does: makes a template of each flavor from one of the examples: what a cluster has of its own (name, namespace, version, number of
-// nodes, network) becomes a variable.
-//
-// Never: has a manifest of its own: an example that changes changes its template.
-//
-// Read first: [Flavors].
+// Package template generates the cluster templates of a release. It derives the template of each flavor ([Flavors])
+// from one of the examples: the properties of a single cluster (name, namespace, version, number of nodes, network)
+// become variables.
 package template

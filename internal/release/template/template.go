@@ -15,28 +15,29 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// The variables of a template.
+// Variables of a template.
 const (
 	clusterName = "${CLUSTER_NAME}"
 	namespace   = "${NAMESPACE}"
 	version     = "${KUBERNETES_VERSION}"
 	planes      = "${CONTROL_PLANE_MACHINE_COUNT}"
 	workers     = "${WORKER_MACHINE_COUNT}"
-	// Network is the first half of a /16 of IPv4.
+	// Network is the first half of an IPv4 /16 address.
 	Network = "LOCAL_NETWORK"
 )
 
 // Flavor is a template.
 type Flavor struct {
-	// Name of the flavor; empty: the one that is used where none is asked for.
+	// Name of the flavor. Empty: the default flavor.
 	Name string
-	// example is the file that it is made from, cluster the name of the Cluster there and network the first half of its range.
+	// example is the file from which the template is derived, cluster the name of its Cluster and network the first
+	// half of its range.
 	example, cluster, network string
-	// class is that of the cluster, which is a file of its own in a release.
+	// class is the name of the ClusterClass, which is a separate file in a release.
 	class string
 }
 
-// Flavors are those of a release.
+// Flavors returns the flavors of a release.
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},
@@ -47,7 +48,7 @@ func Flavors() []Flavor {
 	}
 }
 
-// File is the name of the template's file.
+// File returns the name of the template's file.
 func (f Flavor) File() string {
 	if f.Name == "" {
 		return "cluster-template.yaml"
@@ -55,7 +56,7 @@ func (f Flavor) File() string {
 	return "cluster-template-" + f.Name + ".yaml"
 }
 
-// Objects returns the objects of a template, from the folder of examples.
+// Objects returns the objects of a template, given the directory of examples.
 func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 	data, err := fs.ReadFile(examples, f.example)
 	if err != nil {
@@ -85,7 +86,7 @@ func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// withoutClass leaves out the class and its templates, which clusterctl adds where they are missing.
+// withoutClass removes the ClusterClass and its templates, which clusterctl adds if they are missing.
 func (f Flavor) withoutClass(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if f.class == "" {
 		return objects, nil
@@ -101,7 +102,7 @@ func (f Flavor) withoutClass(objects []*unstructured.Unstructured) ([]*unstructu
 	}), nil
 }
 
-// replaced is a value of the example with variables, count in the place of a number of replicas.
+// replaced returns a value of the example with variables; count replaces a number of replicas.
 func (f Flavor) replaced(value any, count string) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -12,21 +12,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonMemory is the reason of the fault for an answer for which the cluster or its namespace has no memory left.
+// ReasonMemory is the reason of the fault for a response that exceeds the remaining memory of the cluster or its
+// namespace.
 const ReasonMemory = "AnswersTakeTooMuchMemory"
 
 const (
-	// defaultMemory is shared where the memory of the process is not known.
+	// defaultMemory is the memory of the process if its limit is not known.
 	defaultMemory = 1 << 30
-	// leastShare is what a cluster has of any memory: the answers of ordinary clusters fit.
+	// leastShare is the minimum memory for a cluster, whatever the limit of the process. It is sufficient for the
+	// responses of ordinary clusters.
 	leastShare = 64 << 20
-	// collectEvery is how often an account that is nearly full lets garbage be collected, at most.
+	// collectEvery is the minimum time between garbage collections that nearly full accounts trigger.
 	collectEvery = 10 * time.Second
 )
 
-// Accounts has an account for each workload cluster, in bytes of memory that its answers take. A cluster may take an eighth of
-// the memory of the process, and all clusters of a namespace a quarter of it. Beyond half of the memory for all clusters, a
-// namespace has no more than an equal share of that half.
+// Accounts tracks the memory that responses of each workload cluster use, in bytes. One cluster may use an eighth of
+// the memory of the process, and all clusters in a namespace a quarter. When all clusters together use half of the
+// memory, a namespace may use no more than an equal share of that half.
 type Accounts struct {
 	cluster, namespace, all int64
 
@@ -34,12 +36,12 @@ type Accounts struct {
 	clusters   map[client.ObjectKey]int64
 	namespaces map[string]int64
 	total      int64
-	// retained are the objects that are charged until they are garbage.
+	// retained holds the cached objects that are charged until they are garbage collected.
 	retained  map[weak.Pointer[byte]]struct{}
 	collected time.Time
 }
 
-// NewAccounts returns the accounts of a process that may use this much memory. Zero: 1 GiB.
+// NewAccounts returns the accounts of a process with this much memory; zero means 1 GiB.
 func NewAccounts(memory int64) *Accounts {
 	if memory <= 0 {
 		memory = defaultMemory
@@ -54,20 +56,20 @@ func NewAccounts(memory int64) *Accounts {
 // Of returns the account of a cluster.
 func (a *Accounts) Of(cluster client.ObjectKey) *Account { return &Account{all: a, key: cluster} }
 
-// Account is that of one cluster, over all of its connections.
+// Account is the account of one cluster, for all of its connections.
 type Account struct {
 	all *Accounts
 	key client.ObjectKey
 }
 
-// used is how much the answers of the cluster take.
+// used returns how much memory the responses of the cluster use.
 func (a *Account) used() int64 {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
 	return a.all.clusters[a.key]
 }
 
-// charge takes memory, or returns a fault that names the limit.
+// charge charges memory to the account, or returns a fault that states the exceeded limit.
 func (a *Account) charge(bytes int64) error {
 	all := a.all
 	all.mu.Lock()
@@ -96,7 +98,7 @@ func (a *Account) release(bytes int64) {
 	a.all.change(a.key, -bytes)
 }
 
-// change is called with the lock held.
+// change adds bytes to the totals. The mutex must be held.
 func (a *Accounts) change(key client.ObjectKey, bytes int64) {
 	a.total += bytes
 	if a.clusters[key] += bytes; a.clusters[key] == 0 {
@@ -107,7 +109,8 @@ func (a *Accounts) change(key client.ObjectKey, bytes int64) {
 	}
 }
 
-// Retain charges an object that a cache holds, until it is garbage. That is never refused: the next answer is.
+// Retain charges a cached object until it is garbage collected. It never fails; if a limit is exceeded, the next
+// response is rejected instead.
 func (a *Account) Retain(o client.Object) {
 	v := reflect.ValueOf(o)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -128,7 +131,7 @@ func (a *Account) Retain(o client.Object) {
 	now := time.Now()
 	if all.clusters[a.key] > all.cluster/4*3 && now.Sub(all.collected) >= collectEvery {
 		all.collected = now
-		go runtime.GC() // much of it may be garbage: objects that were updated since
+		go runtime.GC() // updated objects may have left much garbage
 	}
 }
 

@@ -9,48 +9,50 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults for answers that are not read.
+// Reasons of the faults for rejected responses.
 const (
-	// ReasonTooLarge is the reason for an answer beyond the limits.
+	// ReasonTooLarge means that the response exceeds the limits.
 	ReasonTooLarge = "AnswerTooLarge"
-	// ReasonForm is the reason for an answer in a form that was not requested.
+	// ReasonForm means that the response has a content type that was not requested.
 	ReasonForm = "AnswerInOtherForm"
 )
 
-// Limits of one answer, and of one event of a watch.
+// Limits for one response, and for one event of a watch.
 type Limits struct {
-	// Bytes of it, unpacked.
+	// Bytes is the maximum size, uncompressed.
 	Bytes int64
-	// Memory is what it is estimated to take once it is decoded.
+	// Memory is the maximum estimated size once it is decoded.
 	Memory int64
 }
 
-// DefaultLimits are those for the API of a workload cluster.
+// DefaultLimits returns the limits for the API server of a workload cluster.
 func DefaultLimits() Limits { return Limits{Bytes: 64 << 20, Memory: 512 << 20} }
 
 const (
-	// step is the memory after which a document is charged further.
+	// step is the increment, in bytes, by which a document is charged.
 	step = 64 << 10
-	// An answer of more than noteworthyBytes, or that takes more than noteworthyMemory, is reported while it is decoded.
+	// A response that exceeds noteworthyBytes, or uses more memory than noteworthyMemory, is recorded while it is
+	// decoded.
 	noteworthyBytes, noteworthyMemory = 1 << 20, 8 << 20
 )
 
-// Decoding is the record of an answer that is being decoded, for the time after a crash.
+// Decoding records a response that is being decoded, for analysis after a crash.
 type Decoding interface {
-	// Weigh records what the answer is estimated to take in memory so far.
+	// Weigh records the current memory estimate of the response.
 	Weigh(bytes int64)
-	// End is called when the answer has been decoded.
+	// End is called when the response has been decoded.
 	End()
 }
 
-// Transport bounds the answers of one cluster. It belongs between what unpacks answers and what decodes them.
+// Transport limits the memory of responses from one cluster. In the chain of transports, it belongs between
+// decompression and decoding.
 type Transport struct {
 	Next    http.RoundTripper
 	Limits  Limits
 	Account *Account
-	// Decoding, where set, is called when an answer turns out to be a large one.
+	// Decoding, if set, is called when a response turns out to be large.
 	Decoding func() Decoding
-	// Refused, where set, is called with the fault of an answer that is not read.
+	// Refused, if set, is called with the fault of a rejected response.
 	Refused func(error)
 }
 
@@ -60,7 +62,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Clients wait for as long as the header says, with a worker of a controller. Controllers retry by themselves.
+	// client-go would block a worker for the time in this header. Controllers retry on their own.
 	resp.Header.Del("Retry-After")
 	stream := isWatch(r) && resp.StatusCode == http.StatusOK
 	m := newMeter(resp.Header.Get("Content-Type"), stream)
@@ -84,15 +86,15 @@ func (t *Transport) refuse(f *fault.Fault) error {
 	return f
 }
 
-// document is an answer, or an event of a watch.
+// document is a response, or an event of a watch.
 type document struct {
 	tally
 	charged  int64
 	decoding Decoding
 }
 
-// body is an answer that ends with a fault beyond the limits. Of a watch, the event before the current one may still be in the
-// hands of the decoder.
+// body is a response body that fails when it exceeds a limit. While a watch is read, the decoder may still use the
+// event before the current one.
 type body struct {
 	io.ReadCloser
 	transport *Transport
@@ -113,7 +115,8 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.failed != nil {
 		return 0, b.failed
 	}
-	// In small parts: one read must not count as a whole what becomes too much in its middle.
+	// Feed small parts, so that a single large read is not counted completely before a limit takes effect in its
+	// middle.
 	for rest := p[:n]; len(rest) > 0; {
 		part := rest[:min(len(rest), 4<<10)]
 		rest = rest[len(part):]
@@ -126,7 +129,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// settle charges what was read of the current document.
+// settle charges the part of the current document that has been read.
 func (b *body) settle() error {
 	d, limits := b.current, b.transport.Limits
 	if d.bytes > limits.Bytes || d.memory > limits.Memory {
@@ -150,14 +153,14 @@ func (b *body) settle() error {
 	return nil
 }
 
-// nextDocument is called when another event of a watch begins.
+// nextDocument is called when the next event of a watch starts.
 func (b *body) nextDocument() {
 	b.transport.end(b.previous)
 	b.previous, b.current = b.current, &document{}
 	b.counting.tally = &b.current.tally
 }
 
-// Close implements io.Closer. Within a call that [Begin] began, what was read is decoded only afterwards.
+// Close implements io.Closer. In a call started with [Begin], the response is decoded only after Close.
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
 	b.mu.Lock()
@@ -176,7 +179,7 @@ func (b *body) finish() {
 	b.counting.tally = &b.current.tally
 }
 
-// end gives back what a document took.
+// end releases the memory of a document.
 func (t *Transport) end(d *document) {
 	if d == nil {
 		return
@@ -190,7 +193,7 @@ func (t *Transport) end(d *document) {
 	d.charged, d.decoding = 0, nil
 }
 
-// call is one of a client until it has decoded its answer.
+// call is a client call, from its start until its response has been decoded.
 type call struct {
 	mu    sync.Mutex
 	ended bool
@@ -199,7 +202,7 @@ type call struct {
 
 type callKey struct{}
 
-// Begin returns a context for a call. Its answer is charged until end is called.
+// Begin returns a context for a call. The response is charged until end is called.
 func Begin(ctx context.Context) (of context.Context, end func()) {
 	c := &call{}
 	return context.WithValue(ctx, callKey{}, c), c.end
@@ -210,7 +213,7 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// hold takes a document over until the call ends, and reports whether it did.
+// hold defers the release of a document until the call ends. It reports whether it did.
 func (c *call) hold(t *Transport, d *document) bool {
 	if c == nil {
 		return false

@@ -1,22 +1,12 @@
-// Package answers bounds the memory that answers of workload clusters take.
+// Package answers limits the memory that responses from workload clusters use. While a response is read and before it
+// is decoded, the package estimates the memory of its values at every depth of nesting, for a whole response or for
+// each event of a watch. A response beyond the [Limits] fails. The estimated memory of responses that are being
+// decoded, and the memory of objects in caches, is charged to the [Account] of the cluster, which has a limit for the
+// cluster and one for all clusters in its namespace.
 //
-// # Does
+//	bytes ──► transport ──► meter ──► limit per response, account ──► decoder ──► Retain: account, until garbage collected
 //
-// Estimates, while an answer is read and before it is decoded, how much memory its values will take, at every depth of
-// nesting, for each event of a watch and for every other answer as a whole. An answer beyond the [Limits] ends with a fault.
-// What is being decoded, and what caches hold of it afterwards, is charged to the [Account] of the cluster, which has a limit
-// for the cluster and one for all clusters of its namespace.
-//
-//	bytes ──► transport ──► meter ──► limit of one answer, account ──► decoder ──► Retain: account, until it is garbage
-//
-// Who writes the kubeconfig Secret of a cluster chooses the API, and an empty object of two bytes becomes some hundred in
-// memory.
-//
-// # Never
-//
-// Decodes an answer, or limits how many calls are made (package remote does).
-//
-// # Read first
-//
-// [Transport], then meter.go.
+// The limits are necessary because any user who can write the kubeconfig Secret of a cluster chooses the API server,
+// and an empty JSON object of two bytes becomes a few hundred bytes in memory. The package does not limit the number of
+// calls; package remote does.
 package answers

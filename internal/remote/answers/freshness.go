@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// lasting is how long a watch has to be open to count: one whose events cannot be read ends at once.
+// lasting is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
 const lasting = 10 * time.Second
 
-// Freshness records when what is cached of a kind was last known to be current. A cache returns what it has for as long as
-// there is one, whether or not the API server still serves the kind. The zero value is ready for use.
+// Freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
+// returns its objects even if the API server no longer serves the kind. The zero value is ready for use.
 type Freshness struct {
 	mu sync.Mutex
-	// read is when an object was last decoded, or a watch that lasted ended.
+	// read is when an object was last decoded, or when a watch that counted ended.
 	read time.Time
-	// open are the watches, with the time of their beginning.
+	// open holds the open watches with their start times.
 	open map[*watch]time.Time
 }
 
-// Note records that the kind was read.
+// Note records that an object of the kind was decoded.
 func (f *Freshness) Note(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read = now
 }
 
-// Begin records the first use, from which on objects have time to arrive.
+// Begin records the first use, from which the cache has time to sync.
 func (f *Freshness) Begin(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,8 +36,8 @@ func (f *Freshness) Begin(now time.Time) {
 	}
 }
 
-// At returns when what is cached was last known to be current; zero: it was never used. filled: the cache is, so that a watch
-// which is open brings every change.
+// At returns when the cache was last known to be current; zero if it was never used. filled means that the cache has
+// synced, so that an open watch delivers every change.
 func (f *Freshness) At(now time.Time, filled bool) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,13 +51,13 @@ func (f *Freshness) At(now time.Time, filled bool) time.Time {
 	return f.read
 }
 
-// Watches is a transport that records the watches of a kind.
+// Watches is a transport that records the open watches of a kind.
 type Watches struct {
 	Next http.RoundTripper
-	// Path of the kind.
+	// Path is the URL path of the kind.
 	Path string
 	Of   *Freshness
-	// Filled reports whether the cache is filled.
+	// Filled reports whether the cache has synced.
 	Filled func() bool
 	Now    func() time.Time
 }
@@ -84,7 +84,7 @@ func isWatch(r *http.Request) bool {
 	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }
 
-// watch is the body of one that is open.
+// watch is the response body of an open watch.
 type watch struct {
 	io.ReadCloser
 	of *Watches

@@ -1,13 +1,13 @@
 package answers
 
-// deepest is the depth up to which a meter knows what surrounds a value. Decoders of JSON refuse 10,000 levels.
+// deepest is the depth up to which a meter tracks nesting. JSON decoders reject more than 10,000 levels.
 const deepest = 10_000
 
-// jsonMeter estimates documents in JSON. In a stream they follow each other.
+// jsonMeter estimates JSON documents. A stream is a sequence of documents.
 type jsonMeter struct {
 	stream, begun   bool
 	quoted, escaped bool
-	// within is, for each level, what surrounds the values there.
+	// within holds the opening bracket of each level of nesting.
 	within []byte
 }
 
@@ -23,7 +23,7 @@ func (m *jsonMeter) feed(part []byte, c *counting) {
 	}
 }
 
-// read reads one byte. What follows a backslash in a text, and the text itself, has no structure.
+// read processes one byte. Characters inside a string, including escaped ones, have no structural meaning.
 func (m *jsonMeter) read(b byte, c *counting) {
 	switch {
 	case m.escaped:
@@ -61,7 +61,8 @@ func (m *jsonMeter) surrounding() byte {
 	return m.within[len(m.within)-1]
 }
 
-// element is what a value of the innermost array takes. The items of a list are in an array of its object.
+// element returns the memory of an element of the innermost array. The items of a list are in an array directly below
+// the root object.
 func (m *jsonMeter) element() int64 {
 	if len(m.within) == 2 && !m.stream {
 		return perItem

@@ -5,32 +5,33 @@ import (
 	"strings"
 )
 
-// What values take in memory once they are decoded, in bytes, for the largest types that controllers read. The estimates are
-// high for ordinary objects, and not much too low for those that are made to be expensive.
+// Estimated memory of decoded values, in bytes, for the largest types that controllers read. The estimates are high for
+// ordinary objects, and not much too low for objects crafted to be expensive.
 const (
-	// perByte is for the buffers that an answer is read into, and the strings that are copied from it.
+	// perByte covers the buffers into which a response is read, and the strings that are copied from them.
 	perByte = 3
-	// perDocument is for the object that a document is.
+	// perDocument covers the root object of a document.
 	perDocument = 2 << 10
-	// perItem is for an object in a list: a Pod without content takes 1.3 KiB.
+	// perItem covers an object in a list: an empty Pod takes 1.3 KiB.
 	perItem = 1536
-	// perElement is for a value in an array of another object: a Container without content takes 432 bytes.
+	// perElement covers a value in an array of another object: an empty Container takes 432 bytes.
 	perElement = 448
-	// perObject is for an object of JSON, which may become a map, and perField for one of its fields.
+	// perObject covers a JSON object, which may become a map, and perField one of its fields.
 	perObject, perField = 224, 96
-	// perMessage is for the first text or message of its number in a message of protobuf, and perNumber for a number there.
+	// perMessage covers the first string or message with a given field number in a protobuf message, and perNumber a
+	// numeric field.
 	perMessage, perNumber = 128, 16
 )
 
-// tally is what was counted of one document.
+// tally holds the totals of one document.
 type tally struct {
 	bytes, memory int64
 }
 
-// counting is the tally of the document that is being read.
+// counting holds the totals of the document that is being read.
 type counting struct {
 	*tally
-	// next, where set, is called before each document of a stream, and replaces the tally.
+	// next, if set, is called before each document of a stream, and replaces the tally.
 	next func()
 }
 
@@ -41,7 +42,7 @@ func (c *counting) begin() {
 	c.memory += perDocument
 }
 
-// meter estimates what the documents of an answer take in memory. It reads what decoders read, or counts more.
+// meter estimates the memory of the documents in a response. It counts at least everything that a decoder would decode.
 type meter interface {
 	feed(part []byte, c *counting)
 }
@@ -51,8 +52,8 @@ const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// newMeter returns the meter for answers of a content type, or nil for a type that clients decode although they never
-// request it. Clients decode an answer without a usable type as what they requested, and such a watch as JSON.
+// newMeter returns the meter for a content type, or nil for a type that clients decode although they never request it.
+// Clients decode a response without a usable content type as the type that they requested, and such a watch as JSON.
 func newMeter(contentType string, stream bool) meter {
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -72,7 +73,7 @@ func newMeter(contentType string, stream bool) meter {
 	return &jsonMeter{}
 }
 
-// widest counts what the more expensive of two readings of one document counts.
+// widest returns the larger of the estimates of two meters for the same document.
 type widest struct {
 	first, second meter
 	a, b          tally

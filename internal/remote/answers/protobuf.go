@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// prefix is how many bytes come before a message that names its kind: "k8s" and zero.
+	// prefix is the length of the header before a message that has its kind: "k8s" and a zero byte.
 	prefix = 4
-	// nested is how many levels of messages are told apart. Below, everything counts as elements of two bytes.
+	// nested is the number of message levels that are tracked. Deeper content is counted as elements of two bytes.
 	nested = 64
-	// maxNested is more than any answer has, whatever length it claims.
+	// maxNested is greater than the size of any response, whatever length a message claims.
 	maxNested = 1 << 30
-	// wholeAnswer is the length of a message that ends with its answer.
+	// wholeAnswer is the length of a message that ends with the response.
 	wholeAnswer = math.MaxUint64
 )
 
-// Kinds of fields in protobuf, and numbers of fields in the messages around an object.
+// Wire types of protobuf, and field numbers in the messages that enclose an object.
 const (
 	kindVarint, kindFixed64, kindBytes, kindGroup, kindGroupEnd, kindFixed32 = 0, 1, 2, 3, 4, 5
 
 	itemsOfList, objectOfEvent, rawOfExtension = 2, 2, 1
 )
 
-// frameMeter estimates the frames of a stream in protobuf, each of which has its length before it.
+// frameMeter estimates the frames of a protobuf stream, each of which is preceded by its length.
 type frameMeter struct {
 	header  [prefix]byte
 	read    int
@@ -52,13 +52,13 @@ func (m *frameMeter) feed(part []byte, c *counting) {
 	}
 }
 
-// protobufMeter estimates one message in protobuf, without knowing its type: each field that may be a message is read as one,
-// up to the first byte that no message can have there. At that byte the decoder of a message ends with an error, and a field
-// that is a text ends to count.
+// protobufMeter estimates one protobuf message without knowledge of its type: every field that may be a message is
+// parsed as one, up to the first byte that is invalid in a message. At that byte a decoder of a message would fail; if
+// the field is a string, counting of it ends.
 type protobufMeter struct {
 	position, skip uint64
-	messages       []message // the innermost last
-	event          bool      // in a stream, the message is an event that has the object in it
+	messages       []message // innermost last
+	event          bool      // in a stream, the message is an event that contains the object
 	begun          bool
 
 	next  expected
@@ -67,13 +67,13 @@ type protobufMeter struct {
 	field uint32
 }
 
-// message is one that is being read.
+// message is a message that is being read.
 type message struct {
 	end  uint64
-	seen uint64 // numbers of fields, of those below 64
+	seen uint64 // bitmap of the field numbers below 64
 }
 
-// expected is what comes next in a message.
+// expected is the next item in a message.
 type expected int
 
 const (
@@ -82,7 +82,7 @@ const (
 	length
 )
 
-// newProtobufMeter returns the meter of an answer, or of an event of a stream with this many bytes.
+// newProtobufMeter returns the meter for a whole response, or for an event of a stream with the given size.
 func newProtobufMeter(size uint64) *protobufMeter {
 	m := &protobufMeter{messages: []message{{end: size}}, event: size != wholeAnswer}
 	if !m.event {
@@ -126,13 +126,13 @@ func (m *protobufMeter) inner() *message { return &m.messages[len(m.messages)-1]
 
 func (m *protobufMeter) expect(next expected) { m.next, m.value, m.shift = next, 0, 0 }
 
-// abandon skips what is left of the innermost message: it is none.
+// abandon skips the rest of the innermost message, because it is not a valid message.
 func (m *protobufMeter) abandon() {
 	m.skip = m.inner().end
 	m.expect(tag)
 }
 
-// take takes a whole number: a tag, the value of a field, or its length.
+// take processes a complete varint: a tag, a value, or a length.
 func (m *protobufMeter) take(value uint64, c *counting) {
 	was := m.next
 	m.expect(tag)
@@ -156,14 +156,14 @@ func (m *protobufMeter) begin(kind uint64, c *counting) {
 		m.pass(8)
 	case kindFixed32:
 		m.pass(4)
-	case kindGroup, kindGroupEnd: // what is in it counts as well
+	case kindGroup, kindGroupEnd: // the fields of a group are counted as well
 	default:
 		m.abandon()
 	}
 	c.memory += perNumber
 }
 
-// pass skips bytes of the innermost message.
+// pass skips n bytes of the innermost message.
 func (m *protobufMeter) pass(n uint64) {
 	if n > m.inner().end-m.position {
 		m.abandon()
@@ -172,7 +172,7 @@ func (m *protobufMeter) pass(n uint64) {
 	m.skip = m.position + n
 }
 
-// enter reads a field of this many bytes as a message.
+// enter parses a field of the given size as a message.
 func (m *protobufMeter) enter(size uint64, c *counting) {
 	in := m.inner()
 	if size > in.end-m.position {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sizeOf returns what a value refers to in memory, in bytes, without the value itself.
+// sizeOf returns the memory that a value references, in bytes, without the value itself.
 func sizeOf(v reflect.Value) (size int64) {
 	switch v.Kind() {
 	case reflect.String:
@@ -16,7 +16,7 @@ func sizeOf(v reflect.Value) (size int64) {
 		}
 		return int64(v.Elem().Type().Size()) + sizeOf(v.Elem())
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() { // its location is shared
+		if v.Type() == reflect.TypeFor[time.Time]() { // the location is shared
 			return 0
 		}
 		for _, field := range v.Fields() {
@@ -40,5 +40,5 @@ func sizeOf(v reflect.Value) (size int64) {
 	return size
 }
 
-// isPlain reports kinds of values that refer to nothing.
+// isPlain reports whether values of a kind contain no references.
 func isPlain(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }

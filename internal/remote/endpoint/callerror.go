@@ -17,9 +17,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CallError is a call that got no answer. Its message does not say how it failed: a refused connection, a time limit and a
-// certificate of another server read the same, because who may write the Secret may choose the address, and would learn from
-// the difference what is there. The cause is for the log.
+// CallError is a call without a response. Its message does not reveal how the call failed: a refused connection, a
+// timeout and a certificate of another server look the same. A user who can write the Secret can choose the address,
+// and could otherwise scan the network by the differences. The cause is for the log.
 type CallError struct {
 	// Host is the host and port that were called.
 	Host    string
@@ -30,12 +30,12 @@ type CallError struct {
 // Error implements error.
 func (e *CallError) Error() string { return unreachable(e.address) + ": " + e.cause.Error() }
 
-// Unwrap returns the fault that it is.
+// Unwrap returns a fault of kind Unreachable.
 func (e *CallError) Unwrap() error {
 	return fault.New(fault.Unreachable, "Unreachable", "%s", unreachable(e.address)).From(e.cause)
 }
 
-// InFull says how the call failed, for an address that Slipway chose.
+// InFull returns a message with the cause of the failure, for an address that Slipway chose.
 func (e *CallError) InFull(limit time.Duration) string {
 	var (
 		timeout   net.Error
@@ -58,12 +58,12 @@ func (e *CallError) InFull(limit time.Duration) string {
 	return unreachable(e.address)
 }
 
-// ExpiredError is that of a connection whose client certificate has expired. Without it, an API server refuses the
-// credentials, or ends the handshake.
+// ExpiredError is the error of a probe with an expired client certificate. It replaces the error of the API server,
+// which rejects the credentials or ends the handshake.
 type ExpiredError struct {
 	Secret string
 	At     time.Time
-	// Unauthorized: the API server refused the credentials.
+	// Unauthorized is set if the API server rejected the credentials.
 	Unauthorized bool
 }
 
@@ -72,10 +72,10 @@ func (e ExpiredError) Error() string {
 	return fmt.Sprintf("the client certificate in Secret %s expired on %s: renew the Secret", e.Secret, e.At.UTC().Format(time.DateOnly))
 }
 
-// Is reports what a refusal of the credentials is.
+// Is makes the error equal to ErrUnauthorized if the credentials were rejected.
 func (e ExpiredError) Is(target error) bool { return e.Unauthorized && target == ErrUnauthorized }
 
-// Expiry is when the client certificate of a configuration ends; zero: it has none, or one that cannot be read.
+// Expiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot be parsed.
 func Expiry(cfg *rest.Config) time.Time {
 	if len(cfg.CertData) == 0 {
 		return time.Time{}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds maps the kinds that the API server of every cluster has and that controllers read. To discover them would take
-// each connection some calls, and memory for all the kinds beside them.
+// Kinds returns a RESTMapper for the kinds that every API server has and that controllers read. It saves each
+// connection the discovery calls and the memory for all other kinds.
 func Kinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, storagev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,

@@ -14,12 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Own are the addresses that Slipway chose for the APIs of workload clusters. Only a status is evidence of that: whoever may
-// write a Cluster or its Secrets also writes addresses, but never a status.
+// Own detects addresses that Slipway chose for API servers of workload clusters. It relies on the status of objects
+// only, because users who can write a Cluster or its Secrets can write addresses there, but cannot write a status.
 type Own struct{ Live client.Reader }
 
-// Include reports whether an address (host and port) is in the network that Slipway made for the Cluster, or the one at which
-// a hosted control plane of the Cluster is available.
+// Include reports whether an address (host and port) is in the network that Slipway created for the Cluster, or is the
+// endpoint of an available hosted control plane of the Cluster.
 func (o Own) Include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// longestProbe is how much of the answer to a probe is read.
+// longestProbe is the maximum size of the response to a probe, in bytes.
 const longestProbe = 256 << 10
 
-// ErrUnauthorized says that the API answered and refused the credentials.
+// ErrUnauthorized means that the API server responded and rejected the credentials.
 var ErrUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
 
-// Probe finds out whether an API server of Kubernetes answers at an address, and serves the credentials: it gets the version,
-// which is the same for everyone, and the versions of the API, which is not. A status alone says nothing: a portal, a proxy or
-// a load balancer in front of the API server answers with one, too.
+// Probe checks whether a Kubernetes API server responds at an address and accepts the credentials. It reads the
+// version, which is public, and the API versions, which require authorization. The HTTP status is not sufficient,
+// because a portal, a proxy or a load balancer in front of the API server also sends one.
 func Probe(ctx context.Context, c *http.Client, address string) error {
 	var release version.Info
 	if err := get(ctx, c, address, "version", &release); err != nil {
@@ -43,7 +43,7 @@ func Probe(ctx context.Context, c *http.Client, address string) error {
 	return nil
 }
 
-// get reads the JSON that the API server has at a path.
+// get reads a JSON document from a path of the API server.
 func get(ctx context.Context, c *http.Client, address, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func isJSON(resp *http.Response) bool {
 	return err == nil && media == "application/json"
 }
 
-// refused is the error for a status other than 200.
+// refused returns the error for a status other than 200.
 func refused(status int, body []byte, address, path string) error {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -91,7 +91,7 @@ func refused(status int, body []byte, address, path string) error {
 	return notAPI(address, path)
 }
 
-// isForbidden reports whether an API server wrote that a request is forbidden, and not something in front of it.
+// isForbidden reports whether a response was written by an API server, and not by a proxy in front of it.
 func isForbidden(body []byte) bool {
 	var s metav1.Status
 	return json.Unmarshal(body, &s) == nil && s.Kind == "Status" && s.Reason == metav1.StatusReasonForbidden
@@ -102,15 +102,15 @@ func notAPI(address, path string) error {
 		"correct server in the kubeconfig Secret, and look for a proxy or portal in between", address, path)
 }
 
-// describe is the error for a call that got no answer.
+// describe returns the error for a call without a response.
 func describe(err error, host, address string) error {
-	if f := fault.As(err); f != nil { // the operator's rules, or the limits of an answer
+	if f := fault.As(err); f != nil { // from the connection policy, or the limits for responses
 		return f
 	}
 	return &CallError{Host: host, address: address, cause: err}
 }
 
-// unreachable is the message for any call that got no answer.
+// unreachable returns the message for any call without a response.
 func unreachable(address string) string {
 	return fmt.Sprintf("the API server at %s does not answer as the kubeconfig Secret describes it: "+
 		"check that it runs, and server and certificate-authority-data in the Secret", address)

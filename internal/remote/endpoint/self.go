@@ -10,21 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Self names the Pod this process runs in, and how that Pod reaches the API of
-// its own cluster. A workload cluster in which the Pod is found is that cluster,
-// and is reached by the in-cluster address.
+// Self identifies the Pod in which this process runs, and how that Pod reaches the API server of its own cluster. If
+// the Pod is found in a workload cluster, the process runs in that cluster and uses the in-cluster address for it.
 type Self struct {
 	// Pod is the Pod's namespace and name; UID is its UID.
 	Pod types.NamespacedName
 	UID types.UID
-	// Host is the in-cluster address, CAData what it is verified with (PEM).
+	// Host is the in-cluster address; CAData is the CA bundle that verifies it (PEM).
 	Host   string
 	CAData []byte
 }
 
-// SelfFromEnvironment reads POD_NAMESPACE, POD_NAME and POD_UID and the Pod's
-// in-cluster configuration; a nil inCluster is rest.InClusterConfig. It returns nil
-// without an error when one of the variables is missing.
+// SelfFromEnvironment reads POD_NAMESPACE, POD_NAME and POD_UID and the Pod's in-cluster configuration; a nil inCluster
+// is rest.InClusterConfig. It returns nil without an error if one of the variables is missing.
 func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Config, error)) (*Self, error) {
 	pod := types.NamespacedName{Namespace: getenv("POD_NAMESPACE"), Name: getenv("POD_NAME")}
 	uid := types.UID(getenv("POD_UID"))
@@ -44,8 +42,7 @@ func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Con
 	return &Self{Pod: pod, UID: uid, Host: cfg.Host, CAData: cfg.CAData}, nil
 }
 
-// RunsOn reports whether the Pod runs on the cluster that r reads. A cluster that
-// cannot be read is another one.
+// RunsOn reports whether the Pod runs in the cluster that r reads. It returns false if the cluster cannot be read.
 func (s *Self) RunsOn(ctx context.Context, r client.Reader) bool {
 	if s == nil {
 		return false
@@ -57,12 +54,12 @@ func (s *Self) RunsOn(ctx context.Context, r client.Reader) bool {
 	return pod.UID == s.UID
 }
 
-// Shortcut is cfg with the in-cluster address, and its own credentials kept.
+// Shortcut returns cfg with the in-cluster address and CA; the credentials remain.
 func (s *Self) Shortcut(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.Host = s.Host
 	c.TLSClientConfig.CAData = s.CAData
 	c.TLSClientConfig.ServerName = ""
-	c.Dial, c.Proxy = nil, nil // the rules for kubeconfigs are not about an address that this Pod was given
+	c.Dial, c.Proxy = nil, nil // the connection policy does not apply to the Pod's own in-cluster address
 	return c
 }

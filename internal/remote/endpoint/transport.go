@@ -10,9 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewTransport returns a transport that belongs to one connection alone, so that
-// closing it closes every socket: client-go's own transports live in a cache
-// of the whole process.
+// NewTransport returns a transport for one connection only, so that closing it closes all its sockets. client-go's own
+// transports are in a process-wide cache.
 func NewTransport(cfg *rest.Config) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {
@@ -27,7 +26,7 @@ func NewTransport(cfg *rest.Config) (*http.Transport, error) {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 		ForceAttemptHTTP2:      true,
-		// A peer that vanished is noticed by pings, so that watches do not hang.
+		// Pings detect a peer that has vanished, so that watches do not hang.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	if cfg.Proxy != nil {
@@ -39,7 +38,7 @@ func NewTransport(cfg *rest.Config) (*http.Transport, error) {
 	return t, nil
 }
 
-// Root is the URL of the root of the API server.
+// Root returns the root URL of the API server.
 func Root(cfg *rest.Config) (string, error) {
 	base, _, err := rest.DefaultServerURL(cfg.Host, "", schema.GroupVersion{}, true)
 	if err != nil {
@@ -48,6 +47,6 @@ func Root(cfg *rest.Config) (string, error) {
 	return base.JoinPath("/").String(), nil
 }
 
-// NoRedirect refuses redirects: an API server has no reason to send one, and one that does would choose whom this
-// process connects to, with the credentials of the Secret.
+// NoRedirect rejects redirects: an API server has no reason to send one, and a malicious server could redirect this
+// process to any other server, with the credentials in the Secret.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,9 +1,4 @@
-// Package portforward connects to ports of Pods through the API server of their cluster.
-//
-// Does: opens a connection to a port of a Pod ([Dial]) as kubectl port-forward does, over the sockets of a connection that exists
-// ([Transport]), so that what holds for all calls to the cluster (addresses, proxies, credentials) holds for this one.
-//
-// Never: chooses the cluster or the Pod, or repeats an attempt.
-//
-// Read first: [Dial].
+// Package portforward connects to ports of Pods through the API server of their cluster ([Dial]), as kubectl
+// port-forward does. It uses the sockets of an existing connection ([Transport]), so that the same restrictions on
+// addresses, proxies and credentials apply as for all other calls to the cluster. It does not retry.
 package portforward

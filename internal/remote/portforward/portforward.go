@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// maxProblem bounds what is read of an error, in bytes.
+// maxProblem limits the size of an error message that is read, in bytes.
 const maxProblem = 4 << 10
 
 // Target is a port of a Pod.
@@ -27,8 +27,8 @@ type Target struct {
 	Port           int
 }
 
-// Transport returns a transport for [Dial] with the sockets and the credentials of an API. It speaks HTTP/1.1, whose connections can be
-// upgraded.
+// Transport returns a transport for [Dial] with the sockets and credentials of an API server connection. It uses
+// HTTP/1.1, because its connections can be upgraded.
 func Transport(cfg *rest.Config, sockets *http.Transport) (http.RoundTripper, error) {
 	t := sockets.Clone()
 	t.ForceAttemptHTTP2, t.DisableKeepAlives = false, true
@@ -46,8 +46,9 @@ func Transport(cfg *rest.Config, sockets *http.Transport) (http.RoundTripper, er
 	return wrapped, nil
 }
 
-// Dial connects to a port of a Pod through the API at an address. The context bounds connecting, not the connection. It is a WebSocket,
-// or, where something on the way refuses that, the older SPDY, which takes 0.8 MB for as long as it is open.
+// Dial connects to a port of a Pod through the API server at an address. The context limits the dialing, not the
+// connection. Dial uses a WebSocket, or, if a component in between rejects that, the older SPDY, which takes 0.8 MB
+// while it is open.
 func Dial(ctx context.Context, t http.RoundTripper, address string, to Target) (net.Conn, error) {
 	base, err := url.Parse(address)
 	if err != nil {
@@ -68,13 +69,14 @@ func unreachable(to Target, err error) error {
 	return fault.New(fault.Unreachable, "PodUnreachable", "the API server does not connect to port %d of Pod %s", to.Port, to.Pod).From(err)
 }
 
-// pipe is a connection of a stream.
+// pipe is a net.Conn on a stream.
 type pipe struct {
 	io.ReadWriteCloser
 	plain
 }
 
-// plain is what a connection has that knows no addresses and deadlines: who waits on it closes it.
+// plain implements the methods of net.Conn for addresses and deadlines as no-ops. To end a blocked call, close the
+// connection.
 type plain struct{}
 
 // LocalAddr implements net.Conn.
@@ -95,7 +97,7 @@ func (plain) SetWriteDeadline(time.Time) error { return nil }
 // addr is the address of the port.
 func (t Target) addr() net.Addr { return name(t.Namespace + "/" + t.Pod + ":" + strconv.Itoa(t.Port)) }
 
-// name is an address.
+// name is a net.Addr.
 type name string
 
 // Network implements net.Addr.

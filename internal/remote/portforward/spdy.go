@@ -17,10 +17,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// protocol is that of port-forwarding inside the upgraded connection.
+// protocol is the port-forwarding protocol inside the upgraded connection.
 const protocol = "portforward.k8s.io"
 
-// dialSPDY connects by SPDY.
+// dialSPDY connects with SPDY.
 func dialSPDY(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) (net.Conn, error) {
 	socket, err := upgrade(ctx, t, at)
 	if err != nil {
@@ -42,7 +42,7 @@ func dialSPDY(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) 
 	return out, nil
 }
 
-// upgrade makes a socket of a request to the API.
+// upgrade upgrades a request to a bidirectional stream.
 func upgrade(ctx context.Context, t http.RoundTripper, at *url.URL) (io.ReadWriteCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func upgrade(ctx context.Context, t http.RoundTripper, at *url.URL) (io.ReadWrit
 	return socket, nil
 }
 
-// open opens the two streams of a forwarded connection: that of the data, and that on which the other side says what went wrong.
+// open opens the two streams of a forwarded connection: one for data, and one on which the server reports errors.
 func open(conn httpstream.Connection, to Target) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(to.Port))
@@ -93,7 +93,8 @@ type forwarded struct {
 	to   Target
 	once sync.Once
 	err  error
-	// closed: this side has closed it. The connection below takes what is written for a moment more.
+	// closed is set when this side has closed the connection, because the underlying connection accepts writes for a
+	// moment longer.
 	closed atomic.Bool
 }
 
@@ -105,7 +106,7 @@ func (f *forwarded) Write(p []byte) (int, error) {
 	return f.pipe.Write(p)
 }
 
-// listen closes the connection when the other side says that something went wrong.
+// listen closes the connection when the server reports an error.
 func (f *forwarded) listen(problems io.Reader) {
 	if text, _ := io.ReadAll(io.LimitReader(problems, maxProblem)); len(text) > 0 {
 		_ = f.Close()

@@ -14,11 +14,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// channels is the protocol of port-forwarding in a WebSocket, as kubelets speak it: each message begins with the number of a channel,
-// and what comes first in a channel is its port, in two bytes.
+// channels is the WebSocket port-forwarding protocol of kubelets: each message starts with a channel number, and the
+// first message of a channel starts with its port in two bytes.
 const channels = "v4.channel.k8s.io"
 
-// The channels of the only port.
+// The channels of the only forwarded port.
 const (
 	dataChannel = iota
 	problemChannel
@@ -26,16 +26,16 @@ const (
 )
 
 const (
-	// portBytes is how many bytes come first in each channel.
+	// portBytes is the length of the port number at the start of each channel.
 	portBytes = 2
-	// maxMessage bounds a message that is read, in bytes.
+	// maxMessage limits the size of a message that is read, in bytes.
 	maxMessage = 1 << 20
 )
 
-// errRefused: the API server, or something before it, does not make a WebSocket of the request.
+// errRefused means that the API server, or a proxy in front of it, does not upgrade the request to a WebSocket.
 var errRefused = errors.New("no WebSocket is made")
 
-// dialWebSocket connects by a WebSocket. The error is errRefused where another protocol may be accepted.
+// dialWebSocket connects with a WebSocket. It returns errRefused if another protocol may be accepted.
 func dialWebSocket(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) (net.Conn, error) {
 	with := *at
 	with.RawQuery = url.Values{"ports": {strconv.Itoa(to.Port)}}.Encode()
@@ -60,7 +60,7 @@ func dialWebSocket(ctx context.Context, t http.RoundTripper, at *url.URL, to Tar
 	return out, nil
 }
 
-// channeled is a connection to a port of a Pod in the channels of a WebSocket. One goroutine at a time reads.
+// channeled is a connection to a port of a Pod over a WebSocket. Only one goroutine may read at a time.
 type channeled struct {
 	plain
 	ws     *websocket.Conn
@@ -68,7 +68,7 @@ type channeled struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	message io.Reader // what is left of a message of the data channel
+	message io.Reader // rest of the current message of the data channel
 	got     [channelCount]int
 
 	mu     sync.Mutex
@@ -93,7 +93,7 @@ func (c *channeled) Read(p []byte) (int, error) {
 	}
 }
 
-// next waits for a message of the data channel. What is said in the other one ends the connection.
+// next waits for a message of the data channel. A message in the error channel ends the connection.
 func (c *channeled) next() error {
 	for {
 		_, message, err := c.ws.Reader(c.ctx)
@@ -127,7 +127,7 @@ func (c *channeled) next() error {
 	}
 }
 
-// ended makes the end of a connection of the error of a WebSocket that was closed.
+// ended converts the error of a closed WebSocket to io.EOF.
 func ended(err error) error {
 	if websocket.CloseStatus(err) >= 0 {
 		return io.EOF
@@ -135,7 +135,7 @@ func ended(err error) error {
 	return err
 }
 
-// Write implements net.Conn. What is written is one message: kubelets do not put the parts of one together.
+// Write implements net.Conn. The data is one WebSocket message, because kubelets do not reassemble fragments.
 func (c *channeled) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 )
 
-// administrators is the group of the administrator that kubeadm makes.
+// administrators is the group of the administrator that kubeadm creates.
 const administrators = "kubeadm:cluster-admins"
 
-// access is who may do what: administrators everything, others what the cluster's RBAC objects say.
+// access authorizes requests: administrators may do everything, other users what the RBAC objects of the cluster allow.
 type access interface {
 	authorizer.Authorizer
 	authorizer.RuleResolver
@@ -29,7 +29,7 @@ func newAccess(client func() rbacclient.RbacV1Interface) (authorizer.Authorizer,
 	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup, administrators), byRoles), byRoles
 }
 
-// rbacObjects reads the RBAC objects of the cluster that a request is about.
+// rbacObjects reads the RBAC objects of the cluster in the request context.
 type rbacObjects struct {
 	client func() rbacclient.RbacV1Interface
 }

@@ -13,11 +13,11 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 )
 
-// family of the addresses that services get.
+// family is the IP family of Service addresses.
 const family = core.IPv4Protocol
 
-// counter hands out numbers below size, round and round. All clusters have it in common, and nothing listens at what
-// it hands out, so numbers may be given twice and any that is asked for is granted.
+// counter allocates numbers below size in a cycle. All clusters share it, and nothing listens on the allocated
+// addresses and ports, so numbers may be reused and any requested number is granted.
 type counter struct {
 	next atomic.Uint32
 	size uint32
@@ -25,10 +25,10 @@ type counter struct {
 
 func (c *counter) take() uint32 { return c.next.Add(1) % c.size }
 
-// addresses hands out addresses of services.
+// addresses allocates Service addresses.
 type addresses struct{ counter *counter }
 
-// serviceRange is where the addresses of services are from.
+// serviceRange returns the CIDR of Service addresses.
 func serviceRange() net.IPNet {
 	return net.IPNet{IP: net.IPv4(10, 96, 0, 0).To4(), Mask: net.CIDRMask(12, 32)}
 }
@@ -70,7 +70,7 @@ func (addresses) EnableMetrics() {}
 // DryRun implements ipallocator.Interface.
 func (a addresses) DryRun() ipallocator.Interface { return a }
 
-// ports hands out node ports.
+// ports allocates node ports.
 type ports struct{ counter *counter }
 
 func newPorts() (*portallocator.PortAllocator, error) {
@@ -101,7 +101,7 @@ func (p ports) Free() int { return int(p.counter.size) }
 // Destroy implements allocator.Interface.
 func (ports) Destroy() {}
 
-// PodAddress returns the address of a pod that does not exist anywhere, always the same for the same pod.
+// PodAddress returns a deterministic address for a Pod. Nothing listens there.
 func PodAddress(uid string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(uid)) // never fails

@@ -30,17 +30,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// API answers the requests of all clusters.
+// API handles the requests of all clusters.
 type API struct {
 	handler http.Handler
 	client  kubernetes.Interface
-	// describe prepares the description of the API when a client requests it: it costs more than everything else.
+	// describe installs the OpenAPI documents at the first request, because they cost more than the rest of the API.
 	describe func()
-	// paths is the answer to who asks for the root.
+	// paths is the response to a request for the root path.
 	paths atomic.Pointer[[]byte]
 }
 
-// New makes the API. It takes some tenths of a second of CPU and is meant to happen once in a program.
+// New creates the API. It takes some tenths of a second of CPU time, so call it once per process.
 func New(ctx context.Context) (*API, error) {
 	a := &API{}
 	client, err := kubernetes.NewForConfig(a.Loopback())
@@ -72,18 +72,18 @@ func New(ctx context.Context) (*API, error) {
 	if err := server.InstallAPIGroups(groups...); err != nil {
 		return nil, fmt.Errorf("installing the groups: %w", err)
 	}
-	// The groups have taken what they need of all kinds' definitions, 6 MB. Emptied as a whole: the first who read them has left a
-	// function in it that keeps them.
+	// The groups have copied the definitions of their kinds, 6 MB in total. Replace the whole config to release the
+	// memory, because a function that the first reader stored in the config also references the definitions.
 	*c.OpenAPIV3Config = openapicommon.OpenAPIV3Config{}
 	a.handler, a.describe = handler, sync.OnceFunc(func() { a.describeAll(handler) })
 	a.list(handler)
 	return a, nil
 }
 
-// Client is a client without a connection, with every right. The cluster is that of each call's context.
+// Client returns a client with full access that bypasses the network. The context of each call selects the cluster.
 func (a *API) Client() kubernetes.Interface { return a.client }
 
-// config is that of a server without its groups.
+// config returns the configuration of the server, without its groups.
 func (a *API) config(p parts, admission inNamespace) *genericapiserver.Config {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.ExternalAddress = "127.0.0.1:443"
@@ -104,7 +104,8 @@ func namer() *openapinamer.DefinitionNamer {
 	return openapinamer.NewDefinitionNamer(legacyscheme.Scheme)
 }
 
-// describeAll adds the description of the API. Its definitions are created with each request: a cluster that gets none keeps none.
+// describeAll installs the OpenAPI documents. Definitions are built for each request, so a cluster without such
+// requests caches none.
 func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	names := namer()
 	v3 := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
@@ -117,20 +118,20 @@ func (a *API) describeAll(handler *genericapiserver.APIServerHandler) {
 	a.list(handler)
 }
 
-// list notes what the root answers. Every client that checks whether the API answers requests it repeatedly.
+// list prepares the response for the root path. Clients that check the availability of the API request it repeatedly.
 func (a *API) list(handler *genericapiserver.APIServerHandler) {
 	var answer bytes.Buffer
 	_ = json.NewEncoder(&answer).Encode(metav1.RootPaths{Paths: handler.ListedPaths()}) // strings can be encoded
 	a.paths.Store(new(answer.Bytes()))
 }
 
-// root answers who asks for the root.
+// root handles requests for the root path.
 func (a *API) root(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(*a.paths.Load()) // a client that is gone needs no answer
+	_, _ = w.Write(*a.paths.Load()) // the client may be gone
 }
 
-// chain is what every request goes through.
+// chain wraps the handler in the filters that every request passes.
 func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = genericfilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
 	handler = genericfilters.WithAuthentication(
@@ -157,10 +158,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
 	case "/livez", "/readyz", "/healthz":
-		_, _ = w.Write([]byte("ok")) // a client that is gone needs no answer
+		_, _ = w.Write([]byte("ok")) // the client may be gone
 	case "/version":
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(version(t.Version)) // likewise
+		_ = json.NewEncoder(w).Encode(version(t.Version)) // the client may be gone
 	default:
 		if strings.HasPrefix(path, "/openapi/") {
 			a.describe()

@@ -1,12 +1,7 @@
-// Package api is one Kubernetes API for many small clusters.
-//
-// Does: puts the storage layer of kube-apiserver (its REST stores, validation, field management, evictions, watches)
-// over the keyspaces of package store, once for all clusters. Which cluster a request is about is in its context
-// ([Into]); the server of each cluster sets it. Requests are authenticated with client certificates of the cluster's
-// own authority and authorized by its own RBAC objects; the groups system:masters and kubeadm:cluster-admins may do
-// everything.
-//
-// Never: listens, or plays the parts of a cluster that are not its API server (package behaviour).
-//
-// Read first: api.go, then groups.go.
+// Package api serves one Kubernetes API for many small clusters. It combines the storage layer of kube-apiserver (REST
+// stores, validation, field management, evictions, watches) with the keyspaces of package store, once for all clusters.
+// The server of each cluster selects the cluster of a request in its context ([Into]). Requests are authenticated with
+// client certificates of the cluster's certificate authority and authorized by the RBAC objects of the cluster; the
+// groups system:masters and kubeadm:cluster-admins have full access. The package does not listen on the network.
+// Package behaviour simulates the other components of a cluster. Start with api.go, then groups.go.
 package api

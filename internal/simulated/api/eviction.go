@@ -11,8 +11,8 @@ import (
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
 )
 
-// evictions is the eviction of Kubernetes. It reads disruption budgets with a client, and not with the context of the
-// request, so each cluster where something is evicted has its own.
+// evictions is the eviction subresource. The Kubernetes implementation reads disruption budgets with a client, without
+// the context of the request, so each cluster with evictions has a separate instance.
 type evictions struct {
 	*podstore.EvictionREST
 	api   *API
@@ -34,7 +34,7 @@ func (e evictions) Create(
 	return own.Create(ctx, name, o, validate, opts)
 }
 
-// of returns the eviction of a cluster.
+// of returns the eviction instance of a cluster.
 func (e evictions) of(t *Tenant) (*podstore.EvictionREST, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,16 +20,16 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// Times of forwarded ports.
+// Timeouts of forwarded ports.
 const (
 	forwardIdle   = 10 * time.Minute
 	forwardCreate = 30 * time.Second
 )
 
-// Forward serves a connection to a port of a Pod until it ends.
+// Forward serves a connection to a port of a Pod until it is closed.
 type Forward func(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error
 
-// forwards is the subresource portforward of Pods.
+// forwards is the portforward subresource of Pods.
 type forwards struct{ pods rest.Getter }
 
 var _ rest.Connecter = forwards{}
@@ -88,8 +88,8 @@ func (f forwards) Connect(ctx context.Context, name string, options runtime.Obje
 	}), nil
 }
 
-// upgrading writes the answer to an upgrade to the connection, where a tunnel looks for it, as a proxy would that has got it from
-// a kubelet.
+// upgrading writes the response to an upgrade request to the connection, where a tunnel expects it, like a proxy that
+// received the response from a kubelet.
 type upgrading struct {
 	http.ResponseWriter
 	header http.Header
@@ -138,7 +138,7 @@ func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, strea
 	}()
 	go func() {
 		_, _ = io.Copy(ours, stream)
-		_ = ours.Close() // the client has ended
+		_ = ours.Close() // the client has disconnected
 	}()
 	_, err := io.Copy(stream, ours)
 	if errors.Is(err, io.ErrClosedPipe) {

@@ -22,20 +22,20 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install"          // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/authorization/install" // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"   // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/batch/install"         // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/coordination/install"  // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/core/install"          // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/discovery/install"     // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/events/install"        // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/networking/install"    // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/policy/install"        // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/rbac/install"          // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/resource/install"      // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"    // the scheme
-	_ "k8s.io/kubernetes/pkg/apis/storage/install"       // the scheme
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"          // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/authorization/install" // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"   // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"         // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install"  // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/core/install"          // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/discovery/install"     // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/events/install"        // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"    // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"        // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"          // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/resource/install"      // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"    // registers types in the scheme
+	_ "k8s.io/kubernetes/pkg/apis/storage/install"       // registers types in the scheme
 	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
 	appsrest "k8s.io/kubernetes/pkg/registry/apps/rest"
 	authorizationrest "k8s.io/kubernetes/pkg/registry/authorization/rest"
@@ -61,10 +61,10 @@ import (
 	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
 )
 
-// eventTTL is how long events live, as in kube-apiserver.
+// eventTTL is the lifetime of Events, as in kube-apiserver.
 const eventTTL = time.Hour
 
-// resources are the versions that are served.
+// resources returns the served API versions.
 func resources() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	config.EnableVersions(
@@ -76,12 +76,12 @@ func resources() *serverstorage.ResourceConfig {
 	return config
 }
 
-// provider is what every group's package has.
+// provider creates the storage of an API group.
 type provider interface {
 	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
 }
 
-// parts is what groups are made with.
+// parts contains the dependencies of the API groups.
 type parts struct {
 	api       *API
 	resources *serverstorage.ResourceConfig
@@ -90,7 +90,7 @@ type parts struct {
 	rules     authorizer.RuleResolver
 }
 
-// groups makes all groups but the core one.
+// groups creates all groups except the core group.
 func (p parts) groups() ([]*genericapiserver.APIGroupInfo, error) {
 	var out []*genericapiserver.APIGroupInfo
 	for _, provider := range []provider{
@@ -116,8 +116,8 @@ func (p parts) groups() ([]*genericapiserver.APIGroupInfo, error) {
 	return out, nil
 }
 
-// core makes the core group. There is nothing behind a node, so the resources that would reach one are left out: log,
-// exec, attach, portforward and proxy.
+// core creates the core group. There are no kubelets, so the subresources that need one are omitted: log, exec, attach
+// and proxy. Package api implements portforward itself.
 func (p parts) core() (*genericapiserver.APIGroupInfo, error) {
 	config := corerest.GenericConfig{EventTTL: eventTTL}
 	group, err := config.NewRESTStorage(p.resources, p.options)
@@ -151,7 +151,7 @@ func (p parts) machines(stores map[string]rest.Storage) error {
 	return nil
 }
 
-// plain adds what is nothing but objects.
+// plain adds resources that are only stored.
 func (p parts) plain(stores map[string]rest.Storage) error {
 	templates, err := podtemplatestore.NewREST(p.options)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Loopback returns how this program reaches the API without a connection, with every right. The cluster is that of
-// each call's context.
+// Loopback returns a client configuration that calls the API in this process, with full access. The context of each
+// call selects the cluster.
 func (a *API) Loopback() *rest.Config {
 	return &rest.Config{
 		Host: "http://simulated", Transport: loopback{a}, QPS: -1, Burst: -1,
@@ -22,15 +22,15 @@ func (a *API) Loopback() *rest.Config {
 	}
 }
 
-// LoopbackOf returns how this program reaches the API of one cluster without a connection, with every right, until ctx
-// ends.
+// LoopbackOf returns a client configuration that calls the API of one cluster in this process, with full access, until
+// ctx is done.
 func (a *API) LoopbackOf(ctx context.Context, t *Tenant) *rest.Config {
 	config := a.Loopback()
 	config.Transport = bound{loopback{a}, ctx, t}
 	return config
 }
 
-// bound is a loopback to one cluster.
+// bound is a loopback transport to one cluster.
 type bound struct {
 	loopback
 	ctx    context.Context
@@ -45,7 +45,7 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.loopback.RoundTrip(r.WithContext(Into(r.Context(), b.tenant)))
 }
 
-// loopback calls the handler.
+// loopback is a transport that calls the handler directly.
 type loopback struct{ api *API }
 
 // RoundTrip implements http.RoundTripper.
@@ -66,7 +66,7 @@ func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.response(r, io.NopCloser(&w.body)), nil
 }
 
-// stream answers a watch until it ends.
+// stream serves a watch until it ends.
 func (l loopback) stream(r, inner *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(inner.Context())
 	reader, writer := io.Pipe()
@@ -81,7 +81,7 @@ func (l loopback) stream(r, inner *http.Request) (*http.Response, error) {
 	return w.response(r, stopping{reader, cancel}), nil
 }
 
-// stopping ends a watch when its reader has had enough.
+// stopping cancels a watch when its reader is closed.
 type stopping struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -93,7 +93,7 @@ func (s stopping) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// recorder is the response as the handler writes it: into body, or on to out.
+// recorder receives the response of the handler: in body, or forwarded to out.
 type recorder struct {
 	header http.Header
 	status int
@@ -120,8 +120,8 @@ func (w *recorder) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *recorder) Flush() { w.begin(http.StatusOK) }
 
-// CloseNotify implements http.CloseNotifier, which k8s.io/apiserver looks for together with http.Flusher. The end of a
-// call is that of its context.
+// CloseNotify implements http.CloseNotifier, which k8s.io/apiserver requires together with http.Flusher. The context of
+// a call signals its end instead.
 func (w *recorder) CloseNotify() <-chan bool { return nil }
 
 func (w *recorder) begin(status int) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// inNamespace refuses objects in a namespace that does not exist, or is going.
+// inNamespace rejects objects in a namespace that does not exist or is being deleted.
 type inNamespace struct{ namespaces rest.Storage }
 
 // Handles implements admission.Interface.

@@ -16,10 +16,10 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// prefix of all keys of objects.
+// prefix is the prefix of all object keys.
 const prefix = "/registry"
 
-// options say how objects are stored: encoded like in etcd, in the keyspace of the request.
+// options configures the storage of objects: encoded as in etcd, in the keyspace of the request.
 type options struct {
 	versions *serverstorage.DefaultStorageFactory
 	client   *kubernetes.Client
@@ -36,7 +36,7 @@ func (o options) GetRESTOptions(resource schema.GroupResource, example runtime.O
 	}, nil
 }
 
-// decorator makes the storage of each resource.
+// decorator creates the storage of each resource.
 func (o options) decorator() generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
@@ -51,7 +51,7 @@ func (o options) decorator() generic.StorageDecorator {
 	}
 }
 
-// newVersions says in which version and encoding each resource is stored.
+// newVersions configures the storage version and encoding of each resource.
 func newVersions(resources *serverstorage.ResourceConfig) *serverstorage.DefaultStorageFactory {
 	return serverstorage.NewDefaultStorageFactory(
 		storagebackend.Config{Prefix: prefix}, runtime.ContentTypeProtobuf, legacyscheme.Codecs,

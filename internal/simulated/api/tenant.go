@@ -17,26 +17,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// Tenant is one cluster, as the API sees it.
+// Tenant is the state that the API needs for one cluster.
 type Tenant struct {
-	// Keys hold its objects.
+	// Keys stores its objects.
 	Keys *store.Keyspace
-	// Version is what GET /version tells, for example v1.36.3.
+	// Version is the response of GET /version, for example v1.36.3.
 	Version string
-	// Delay is how long a request waits before it is answered; nil: not at all.
+	// Delay returns how long to delay each request; nil: not at all.
 	Delay func() time.Duration
 
-	// Forward serves connections to ports of Pods; nil: none does.
+	// Forward serves connections to ports of Pods. It is nil if no Pod listens.
 	Forward Forward
 
 	certificates *certificates
 
 	mu sync.Mutex
-	// eviction is made with the first one.
+	// eviction is created at the first eviction.
 	eviction *podstore.EvictionREST
 }
 
-// NewTenant returns a cluster whose users have client certificates of the authorities.
+// NewTenant returns a cluster whose users authenticate with client certificates of the authorities.
 func NewTenant(keys *store.Keyspace, version string, authorities *x509.CertPool, delay func() time.Duration) *Tenant {
 	options := x509request.DefaultVerifyOptions()
 	options.Roots = authorities
@@ -48,23 +48,23 @@ func NewTenant(keys *store.Keyspace, version string, authorities *x509.CertPool,
 	}
 }
 
-// errNoCluster is a mistake of the program: a call that is about no cluster.
+// errNoCluster indicates a bug: the context of a call has no cluster.
 var errNoCluster = errors.New("the call is about no cluster")
 
 type tenantKey struct{}
 
-// Into returns a context whose requests are about the cluster.
+// Into returns a context for requests to the cluster.
 func Into(ctx context.Context, t *Tenant) context.Context {
 	return store.Into(context.WithValue(ctx, tenantKey{}, t), t.Keys)
 }
 
-// from returns the cluster of a context; nil if it is about none.
+// from returns the cluster of a context, or nil.
 func from(ctx context.Context) *Tenant {
 	t, _ := ctx.Value(tenantKey{}).(*Tenant)
 	return t
 }
 
-// certificates remembers whom a certificate stands for: to verify a signature costs more than a request.
+// certificates caches the users of verified certificates, because verifying a signature costs more than a request.
 type certificates struct {
 	verify authenticator.Request
 	mu     sync.Mutex
@@ -76,7 +76,7 @@ type verified struct {
 	until    time.Time
 }
 
-// maxKnown bounds what is remembered; nodes and people are few.
+// maxKnown limits the cache; clusters have few nodes and users.
 const maxKnown = 64
 
 func (c *certificates) authenticate(r *http.Request) (*authenticator.Response, bool, error) {
@@ -104,10 +104,10 @@ func (c *certificates) authenticate(r *http.Request) (*authenticator.Response, b
 	return response, true, nil
 }
 
-// insideKey marks requests of this program itself.
+// insideKey marks internal requests of this process.
 type insideKey struct{}
 
-// inside returns a context whose requests are made by this program, with every right.
+// inside returns a context for internal requests with full access.
 func inside(ctx context.Context) context.Context { return context.WithValue(ctx, insideKey{}, true) }
 
 // authenticate implements authenticator.Request for all clusters.
@@ -128,7 +128,7 @@ func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 	return withGroup(response), true, nil
 }
 
-// withGroup adds the group of all who are known.
+// withGroup adds the group of authenticated users.
 func withGroup(r *authenticator.Response) *authenticator.Response {
 	groups := append([]string{}, r.User.GetGroups()...)
 	return &authenticator.Response{User: &user.DefaultInfo{

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 )
 
-// budget runs the controller of disruption budgets while a cluster has any.
+// budget runs the controller of PodDisruptionBudgets while a cluster has any.
 func (l *Life) budget(m *member) error {
 	wanted := len(m.tenant.Keys.Keys(budgetKeys)) > 0
 	l.mu.Lock()
@@ -35,7 +35,7 @@ func (l *Life) budget(m *member) error {
 	return nil
 }
 
-// runBudgets starts the controller, which ends with the context.
+// runBudgets starts the controller, which stops when the context is done.
 func (l *Life) runBudgets(ctx context.Context, m *member) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	config := l.api.LoopbackOf(ctx, m.tenant)

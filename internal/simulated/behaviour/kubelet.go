@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/api"
 )
 
-// pod does what the kubelet of its node would, and what the garbage collector of Pods does where there is no node.
+// pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist.
 func (l *Life) pod(m *member, i item) error {
 	pods := l.client.CoreV1().Pods(i.namespace)
 	pod, err := pods.Get(m.ctx, i.name, metav1.GetOptions{})
@@ -39,7 +39,7 @@ func (l *Life) pod(m *member, i item) error {
 	return nil
 }
 
-// node wakes the Pods of a node that came, went, or is alive again.
+// node enqueues all Pods of the cluster after a Node was created, deleted or changed.
 func (l *Life) node(m *member, i item) {
 	changed := l.Changed(i.member)
 	for _, key := range m.tenant.Keys.Keys(podKeys) {
@@ -57,7 +57,7 @@ func alive(node *corev1.Node) bool {
 	return false
 }
 
-// run makes the status that of a Pod whose containers all run.
+// run sets the status of a Pod whose containers are all running.
 func run(pod *corev1.Pod) {
 	now := metav1.Now()
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
@@ -87,7 +87,8 @@ func statuses(pod *corev1.Pod, containers []corev1.Container, state corev1.Conta
 	return out
 }
 
-// ignoreNotFound is for what another client did first: it is gone, or another one of the name.
+// ignoreNotFound ignores the errors that a concurrent client causes: the object was deleted, or replaced by another one
+// with the same name.
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// workers for all clusters together.
+	// workers is the number of workers for all clusters together.
 	workers = 4
-	// firstRetry and lastRetry bound the wait after a failure.
+	// firstRetry and lastRetry are the initial and maximum delay of a retry.
 	firstRetry, lastRetry = 20 * time.Millisecond, 10 * time.Second
 )
 
-// The keys that matter here begin with these, followed by namespace and name.
+// Prefixes of the watched keys, followed by namespace and name.
 const (
 	podKeys       = "/registry/pods/"
 	nodeKeys      = "/registry/nodes/"
@@ -32,7 +32,7 @@ const (
 	budgetKeys    = "/registry/poddisruptionbudgets/"
 )
 
-// Life runs what controllers and kubelets do in all clusters.
+// Life simulates controllers and kubelets in all clusters.
 type Life struct {
 	api     *api.API
 	client  kubernetes.Interface
@@ -48,14 +48,14 @@ type Life struct {
 type member struct {
 	ctx    context.Context
 	tenant *api.Tenant
-	// budgets ends the controller of disruption budgets; nil while it does not run.
+	// budgets stops the controller of PodDisruptionBudgets. It is nil while the controller is not running.
 	budgets context.CancelFunc
 }
 
-// item is a key whose object is to be handled.
+// item is a key whose object needs processing.
 type item struct{ member, keys, namespace, name string }
 
-// Start starts the workers, which end with the context.
+// Start starts the workers, which stop when the context is done.
 func Start(ctx context.Context, a *api.API, log logr.Logger) *Life {
 	l := &Life{
 		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &emptier{},
@@ -68,7 +68,7 @@ func Start(ctx context.Context, a *api.API, log logr.Logger) *Life {
 	return l
 }
 
-// Changed returns what is to be called about changes of a cluster's keys. It does not block.
+// Changed returns a callback for changes of a cluster's keys. The callback does not block.
 func (l *Life) Changed(name string) func(key string, deleted bool) {
 	return func(key string, deleted bool) {
 		for _, keys := range [...]string{podKeys, nodeKeys, namespaceKeys, budgetKeys} {
@@ -85,7 +85,7 @@ func (l *Life) Changed(name string) func(key string, deleted bool) {
 	}
 }
 
-// Join begins the life of a cluster, or continues it after a restart, until the context ends.
+// Join starts the simulation of a cluster, or resumes it after a restart, until the context is done.
 func (l *Life) Join(ctx context.Context, name string, t *api.Tenant) error {
 	ctx = api.Into(ctx, t)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
@@ -149,7 +149,7 @@ func (l *Life) work() {
 	}
 }
 
-// look does what there is to do about one object. It returns when to look again; zero: when it changes.
+// look processes one object. It returns when to process it again; zero: when it changes.
 func (l *Life) look(m *member, i item) (time.Duration, error) {
 	switch i.keys {
 	case podKeys:

@@ -20,7 +20,7 @@ type emptier struct {
 	deleter deletion.NamespacedResourcesDeleterInterface
 }
 
-// namespace empties a namespace that is being deleted and lets it go.
+// namespace empties a namespace that is being deleted and removes its finalizer.
 func (e *emptier) namespace(l *Life, m *member, name string) (time.Duration, error) {
 	o, err := l.client.CoreV1().Namespaces().Get(m.ctx, name, metav1.GetOptions{})
 	if err != nil || o.DeletionTimestamp.IsZero() {
@@ -33,7 +33,7 @@ func (e *emptier) namespace(l *Life, m *member, name string) (time.Duration, err
 	err = deleter.Delete(m.ctx, name)
 	remaining := &deletion.ResourcesRemainingError{}
 	if errors.As(err, &remaining) {
-		return firstRetry, nil // what is left is being deleted
+		return firstRetry, nil // the remaining objects are being deleted
 	}
 	if apierrors.IsConflict(err) {
 		return firstRetry, nil
@@ -41,7 +41,7 @@ func (e *emptier) namespace(l *Life, m *member, name string) (time.Duration, err
 	return 0, err
 }
 
-// ready returns the deleter. All clusters have the same resources, so it asks one of them which there are.
+// ready returns the deleter. All clusters have the same resources, so it discovers them in one cluster.
 func (e *emptier) ready(l *Life, m *member) (deletion.NamespacedResourcesDeleterInterface, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// noteName is the note that the members are kept in.
+// noteName is the name of the note that stores the members.
 const noteName = "etcd-members"
 
-// Notes keep what outlives this program.
+// Notes persist state across restarts of this process.
 type Notes interface {
 	Get(name string) []byte
 	Set(name string, value []byte) error
@@ -26,43 +26,43 @@ type Cluster struct {
 	now       func() time.Time
 
 	mu sync.Mutex
-	// current is what the notes say; nil: they were not read yet.
+	// current is a copy of the stored state, nil until it is read.
 	current *state
-	// certificates of members by their names.
+	// certificates of the members by name.
 	certificates map[string]certificate
 }
 
-// Member of an etcd cluster.
+// Member is a member of an etcd cluster.
 type Member struct {
 	ID      uint64 `json:"id"`
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// Learner has no vote yet.
+	// Learner members have no vote yet.
 	Learner bool `json:"learner,omitempty"`
-	// Stopped members do not answer.
+	// Stopped members do not respond.
 	Stopped bool `json:"stopped,omitempty"`
-	// Alarms that are raised for it: NOSPACE, CORRUPT.
+	// Alarms are the active alarms of the member: NOSPACE, CORRUPT.
 	Alarms []string `json:"alarms,omitempty"`
-	// Delay is how long it takes to answer, as on a slow disk.
+	// Delay is the delay of each response, as on a slow disk.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// state is what is kept.
+// state is the stored state.
 type state struct {
 	Leader uint64 `json:"leader,omitempty"`
 	Term   uint64 `json:"term,omitempty"`
-	// Rebuilt is the id of the last rebuild, Staged that of the last snapshot that was staged.
+	// Rebuilt is the ID of the last rebuild, and Staged the ID of the last staged snapshot.
 	Rebuilt string   `json:"rebuilt,omitempty"`
 	Staged  string   `json:"staged,omitempty"`
 	Members []Member `json:"members,omitempty"`
 }
 
-// New returns the etcd whose members are in the notes.
+// New returns the etcd cluster whose members are stored in the notes.
 func New(notes Notes, authority pki.Pair, now func() time.Time) *Cluster {
 	return &Cluster{notes: notes, authority: authority, now: now, certificates: map[string]certificate{}}
 }
 
-// Members returns all members by name.
+// Members returns all members, sorted by name.
 func (c *Cluster) Members() []Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Cluster) Members() []Member {
 	return s.Members
 }
 
-// Leader returns the name of the member that leads; empty without a quorum.
+// Leader returns the name of the leader, or an empty string without a quorum.
 func (c *Cluster) Leader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,8 @@ func (c *Cluster) Leader() string {
 	return ""
 }
 
-// HasQuorum reports whether more than half of the members that vote answer. A cluster without members has nothing to agree on.
+// HasQuorum reports whether more than half of the voting members respond. It returns true for a cluster without
+// members.
 func (c *Cluster) HasQuorum() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,8 @@ func (c *Cluster) HasQuorum() bool {
 	return len(s.Members) == 0 || s.quorum()
 }
 
-// Join makes the member of a node exist and answer. The first is the whole cluster; a further one needs a quorum.
+// Join adds the member of a node if necessary and starts it. The first member forms the cluster; adding another one
+// requires a quorum.
 func (c *Cluster) Join(name, address string) (joined bool, err error) {
 	err = c.change(func(s *state) bool {
 		if m := s.byName(name); m != nil {
@@ -112,12 +114,12 @@ func (c *Cluster) Join(name, address string) (joined bool, err error) {
 	return joined, err
 }
 
-// Stop makes the member of a node answer no more: the node is gone, or its etcd. One that is not a member is no error.
+// Stop stops the member of a node, because the node or its etcd is gone. It succeeds if the member does not exist.
 func (c *Cluster) Stop(name string) error {
 	return c.Change(name, func(m *Member) { m.Stopped = true })
 }
 
-// Change changes what is wrong with the member of a node.
+// Change changes the simulated faults of the member of a node.
 func (c *Cluster) Change(name string, change func(*Member)) error {
 	return c.change(func(s *state) bool {
 		m := s.byName(name)
@@ -131,7 +133,8 @@ func (c *Cluster) Change(name string, change func(*Member)) error {
 	})
 }
 
-// Rebuild makes the member of a node the only one, whether there is a quorum or not, once for each id.
+// Rebuild makes the member of a node the only one, even without a quorum. It has no effect if it is repeated with the
+// same ID.
 func (c *Cluster) Rebuild(name, id string) error {
 	return c.change(func(s *state) bool {
 		m := s.byName(name)
@@ -146,14 +149,14 @@ func (c *Cluster) Rebuild(name, id string) error {
 	})
 }
 
-// Rebuilt is the id of the last rebuild; empty: there was none.
+// Rebuilt returns the ID of the last rebuild, or an empty string.
 func (c *Cluster) Rebuilt() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.load().Rebuilt
 }
 
-// Stage records that a snapshot is there to be restored.
+// Stage records that a snapshot is ready to be restored.
 func (c *Cluster) Stage(id string) error {
 	return c.change(func(s *state) bool {
 		changed := s.Staged != id
@@ -162,14 +165,14 @@ func (c *Cluster) Stage(id string) error {
 	})
 }
 
-// Staged is the id of the last snapshot that was staged; empty: there was none.
+// Staged returns the ID of the last staged snapshot, or an empty string.
 func (c *Cluster) Staged() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.load().Staged
 }
 
-// Term is how often a leader was elected.
+// Term returns the number of leader elections.
 func (c *Cluster) Term() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +184,7 @@ func equal(a, b Member) bool {
 		a.Delay == b.Delay && slices.Equal(a.Alarms, b.Alarms)
 }
 
-// change changes the state and writes it where it is another one then.
+// change applies a function to the state and stores the result if the function reports a change.
 func (c *Cluster) change(change func(*state) bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +203,7 @@ func (c *Cluster) change(change func(*state) bool) error {
 	return nil
 }
 
-// load returns the state, which may be changed. One that cannot be read counts as lost. It is called with mu held.
+// load returns a copy of the state. State that cannot be read is treated as empty. The lock must be held.
 func (c *Cluster) load() state {
 	if c.current == nil {
 		var s state
@@ -229,7 +232,7 @@ func (s *state) find(is func(Member) bool) *Member {
 	return nil
 }
 
-// quorum reports whether more than half of those that vote answer.
+// quorum reports whether more than half of the voting members respond.
 func (s *state) quorum() bool {
 	voters, up := 0, 0
 	for _, m := range s.Members {
@@ -244,7 +247,8 @@ func (s *state) quorum() bool {
 	return up > voters/2
 }
 
-// elect makes another member lead where the leader does not answer or is none any more. Without a quorum no one leads.
+// elect elects a new leader if the current one is stopped or no longer a voting member. Without a quorum there is no
+// leader.
 func (s *state) elect() {
 	able := func(m Member) bool { return !m.Stopped && !m.Learner }
 	if m := s.byID(s.Leader); m != nil && able(*m) && s.quorum() {
@@ -259,7 +263,8 @@ func (s *state) elect() {
 	}
 }
 
-// identity is the ID of a member. One that comes back under its old name is another member.
+// identity returns the ID of a member. It depends on the term, so a member that rejoins with its previous name has a
+// new ID.
 func identity(name string, term uint64) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name)) // never fails

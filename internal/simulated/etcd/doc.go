@@ -1,12 +1,7 @@
-// Package etcd plays the etcd of a simulated cluster whose control plane runs on simulated machines.
-//
-// Does: knows the members, who leads, which alarms are raised and whether there is a quorum, and answers what controllers of
-// control planes ask members: their lists, status and alarms, the removal of a member, another leader. Members answer by etcd's
-// own protocol with certificates of the cluster's etcd authority, on connections that are handed to them ([Cluster.Serve]).
-//
-// Owns: one note with the objects of the cluster.
-//
-// Never: stores what an API server would store in etcd.
-//
-// Read first: [Cluster], then serve.go.
+// Package etcd simulates the etcd of a simulated cluster whose control plane runs on simulated Machines. It maintains
+// the members, the leader, the alarms and the quorum, and implements the calls that control plane controllers make:
+// listing members, reading status and alarms, removing a member, and moving the leader. Members speak the etcd protocol
+// with certificates of the cluster's etcd certificate authority, on connections that the caller passes to
+// [Cluster.Serve]. The state is stored in one note with the objects of the cluster. The objects of the API server are
+// not stored here. Start with [Cluster], then serve.go.
 package etcd

@@ -18,22 +18,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// Port is where a member listens for clients.
+// Port is the client port of a member.
 const Port = 2379
 
-// simulatedVersion is the version of etcd that members say they are.
+// simulatedVersion is the etcd version that members report.
 const simulatedVersion = "3.6.8"
 
-// size of a member's database, in bytes.
+// size is the reported size of a member's database, in bytes.
 const size = 4 << 20
 
-// certificate of a member, until it is renewed.
+// certificate is the certificate of a member, with the time of its renewal.
 type certificate struct {
 	tls   tls.Certificate
 	until time.Time
 }
 
-// Serve answers as the member of a node on a connection, until that ends. It fails if the member does not answer.
+// Serve serves a connection to the member of a node until the connection is closed. It fails if the member does not
+// exist or is stopped.
 func (c *Cluster) Serve(name string, conn net.Conn) error {
 	c.mu.Lock()
 	s := c.load()
@@ -61,7 +62,7 @@ func (c *Cluster) Serve(name string, conn net.Conn) error {
 	return nil
 }
 
-// certificate returns that of a member, which is made again when half of its life is over.
+// certificate returns the certificate of a member. It is renewed halfway through its lifetime.
 func (c *Cluster) certificate(m Member) (tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,10 +85,10 @@ func (c *Cluster) certificate(m Member) (tls.Certificate, error) {
 	return made, nil
 }
 
-// errEnded is how a listener of one connection ends.
+// errEnded is returned by the listener when its connection is closed.
 var errEnded = errors.New("the connection has ended")
 
-// one is a listener with one connection.
+// one is a listener for one connection.
 type one struct {
 	conn  net.Conn
 	taken sync.Once
@@ -115,7 +116,7 @@ func (l *one) Close() error {
 // Addr implements net.Listener.
 func (l *one) Addr() net.Addr { return l.conn.LocalAddr() }
 
-// ending is a connection that says when it is closed.
+// ending is a connection with a callback for its closing.
 type ending struct {
 	net.Conn
 	ended func()
@@ -127,7 +128,7 @@ func (e ending) Close() error {
 	return e.Conn.Close()
 }
 
-// member answers as one member.
+// member implements the services of one member.
 type member struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
@@ -136,7 +137,8 @@ type member struct {
 	name    string
 }
 
-// ask runs a call of this member with the state as it is, or refuses it as etcd would: agreed calls need a quorum.
+// ask runs a call of this member with the current state, or rejects it as etcd would. Calls with agreed set require a
+// quorum.
 func (m *member) ask(ctx context.Context, agreed bool, do func(s *state, me Member) (changed bool, err error)) (*pb.ResponseHeader, error) {
 	var header *pb.ResponseHeader
 	var failed error

@@ -11,28 +11,28 @@ import (
 
 type contextKey struct{}
 
-// Into returns a context whose requests are about the keyspace.
+// Into returns a context for requests to the keyspace.
 func Into(ctx context.Context, k *Keyspace) context.Context {
 	return context.WithValue(ctx, contextKey{}, k)
 }
 
-// From returns the keyspace of a context; nil if it is about none.
+// From returns the keyspace of a context, or nil.
 func From(ctx context.Context) *Keyspace {
 	k, _ := ctx.Value(contextKey{}).(*Keyspace)
 	return k
 }
 
-// errNoKeyspace is a mistake of the program: a request that is about no cluster.
+// errNoKeyspace indicates a bug: the context of a request has no keyspace.
 var errNoKeyspace = errors.New("the request is about no cluster")
 
-// NewClient returns an etcd client, as k8s.io/apiserver uses it, whose requests go to the keyspace of their context.
+// NewClient returns an etcd client, as k8s.io/apiserver uses it. The context of each request selects the keyspace.
 func NewClient(ctx context.Context) *kubernetes.Client {
 	client := clientv3.NewCtxClient(ctx)
 	client.KV, client.Watcher, client.Lease = kv{}, watcher{}, leases{}
 	return &kubernetes.Client{Client: client, Kubernetes: direct{}}
 }
 
-// direct implements what Kubernetes asks of etcd.
+// direct implements the etcd operations of the Kubernetes storage.
 type direct struct{}
 
 // Get implements kubernetes.Interface.
@@ -104,7 +104,7 @@ func (direct) OptimisticDelete(
 	return r, err
 }
 
-// kv implements the one call that watches make to list what there is.
+// kv implements the list call at the start of a watch.
 type kv struct{ clientv3.KV }
 
 // Get implements clientv3.KV.
@@ -141,7 +141,7 @@ func (watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption)
 // RequestProgress implements clientv3.Watcher. No cache needs it.
 func (watcher) RequestProgress(context.Context) error { return nil }
 
-// leases grants leases that are nothing but the second at which they end.
+// leases grants leases whose ID is the second at which they expire.
 type leases struct{ clientv3.Lease }
 
 // Grant implements clientv3.Lease.

@@ -19,13 +19,13 @@ import (
 
 const (
 	suffix = ".state"
-	// damaged is added to the name of a file that cannot be read, which is kept for people to look at.
+	// damaged is appended to the name of a file that cannot be read. The file remains for inspection.
 	damaged = ".damaged"
-	// interval bounds how often one file is written.
+	// interval is the minimum time between two writes of a file.
 	interval = 300 * time.Millisecond
-	// tidyInterval is how often keys that have run out are looked for.
+	// tidyInterval is the interval of checks for expired keys.
 	tidyInterval = time.Minute
-	// gap is how far revisions jump over a restart, so that none of a change that was lost is used again.
+	// gap is added to the revision at a restart, so that the revision of a lost change is never reused.
 	gap = 1 << 20
 )
 
@@ -40,16 +40,16 @@ type Store struct {
 	spaces map[string]*Keyspace
 	dirty  map[*Keyspace]struct{}
 	wake   chan struct{}
-	// saving is held while files are written or removed.
+	// saving is locked while files are written or removed.
 	saving sync.Mutex
 }
 
-// Open returns the store of a folder, which is made with the first file. What a process that was killed left half
-// written is removed.
+// Open returns the store of a folder, which is created with the first file. It removes files that a killed process
+// wrote partially.
 func Open(dir string, now func() time.Time, limits Limits) *Store {
 	if left, err := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")); err == nil {
 		for _, path := range left {
-			_ = os.Remove(path) // it takes room, and does no other harm
+			_ = os.Remove(path) // it only takes up space
 		}
 	}
 	return &Store{
@@ -57,7 +57,7 @@ func Open(dir string, now func() time.Time, limits Limits) *Store {
 	}
 }
 
-// Exists reports whether there is a keyspace of the name, in memory or as a file.
+// Exists reports whether a keyspace with the name exists, in memory or as a file.
 func (s *Store) Exists(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *Store) Exists(name string) bool {
 	return err == nil
 }
 
-// Keyspace returns the keyspace of a name, from its file or new, which counts for a namespace of the management cluster. Changed is called after every change, by whoever
-// makes it; it must not block.
+// Keyspace returns the keyspace with a name, loaded from its file or new. Its size counts for a namespace of the
+// management cluster. The goroutine that makes a change calls changed after it; changed must not block.
 func (s *Store) Keyspace(name, namespace string, changed func(key string, deleted bool)) (*Keyspace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Store) Keyspace(name, namespace string, changed func(key string, delete
 	return k, nil
 }
 
-// Remove ends a keyspace and removes its file. One that does not exist is no error.
+// Remove closes a keyspace and removes its file. It succeeds if the keyspace does not exist.
 func (s *Store) Remove(name string) error {
 	s.mu.Lock()
 	k := s.spaces[name]
@@ -106,7 +106,7 @@ func (s *Store) Remove(name string) error {
 	return nil
 }
 
-// Run writes what changes until the context ends, and the rest then.
+// Run writes changes to files until the context is done, then writes the remaining ones.
 func (s *Store) Run(ctx context.Context, trouble func(error)) {
 	tidy := time.NewTicker(tidyInterval)
 	defer tidy.Stop()
@@ -125,7 +125,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 			if err := s.Flush(); err != nil {
 				trouble(err)
 			}
-			select { // one file is not written more often than this
+			select { // limit the rate of writes
 			case <-ctx.Done():
 			case <-time.After(interval):
 			}
@@ -133,7 +133,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 	}
 }
 
-// Flush writes all that has changed. What cannot be written is retried with the next change.
+// Flush writes all changes. Failed writes are retried after the next change.
 func (s *Store) Flush() error {
 	s.mu.Lock()
 	dirty := s.dirty
@@ -161,7 +161,7 @@ func (s *Store) all() []*Keyspace {
 	return out
 }
 
-// soil marks a keyspace to be written.
+// soil marks a keyspace for writing.
 func (s *Store) soil(k *Keyspace) {
 	s.mu.Lock()
 	s.dirty[k] = struct{}{}
@@ -174,7 +174,7 @@ func (s *Store) soil(k *Keyspace) {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name+suffix) }
 
-// save writes the file of a keyspace: a checksum, then an etcd range response with all keys.
+// save writes the file of a keyspace: a checksum, followed by an etcd range response with all keys.
 func (s *Store) save(k *Keyspace) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -199,7 +199,7 @@ func (s *Store) save(k *Keyspace) error {
 	return nil
 }
 
-// load reads the file of a keyspace, if there is one. A file that is not whole is put aside: the cluster begins empty.
+// load reads the file of a keyspace, if it exists. A damaged file is renamed, and the cluster starts empty.
 func (s *Store) load(k *Keyspace) error {
 	data, err := os.ReadFile(s.path(k.name))
 	if os.IsNotExist(err) {
@@ -210,7 +210,7 @@ func (s *Store) load(k *Keyspace) error {
 	}
 	content, ok := decode(data)
 	if !ok {
-		k.rev = s.now().UnixMilli() // beyond what it was
+		k.rev = s.now().UnixMilli() // higher than any previous revision
 		k.compacted, k.forgotten.upTo = k.rev, k.rev
 		return os.Rename(s.path(k.name), s.path(k.name)+damaged)
 	}

@@ -2,16 +2,17 @@ package store
 
 import "strings"
 
-// forgotten is up to where the history of keys is lost. It is kept for each folder of keys, so that who watches what changes seldom, as
-// informers of Nodes do, can begin to watch again after a pause, as with bookmarks, and need not list.
+// forgotten records up to which revision the history of keys was dropped. It is recorded per folder of keys, so that a
+// client that watches rarely changing objects, such as an informer of Nodes, can resume its watch after a pause without
+// listing, as with bookmarks.
 type forgotten struct {
-	// upTo is where nothing at all is known before.
+	// upTo is the revision up to which no history exists at all.
 	upTo int64
-	// folders has the last revision that is lost of each.
+	// folders maps each folder to its last dropped revision.
 	folders map[string]int64
 }
 
-// folder is the first two parts of a key: /registry/pods/ of all Pods.
+// folder returns the first two segments of a key, for example /registry/pods/ for all Pods.
 func folder(key string) string {
 	slash := 0
 	for i := range key {
@@ -31,7 +32,7 @@ func (f *forgotten) add(key string, revision int64) {
 	f.folders[folder(key)] = revision
 }
 
-// since reports whether a change of a range is lost that was made at a revision or later.
+// since reports whether a change in a range at this revision or later was dropped.
 func (f *forgotten) since(start, end string, revision int64) bool {
 	if revision <= f.upTo {
 		return true

@@ -13,17 +13,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// The history that watches and paged lists may go back to: so many changes, so many bytes of values, so long.
+// Limits of the history for watches and paged lists: number of changes, bytes of values, and age.
 const (
 	historyEvents = 1024
 	historyBytes  = 128 << 10
 	historyAge    = time.Minute
 )
 
-// errRemoved is the answer of a keyspace that was removed.
+// errRemoved is returned for requests to a removed keyspace.
 var errRemoved = errors.New("the cluster was removed")
 
-// Keyspace is the keys of one cluster. Values and events are never changed once they are in it.
+// Keyspace holds the keys of one cluster. Stored values and events are immutable.
 type Keyspace struct {
 	name string
 	now  func() time.Time
@@ -31,7 +31,7 @@ type Keyspace struct {
 	touched func(key string, deleted bool)
 
 	mu sync.Mutex
-	// rev is the revision of the last change; history holds the changes after compacted.
+	// rev is the revision of the last change; history contains the changes after compacted.
 	rev, compacted int64
 	keys           []string // sorted
 	values         map[string]*mvccpb.KeyValue
@@ -39,16 +39,17 @@ type Keyspace struct {
 	historySize    int
 	forgotten      forgotten
 	watches        map[*watch]struct{}
-	// size is that of all values, in bytes; shared that of all keyspaces of the namespace; room what all keyspaces share.
+	// size is the total size of the values in bytes, shared the total size in all keyspaces of the namespace, and room
+	// the usage of all keyspaces.
 	size   int64
 	shared *atomic.Int64
 	room   *room
-	// leased counts the keys that end by themselves.
+	// leased is the number of keys with a lease.
 	leased  int
 	removed bool
 }
 
-// change is an event and when it happened.
+// change is an event with its time.
 type change struct {
 	*clientv3.Event
 	at time.Time
@@ -61,10 +62,10 @@ func newKeyspace(name, namespace string, now func() time.Time, all *room) *Keysp
 	}
 }
 
-// Name is what the keyspace was opened by.
+// Name returns the name of the keyspace.
 func (k *Keyspace) Name() string { return k.name }
 
-// Get returns a value and its revision; nil and 0 if there is none.
+// Get returns a value and its revision, or nil and 0 if it does not exist.
 func (k *Keyspace) Get(key string) (value []byte, revision int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,7 +75,7 @@ func (k *Keyspace) Get(key string) (value []byte, revision int64) {
 	return nil, 0
 }
 
-// Put writes a value, whatever is there.
+// Put writes a value unconditionally.
 func (k *Keyspace) Put(key string, value []byte) error {
 	for {
 		_, revision := k.Get(key)
@@ -84,7 +85,7 @@ func (k *Keyspace) Put(key string, value []byte) error {
 	}
 }
 
-// Delete removes a key, if it is there.
+// Delete removes a key, if it exists.
 func (k *Keyspace) Delete(key string) error {
 	for {
 		_, revision := k.Get(key)
@@ -105,7 +106,8 @@ func (k *Keyspace) Keys(prefix string) []string {
 	return slices.Clone(k.keys[from:to])
 }
 
-// put writes a value if the key has the expected revision (0: is absent). It returns what is there otherwise.
+// put writes a value if the key has the expected revision (0: the key does not exist). Otherwise it returns the current
+// value.
 func (k *Keyspace) put(key string, value []byte, expected, lease int64) (ok bool, current *mvccpb.KeyValue, rev int64, err error) {
 	k.mu.Lock()
 	if k.removed {
@@ -134,7 +136,7 @@ func (k *Keyspace) put(key string, value []byte, expected, lease int64) (ok bool
 	return true, kv, rev, nil
 }
 
-// remove removes a key if it has the expected revision. It returns what is there otherwise.
+// remove removes a key if it has the expected revision. Otherwise it returns the current value.
 func (k *Keyspace) remove(key string, expected int64) (ok bool, current *mvccpb.KeyValue, rev int64, err error) {
 	k.mu.Lock()
 	if k.removed {
@@ -155,7 +157,7 @@ func (k *Keyspace) remove(key string, expected int64) (ok bool, current *mvccpb.
 	return true, previous, rev, nil
 }
 
-// drop removes what is there. The lock is held.
+// drop removes an existing value. The lock must be held.
 func (k *Keyspace) drop(previous *mvccpb.KeyValue) {
 	key := string(previous.Key)
 	k.rev++
@@ -163,7 +165,7 @@ func (k *Keyspace) drop(previous *mvccpb.KeyValue) {
 	k.record(&clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: previous.Key, ModRevision: k.rev}, PrevKv: previous})
 }
 
-// set puts a value (nil: none) in the place of the previous one. The lock is held.
+// set replaces the previous value with the next one (nil: none). The lock must be held.
 func (k *Keyspace) set(key string, previous, next *mvccpb.KeyValue) {
 	i, found := slices.BinarySearch(k.keys, key)
 	switch {
@@ -190,7 +192,7 @@ func (k *Keyspace) set(key string, previous, next *mvccpb.KeyValue) {
 	}
 }
 
-// record adds to the history and tells the watches. The lock is held.
+// record appends an event to the history and sends it to the watches. The lock must be held.
 func (k *Keyspace) record(e *clientv3.Event) {
 	k.history = append(k.history, change{e, k.now()})
 	k.historySize += len(e.Kv.Value)
@@ -204,7 +206,7 @@ func (k *Keyspace) record(e *clientv3.Event) {
 	k.forget(forget)
 }
 
-// forget drops the oldest changes. The lock is held.
+// forget drops the oldest changes. The lock must be held.
 func (k *Keyspace) forget(n int) {
 	if n == 0 {
 		return
@@ -217,7 +219,7 @@ func (k *Keyspace) forget(n int) {
 	k.history = append([]change(nil), k.history[n:]...)
 }
 
-// read returns the values from start until end (empty: start alone) as of a revision (0: now).
+// read returns the values from start until end (empty: start alone) at a revision (0: current).
 func (k *Keyspace) read(start, end string, limit, revision int64) (kvs []*mvccpb.KeyValue, count, rev int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -243,7 +245,7 @@ func (k *Keyspace) read(start, end string, limit, revision int64) (kvs []*mvccpb
 	return kvs, count, k.rev, nil
 }
 
-// span returns which of the keys are from start until end (empty: start alone). The lock is held.
+// span returns the index range of the keys from start until end (empty: start alone). The lock must be held.
 func (k *Keyspace) span(start, end string) (from, to int) {
 	from, found := slices.BinarySearch(k.keys, start)
 	if end != "" {
@@ -256,7 +258,7 @@ func (k *Keyspace) span(start, end string) (from, to int) {
 	return from, from
 }
 
-// undo takes back the changes after the revision. The lock is held.
+// undo reverts the changes after the revision. The lock must be held.
 func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int64) []*mvccpb.KeyValue {
 	at := map[string]*mvccpb.KeyValue{}
 	for _, kv := range kvs {
@@ -277,7 +279,7 @@ func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int6
 	return kvs
 }
 
-// tidy ends what has run out and forgets what is old. It returns the keys that ended.
+// tidy removes expired keys and drops old history.
 func (k *Keyspace) tidy() {
 	k.mu.Lock()
 	now := k.now()
@@ -301,7 +303,7 @@ func (k *Keyspace) tidy() {
 	}
 }
 
-// end makes every later call fail and ends the watches.
+// end makes all later calls fail and ends the watches.
 func (k *Keyspace) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

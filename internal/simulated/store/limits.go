@@ -8,35 +8,36 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Limits of what is kept in memory, and of what the users of the simulated clusters can make this process keep.
+// Limits limit the memory for stored values, including the memory that users of the simulated clusters can consume.
 type Limits struct {
-	// Objects of one cluster. 0: no limit.
+	// Objects is the maximum number of objects in one cluster. 0: no limit.
 	Objects int
-	// ClusterBytes, NamespaceBytes and Bytes are the values of one cluster, of all clusters of one namespace, and of all together.
-	// 0: the default.
+	// ClusterBytes, NamespaceBytes and Bytes limit the total size of the values of one cluster, of all clusters of one
+	// namespace, and of all clusters. 0: the default.
 	ClusterBytes, NamespaceBytes, Bytes int64
 }
 
-// Values that hold where nothing else is said.
+// Default limits.
 const (
 	defaultClusterBytes = 64 << 20
 	defaultBytes        = 1 << 30
-	// maxValue is the size of one object, as in etcd.
+	// maxValue is the maximum size of one object, as in etcd.
 	maxValue = 1536 << 10
 )
 
-// partOfMemory is what part of the memory of the process values may take: an API server decodes them, and controllers cache them. What is
-// stored is read again after a crash, so that values that end the process would end it again.
+// partOfMemory is the divisor for the part of the process memory that values may use: the API server decodes them, and
+// controllers cache them. Stored values are loaded again after a crash, so values that exhaust the memory would crash
+// every restarted process.
 const partOfMemory = 4
 
-// Within returns limits that keep all values within a part of the memory of the process, in bytes.
+// Within returns limits that restrict all values to a part of the process memory, in bytes.
 func Within(memory int64) Limits { return Limits{Bytes: min(defaultBytes, memory/partOfMemory)} }
 
 func (l Limits) withDefaults() Limits {
 	if l.Bytes == 0 {
 		l.Bytes = defaultBytes
 	}
-	if l.NamespaceBytes == 0 { // something is left for the others
+	if l.NamespaceBytes == 0 { // leave room for other namespaces
 		l.NamespaceBytes = l.Bytes / 4 * 3
 	}
 	if l.ClusterBytes == 0 {
@@ -45,7 +46,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// room is what all keyspaces of a store share.
+// room tracks the limits and the usage of all keyspaces of a store.
 type room struct {
 	limits Limits
 	used   atomic.Int64
@@ -54,7 +55,7 @@ type room struct {
 	namespaces map[string]*atomic.Int64
 }
 
-// of returns what the keyspaces of a namespace use.
+// of returns the usage of the keyspaces of a namespace.
 func (r *room) of(namespace string) *atomic.Int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +68,8 @@ func (r *room) of(namespace string) *atomic.Int64 {
 	return r.namespaces[namespace]
 }
 
-// refusal returns why a value may not be put in the place of the previous one, as etcd would say it. What makes a value
-// smaller is always allowed. The lock of the keyspace is held.
+// refusal returns the etcd error for a value that may not replace the previous one, or nil. A change that makes a value
+// smaller is always allowed. The lock of the keyspace must be held.
 func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 	more := int64(len(value))
 	if previous != nil {
@@ -85,7 +86,7 @@ func (k *Keyspace) refusal(previous *mvccpb.KeyValue, value []byte) error {
 	return nil
 }
 
-// resized notes that values came or went. The lock is held, or the keyspace is not shared yet.
+// resized records a change of the size of the values. The lock must be held unless the keyspace is not shared yet.
 func (k *Keyspace) resized(by int64) {
 	k.size += by
 	k.shared.Add(by)

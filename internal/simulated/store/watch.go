@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watchBacklog is how many events, and backlogBytes how many bytes of values, may wait for a watcher that does not read;
-// then its watch ends as if its revision had been compacted, and it lists again.
+// watchBacklog and backlogBytes limit the events, and the bytes of their values, that are queued for a slow watcher.
+// Beyond the limit the watch ends as if its revision had been compacted, and the client lists again.
 const (
 	watchBacklog = 16 << 10
 	backlogBytes = 8 << 20
@@ -19,18 +19,18 @@ const (
 type watch struct {
 	space           *Keyspace
 	start, rangeEnd string
-	// from is the first revision of interest.
+	// from is the first revision to report.
 	from int64
 
 	mu      sync.Mutex
 	pending []*clientv3.Event
-	size    int // of what is pending, in bytes
+	size    int // bytes of the pending values
 	ended   bool
-	// wake has room for one: something is pending, or the watch has ended.
+	// wake has capacity one. It signals pending events or the end of the watch.
 	wake chan struct{}
 }
 
-// watch begins to watch a range from a revision on (0: from now).
+// watch starts a watch of a range at a revision (0: now).
 func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) clientv3.WatchChan {
 	out := make(chan clientv3.WatchResponse)
 	w := &watch{space: k, start: start, rangeEnd: end, from: from, wake: make(chan struct{}, 1)}
@@ -57,7 +57,7 @@ func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) cli
 	return out
 }
 
-// refuse says that changes up to a revision are not kept any more.
+// refuse reports that the changes up to a revision were compacted.
 func refuse(ctx context.Context, out chan<- clientv3.WatchResponse, compacted int64) {
 	select {
 	case out <- clientv3.WatchResponse{Canceled: true, CompactRevision: compacted}:
@@ -65,7 +65,7 @@ func refuse(ctx context.Context, out chan<- clientv3.WatchResponse, compacted in
 	}
 }
 
-// tell queues an event if it is of interest. It never blocks.
+// tell queues an event if it is in the watched range. It never blocks.
 func (w *watch) tell(e *clientv3.Event) {
 	if e.Kv.ModRevision < w.from || !within(string(e.Kv.Key), w.start, w.rangeEnd) {
 		return
@@ -97,7 +97,7 @@ func (w *watch) signal() {
 	}
 }
 
-// take returns what is pending, and whether the watch has ended.
+// take returns the pending events, and whether the watch has ended.
 func (w *watch) take() ([]*clientv3.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *watch) take() ([]*clientv3.Event, bool) {
 	return events, w.ended
 }
 
-// forward hands the events on until the context or the watch ends.
+// forward sends the events until the context is done or the watch ends.
 func (w *watch) forward(ctx context.Context, out chan<- clientv3.WatchResponse) {
 	defer close(out)
 	defer func() {

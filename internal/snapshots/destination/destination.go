@@ -1,10 +1,6 @@
-// Package destination opens the store that an EtcdSnapshotPolicy names.
-//
-// Does: checks that the operator allows the folder or endpoint, reads the Secret with the keys, and opens the store.
-//
-// Never: reads or writes a snapshot.
-//
-// Read first: [Settings.Open].
+// Package destination opens the store of an EtcdSnapshotPolicy. It checks that the operator's configuration allows
+// the folder or endpoint, reads the Secret with the credentials and opens the store with [Settings.Open]. It does not
+// read or write snapshots.
 package destination
 
 import (
@@ -21,24 +17,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// Keys of the Secret of a store, and of the one with an identity of age.
+// Keys of the credentials Secret of a store, and of the Secret with an age identity.
 const (
 	AccessKeyID     = "accessKeyID"
 	SecretAccessKey = "secretAccessKey"
 	Identity        = "identity"
 )
 
-// Settings are where stores may be.
+// Settings configures the stores that policies may use.
 type Settings struct {
-	// Root is the folder of snapshots in the data directory; empty: this manager has none.
+	// Root is the snapshot folder in the data directory, or empty if this manager has no data directory.
 	Root string
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Secrets reads the Secrets of namespaces.
 	Secrets client.Reader
 }
 
-// Denied returns why the destination of a policy may not be used, empty if it may.
+// Denied returns the reason why the destination of a policy must not be used, or the empty string if it is allowed.
 func (s Settings) Denied(p *hostedv1.EtcdSnapshotPolicy) string {
 	switch to := p.Spec.Destination; {
 	case to.S3 != nil:
@@ -76,7 +72,7 @@ func (s Settings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy) (sto
 	})
 }
 
-// ReadIdentity reads identities of age from a Secret; without a name there is none.
+// ReadIdentity reads age identities from a Secret. It returns nil if no name is given.
 func (s Settings) ReadIdentity(ctx context.Context, key client.ObjectKey) ([]byte, error) {
 	if key.Name == "" {
 		return nil, nil

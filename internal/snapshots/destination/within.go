@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// within is the store of one namespace, in a folder of its own: the bytes of other namespaces are not counted in it.
+// within is the store of one namespace in a separate folder, so that the size limit applies to each namespace.
 type within struct {
 	store.Store
 	namespace string

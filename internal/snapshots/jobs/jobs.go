@@ -1,11 +1,7 @@
-// Package jobs runs what takes minutes beside the controllers: a few at a time, and one of each namespace, so that what one tenant's
-// etcd or store takes does not hold back the others.
-//
-// Does: runs a function under a key unless there is no room for it, remembers how it ended, and notifies of that.
-//
-// Never: retries, or survives the process: a controller that finds no job of its key starts one.
-//
-// Read first: [Jobs.Start].
+// Package jobs runs operations that take minutes outside of reconciliations. Only a few run at a time, and only one
+// per namespace, so that a tenant's slow etcd or store does not delay other tenants. [Jobs.Start] runs a function
+// under a key if there is capacity; its result is stored and subscribers are notified. Jobs are not retried and do
+// not survive a restart of the process: a controller that finds no job for its key starts one.
 package jobs
 
 import (
@@ -23,13 +19,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// State is what is known of a job.
+// State is the state of a job.
 type State struct {
-	// Running tells that it runs, Busy that it would have to wait for others.
+	// Running is true while the job runs. Busy is true if a new job would have to wait for others.
 	Running, Busy bool
-	// What is what it does, or did.
+	// What describes the operation of the job.
 	What string
-	// Ended is when it ended the last time; zero: it has not. Err is how, nil for well.
+	// Ended is the time at which the last run ended, or zero. Err is its result.
 	Ended time.Time
 	Err   error
 }
@@ -40,7 +36,7 @@ type Jobs struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	running  map[string]string // by key, what each does
+	running  map[string]string // descriptions by key
 	ended    map[string]State
 	watchers map[int]func(key string)
 	next     int
@@ -51,10 +47,10 @@ func New(ctx context.Context, now func() time.Time) *Jobs {
 	return &Jobs{ctx: ctx, now: now, running: map[string]string{}, ended: map[string]State{}, watchers: map[int]func(string){}}
 }
 
-// atOnce is how many jobs run at a time: each has some MiB of buffers.
+// atOnce limits the number of concurrent jobs, because each needs some MiB of buffers.
 const atOnce = 4
 
-// hasRoom reports whether a job of a key may start.
+// hasRoom reports whether a job with the key may start.
 func (j *Jobs) hasRoom(key string) bool {
 	if len(j.running) >= atOnce {
 		return false
@@ -67,7 +63,7 @@ func (j *Jobs) hasRoom(key string) bool {
 	return true
 }
 
-// namespaceOf is that of the object of a key.
+// namespaceOf returns the namespace of the object in a key.
 func namespaceOf(key string) string {
 	if parts := strings.Split(key, "/"); len(parts) >= 3 {
 		return parts[1]
@@ -75,7 +71,7 @@ func namespaceOf(key string) string {
 	return ""
 }
 
-// Start runs a function under a key, and what it does; false: others have to end before.
+// Start runs a function under a key with the given description. It returns false if other jobs have to end first.
 func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -103,7 +99,7 @@ func (j *Jobs) run(key string, do func(context.Context) error) {
 	}
 }
 
-// guarded makes an error of a panic.
+// guarded converts a panic to an error.
 func guarded(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -113,7 +109,7 @@ func guarded(ctx context.Context, do func(context.Context) error) (err error) {
 	return do(ctx)
 }
 
-// State returns what is known of the job of a key.
+// State returns the state of the job with the key.
 func (j *Jobs) State(key string) State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,14 +122,14 @@ func (j *Jobs) State(key string) State {
 	return s
 }
 
-// Forget drops how the job of a key ended.
+// Forget discards the result of the job with the key.
 func (j *Jobs) Forget(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.ended, key)
 }
 
-// Subscribe calls changed with the key of each job that ends, until cancel is called. It must not block.
+// Subscribe calls changed with the key of each finished job until cancel is called. The callback must not block.
 func (j *Jobs) Subscribe(changed func(key string)) (cancel func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -147,12 +143,12 @@ func (j *Jobs) Subscribe(changed func(key string)) (cancel func()) {
 	}
 }
 
-// Key is the key of a job for an object, and where an object has several, for a part of it.
+// Key returns the key of a job for an object, or for a part of an object with several jobs.
 func Key(kind string, o client.ObjectKey, part ...string) string {
 	return strings.Join(append([]string{kind, o.Namespace, o.Name}, part...), "/")
 }
 
-// Changed enqueues the object of a kind whose job has ended. Where there are no jobs, none ends.
+// Changed enqueues the object of the given kind whose job has finished. It does nothing if j is nil.
 func (j *Jobs) Changed(kind string) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if j == nil {

@@ -1,12 +1,7 @@
-// Package retrieval finds the snapshot that a request names, for what restores it.
-//
-// Does: reads the EtcdSnapshotPolicy that is named, in the namespace of the Cluster, opens its store, and reads the manifest of the
-// snapshot and the identity that decrypts it. Only snapshots of a Cluster of that name are found, and of another UID only where the
-// request allows it.
-//
-// Never: restores a snapshot, or opens its database.
-//
-// Read first: [Source.Find].
+// Package retrieval finds the snapshot for a restore request. It reads the EtcdSnapshotPolicy in the namespace of the
+// Cluster, opens its store, and reads the snapshot's manifest and the identity that decrypts it. A snapshot is only
+// used if it is from a Cluster of the same name. If the UID differs, the request must allow it. The main function is
+// [Source.Find].
 package retrieval
 
 import (
@@ -24,32 +19,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// Source is where snapshots are looked for.
+// Source finds snapshots.
 type Source struct {
 	// Client reads EtcdSnapshotPolicies.
 	Client client.Reader
-	// Stores are where snapshots may be.
+	// Stores opens the stores of snapshots.
 	Stores destination.Settings
 }
 
-// Wanted is what a request names.
+// Wanted identifies the requested snapshot.
 type Wanted struct {
-	// Policy is the EtcdSnapshotPolicy whose store has the snapshot, Snapshot its name.
+	// Policy is the EtcdSnapshotPolicy whose store has the snapshot. Snapshot is the name of the snapshot.
 	Policy, Snapshot string
-	// IdentitySecret is the name of a Secret with an identity of age, where the snapshot is encrypted.
+	// IdentitySecret is the name of a Secret with an age identity that decrypts the snapshot, if it is encrypted.
 	IdentitySecret string
-	// OtherCluster allows a snapshot of a Cluster of the same name that had another UID.
+	// OtherCluster allows a snapshot of a Cluster with the same name and another UID.
 	OtherCluster bool
 }
 
-// Found is a snapshot that can be read.
+// Found is a readable snapshot.
 type Found struct {
 	snapshots.Manifest
 	from     store.Store
 	identity []byte
 }
 
-// Find finds the snapshot of a Cluster.
+// Find returns the snapshot of a Cluster.
 func (s Source) Find(ctx context.Context, of snapshots.Cluster, want Wanted) (Found, error) {
 	policy := &hostedv1.EtcdSnapshotPolicy{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: want.Policy}, policy)
@@ -77,12 +72,12 @@ func (s Source) Find(ctx context.Context, of snapshots.Cluster, want Wanted) (Fo
 	return found, err
 }
 
-// Fetch writes the snapshot to a file of this host, decrypted and checked. If it fails there is no such file.
+// Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
 func (f Found) Fetch(ctx context.Context, file string) error {
 	return snapshots.Fetch(ctx, f.from, f.Manifest, file, f.identity)
 }
 
-// Copy writes the snapshot, decrypted, and checks it: what was written counts only without an error.
+// Copy writes the decrypted snapshot and verifies it. After an error, discard the written data.
 func (f Found) Copy(ctx context.Context, to io.Writer) error {
 	return snapshots.Copy(ctx, f.from, f.Manifest, to, f.identity)
 }

@@ -1,10 +1,5 @@
-// Package schedule says when snapshots are due.
-//
-// Does: reads schedules as of cron, in UTC, and returns the times of one between others.
-//
-// Never: reads a clock.
-//
-// Read first: [Parse].
+// Package schedule parses cron schedules, in UTC, and computes when snapshots are due. Callers pass the time,
+// starting with [Parse].
 package schedule
 
 import (
@@ -16,16 +11,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Shortest is the least time between two snapshots of a cluster.
+// Shortest is the minimum time between two snapshots of a cluster.
 const Shortest = 5 * time.Minute
 
-// longestBack bounds how far back missed times count.
+// longestBack limits how far back missed times are considered.
 const longestBack = 366 * 24 * time.Hour
 
-// Schedule is when snapshots are due.
+// Schedule is a parsed schedule.
 type Schedule struct{ of cron.Schedule }
 
-// Parse reads a schedule. Its error says what one looks like.
+// Parse parses a schedule. The error message includes examples.
 func Parse(text string) (Schedule, error) {
 	invalid := func(err error) error {
 		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as of cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
@@ -43,10 +38,11 @@ func Parse(text string) (Schedule, error) {
 	return Schedule{of}, nil
 }
 
-// Next returns the first time after another.
+// Next returns the first scheduled time after the given time.
 func (s Schedule) Next(after time.Time) time.Time { return s.of.Next(after.UTC()) }
 
-// Due returns the last time of the schedule up to now that is at least [Shortest] after the last snapshot; zero: none is due.
+// Due returns the latest scheduled time up to now, if it is at least [Shortest] after the last snapshot. Otherwise it
+// returns the zero time.
 func (s Schedule) Due(last, now time.Time) time.Time {
 	if earliest := now.Add(-longestBack); last.Before(earliest) {
 		last = earliest
@@ -55,7 +51,7 @@ func (s Schedule) Due(last, now time.Time) time.Time {
 	if due.IsZero() || due.After(now) {
 		return time.Time{}
 	}
-	// The last one up to now: back from now in steps that double, until there is one.
+	// Find the latest time up to now by searching back from now in intervals that double.
 	for back := Shortest; ; back *= 2 {
 		from := now.Add(-back)
 		if from.Before(last) {

@@ -15,21 +15,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// partial is how the names of files begin that are not written to their end.
+// partial is the name prefix of incomplete files.
 const partial = ".partial-"
 
 // folder is a store in a folder of this host.
 type folder struct {
 	path string
-	// most bounds the bytes of all files together; 0: nothing does.
+	// most limits the total size of all files in bytes; 0 means unlimited.
 	most int64
 }
 
-// Folder returns a store in a folder of this host, which is created by the first write. Its files have at most so many bytes
-// together; 0: as many as the disk takes. Symbolic links in it that lead out are not followed.
+// Folder returns a store in a folder of this host. The first write creates the folder. The total size of its files is
+// limited to most bytes; 0 means unlimited. Symbolic links that lead out of the folder are not followed.
 func Folder(path string, most int64) Store { return folder{path: path, most: most} }
 
-// open opens the folder; with create it is made where it is missing.
+// open opens the folder. If create is true, a missing folder is created.
 func (f folder) open(create bool) (*os.Root, error) {
 	if create {
 		if err := os.MkdirAll(f.path, 0o700); err != nil {
@@ -71,7 +71,7 @@ func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64)
 	return syncFolder(root, path.Clean(path.Dir(name)))
 }
 
-// left is how many bytes may be written.
+// left returns how many more bytes may be written.
 func (f folder) left(ctx context.Context) (int64, error) {
 	if f.most == 0 {
 		return 0, nil
@@ -87,7 +87,7 @@ func (f folder) left(ctx context.Context) (int64, error) {
 	return left, nil
 }
 
-// quota fails where more is read than is left of most; most 0: never.
+// quota returns an error once more than left bytes are read, unless most is 0.
 type quota struct {
 	from       io.Reader
 	left, most int64
@@ -162,7 +162,7 @@ func (f folder) List(ctx context.Context, below string) ([]File, error) {
 	return f.walk(ctx, below, false)
 }
 
-// walk returns the files below a folder of the store, with or without those that are not written to their end.
+// walk returns the files below a folder of the store. Incomplete files are included if all is true.
 func (f folder) walk(ctx context.Context, below string, all bool) ([]File, error) {
 	root, err := f.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +235,8 @@ func (f folder) Tidy(ctx context.Context, below string, before time.Time) error 
 	return nil
 }
 
-// asDisk says what a disk has said. Paths of the host are for its operator: they are in the log only.
+// asDisk converts a file system error to a fault. Host paths are only for the operator, so they appear in the log and
+// not in the message.
 func asDisk(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// partBytes is the size of the parts of an upload: one of them is in memory.
+	// partBytes is the size of the parts of an upload. One part is held in memory.
 	partBytes = 16 << 20
-	// answerTimeout ends waiting for the head of an answer.
+	// answerTimeout limits waiting for the headers of a response.
 	answerTimeout = 30 * time.Second
 )
 
-// S3Config says where an S3-compatible store is.
+// S3Config configures the connection to an S3-compatible store.
 type S3Config struct {
-	// Endpoint is its host, with a port where that is not the usual one. Required.
+	// Endpoint is the host of the store, with a port if it is not the default. Required.
 	Endpoint string
 	// Insecure uses HTTP instead of HTTPS.
 	Insecure bool
-	// CA are certificates in PEM form that verify the store's own. Default: those of the host.
+	// CA contains CA certificates in PEM form for the store's certificate. It defaults to the CAs of the host.
 	CA []byte
-	// Bucket exists already. Required.
+	// Bucket must exist already. Required.
 	Bucket string
-	// Prefix is put before names; empty: none.
+	// Prefix is an optional prefix of all names.
 	Prefix string
 	// Region of the bucket. Default: us-east-1.
 	Region string
-	// AccessKeyID and SecretAccessKey are those of the store. Required.
+	// AccessKeyID and SecretAccessKey are the credentials. Required.
 	AccessKeyID, SecretAccessKey string
 }
 
-// bucket is a store in a bucket.
+// bucket is a store in an S3 bucket.
 type bucket struct {
 	client *minio.Client
 	name   string
 	prefix string
 }
 
-// S3 returns a store in a bucket. It connects to its endpoint and to nothing else, wherever that sends it.
+// S3 returns a store in a bucket. It only connects to the endpoint and does not follow redirects to other hosts.
 func S3(cfg S3Config) (Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1"
@@ -71,7 +71,8 @@ func S3(cfg S3Config) (Store, error) {
 	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
 }
 
-// onlyTo returns a transport that connects to the endpoint alone: what a store redirects to was not allowed by anyone.
+// onlyTo returns a transport that only connects to the endpoint, because the operator's configuration does not allow
+// the targets of redirects.
 func onlyTo(cfg S3Config) (http.RoundTripper, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(cfg.CA) > 0 {
@@ -120,7 +121,7 @@ func (b bucket) Write(ctx context.Context, name string, r io.Reader, most int64)
 	return nil
 }
 
-// counter counts what is read.
+// counter counts the bytes read.
 type counter struct {
 	from  io.Reader
 	bytes int64
@@ -153,7 +154,7 @@ func (b bucket) List(ctx context.Context, below string) ([]File, error) {
 	if err := clean(below); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx) // ends what lists where this returns before it
+	ctx, stop := context.WithCancel(ctx) // stops the listing goroutine on an early return
 	defer stop()
 	var out []File
 	for found := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.key(below) + "/", Recursive: true}) {
@@ -197,7 +198,8 @@ func (b bucket) Tidy(ctx context.Context, below string, before time.Time) error 
 	return nil
 }
 
-// asS3 says what the store has said. Only its code is repeated: what an endpoint answers is not ours to show.
+// asS3 converts an S3 error to a fault. The message contains the error code only, because the response text comes
+// from an untrusted endpoint.
 func asS3(name string, err error) error {
 	return passed(err, func() error {
 		answer := minio.ToErrorResponse(err)

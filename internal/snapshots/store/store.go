@@ -1,21 +1,7 @@
-// Package store keeps the files of etcd snapshots: in a folder of this host, or in an S3-compatible store.
-//
-// # Does
-//
-// Writes a file from a stream so that it appears whole or not at all, reads, lists and deletes. Names are relative, with
-// slashes; they cannot lead out of the folder, nor of the prefix of a bucket.
-//
-// # Owns
-//
-// The files below its folder or prefix.
-//
-// # Never
-//
-// Knows what is in a file (package snapshots does), or who may use which folder or endpoint (package policy does).
-//
-// # Read first
-//
-// [Store], then folder.go.
+// Package store stores the files of etcd snapshots in a folder of this host or in an S3-compatible store. Files are
+// written from streams and appear only when complete. They can be read, listed and deleted. Names are relative paths
+// with slashes and cannot escape the folder or the prefix of the bucket. The package does not interpret the files;
+// package policy decides who may use which folder or endpoint. The interface is [Store].
 package store
 
 import (
@@ -32,47 +18,47 @@ import (
 
 // Reasons of faults of stores.
 const (
-	// ReasonFull says that there is no space left, or no more is allowed.
+	// ReasonFull means that no space is left or the quota is exhausted.
 	ReasonFull = "SnapshotStoreFull"
-	// ReasonMissing says that there is no such file.
+	// ReasonMissing means that the file does not exist.
 	ReasonMissing = "SnapshotMissing"
-	// ReasonUnreachable says that the store does not answer, or not as it should.
+	// ReasonUnreachable means that the store does not respond, or that its response is invalid.
 	ReasonUnreachable = "SnapshotStoreUnreachable"
-	// ReasonRefused says that the store refuses, for example because of its keys.
+	// ReasonRefused means that the store rejects the request, for example because of the credentials.
 	ReasonRefused = "SnapshotStoreRefused"
-	// ReasonTooLarge says that a file has more bytes than it may have.
+	// ReasonTooLarge means that a file exceeds its maximum size.
 	ReasonTooLarge = "SnapshotTooLarge"
 )
 
-// MaxListed is how many files one call of List returns; with more there is an error.
+// MaxListed is the maximum number of files that List returns. More files are an error.
 const MaxListed = 10000
 
 // File is a file of a store.
 type File struct {
 	// Name is relative to the store, with slashes.
 	Name string
-	// Bytes is its size.
+	// Bytes is the size of the file.
 	Bytes int64
-	// Modified is when it was written.
+	// Modified is the time of the last write.
 	Modified time.Time
 }
 
-// Store keeps files. Errors are faults.
+// Store stores files. Its errors are faults.
 type Store interface {
-	// Write stores what r has as a file, which replaces one of this name. If it fails, or r does, there is no such file, or the
-	// old one. More than most bytes are an error.
+	// Write stores the content of r as a file and replaces an existing file with this name. If it fails, the file
+	// does not exist or is unchanged. It fails if r has more than most bytes.
 	Write(ctx context.Context, name string, r io.Reader, most int64) error
 	// Read opens a file.
 	Read(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns the files below a folder, by name.
+	// List returns the files below a folder, sorted by name.
 	List(ctx context.Context, folder string) ([]File, error)
-	// Delete deletes a file. One that does not exist is no error.
+	// Delete deletes a file. It returns no error if the file does not exist.
 	Delete(ctx context.Context, name string) error
-	// Tidy removes what is left of writes that were interrupted before this time.
+	// Tidy removes the remains of writes that were interrupted before the given time.
 	Tidy(ctx context.Context, folder string, before time.Time) error
 }
 
-// clean refuses names that lead elsewhere.
+// clean rejects names that lead out of the store.
 func clean(name string) error {
 	if name == "" || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") || strings.ContainsAny(name, "\\\x00") {
 		return fault.New(fault.Bug, "SnapshotName", "%q cannot be the name of a file of a snapshot", name)
@@ -80,7 +66,7 @@ func clean(name string) error {
 	return nil
 }
 
-// bounded reads at most so many bytes, fails at more, and ends with the context.
+// bounded limits the number of bytes read, and ends with the context.
 type bounded struct {
 	ctx  context.Context
 	from io.Reader
@@ -104,7 +90,8 @@ func bound(ctx context.Context, r io.Reader, most int64) io.Reader {
 	return &bounded{ctx: ctx, from: r, left: most, most: most}
 }
 
-// passed returns the fault or the end of the context that is in err, else what otherwise makes of it.
+// passed returns err if it is a fault or a cancellation, a fault for an exceeded deadline, and the result of
+// otherwise for other errors.
 func passed(err error, otherwise func() error) error {
 	switch {
 	case err == nil:

@@ -23,16 +23,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// startWithin is how long the server may take on a busy machine.
+// startWithin is the timeout for the start of the server, long enough for a busy machine.
 const startWithin = 3 * time.Minute
 
-// Options says what a server is to hold when Start returns.
+// Options configures a server and the objects that exist when Start returns.
 type Options struct {
 	// CRDPaths are files or folders with CustomResourceDefinitions in YAML.
 	CRDPaths []string
-	// Objects are created; CustomResourceDefinitions among them first. What exists is left as it is.
+	// Objects are created, CustomResourceDefinitions first. Existing objects are not changed.
 	Objects []client.Object
-	// Args are further arguments of "slipway plane run".
+	// Args are additional arguments of "slipway plane run".
 	Args []string
 }
 
@@ -42,7 +42,7 @@ type Server struct {
 	Config *rest.Config
 	// Dir is the data directory.
 	Dir string
-	// Kubeconfig is the path of the same configuration as a file.
+	// Kubeconfig is the path of a kubeconfig file with the same configuration.
 	Kubeconfig string
 
 	cmd   *exec.Cmd
@@ -52,7 +52,7 @@ type Server struct {
 	stop  sync.Once
 }
 
-// Start runs a server for one test. It ends with the test.
+// Start runs a server until the test ends.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := run(o.Args...)
@@ -70,8 +70,8 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// Main runs the tests of a package with one server for all of them, which
-// ready receives before the first test, and returns the code for os.Exit:
+// Main runs the tests of a package with one server for all of them. It passes the server to ready before the first
+// test, and returns the exit code for os.Exit:
 //
 //	var server *apiserver.Server // set once, by TestMain
 //
@@ -99,11 +99,11 @@ func Main(m *testing.M, o Options, ready func(*Server)) int {
 	return code
 }
 
-// PID is the process of the server.
+// PID returns the process ID of the server.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Stop kills the server and removes its folder: there is nothing that it would have to end gracefully for, and how that
-// goes is what the end-to-end tests of the plane are about.
+// Stop kills the server and removes its folder. No test needs a graceful shutdown; the end-to-end tests of the
+// management cluster cover it.
 func (s *Server) Stop() error {
 	var err error
 	s.stop.Do(func() {
@@ -112,7 +112,7 @@ func (s *Server) Stop() error {
 		if errors.Is(err, os.ErrProcessDone) {
 			err = nil
 		}
-		_ = s.cmd.Wait() // says that it was killed
+		_ = s.cmd.Wait() // always reports that the process was killed
 		err = errors.Join(err, os.RemoveAll(s.temp))
 	})
 	return err
@@ -126,7 +126,7 @@ func run(args ...string) (*Server, error) {
 	return Run(binary, args...)
 }
 
-// Run runs a server of that binary until Stop is called, for programs that are no tests.
+// Run runs a server with the given binary until Stop is called, for programs other than tests.
 func Run(binary string, args ...string) (*Server, error) {
 	temp, err := os.MkdirTemp("", "slipway-test-")
 	if err != nil {
@@ -140,8 +140,8 @@ func Run(binary string, args ...string) (*Server, error) {
 	return s, nil
 }
 
-// start gives the child a pipe as standard input: when this process ends, in
-// whatever way, the pipe closes and the child stops.
+// start gives the child process a pipe as standard input. When this process ends, for any reason, the pipe closes and
+// the child stops.
 func (s *Server) start(binary string, args ...string) error {
 	log, err := os.Create(s.log)
 	if err != nil {
@@ -150,9 +150,9 @@ func (s *Server) start(binary string, args ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{"plane", "run", "--data-dir", s.Dir, "--listen", "127.0.0.1:0", "--until-stdin-closes"}, args...)...)
 	s.cmd.Stderr = log
-	// Caches are watched for changes in the tests' own process; in Kubernetes' it would only cost time.
+	// The mutation detector serves the test process; in the API server it only costs time.
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBE_CACHE_MUTATION_DETECTOR=") })
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C reaches the tests first
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C does not reach the server before the tests
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *Server) start(binary string, args ...string) error {
 	return nil
 }
 
-// await reads the line that says the server is ready.
+// await reads the line that the server prints when it is ready.
 func (s *Server) await(stdout io.Reader) error {
 	kill := time.AfterFunc(startWithin, func() { _ = s.cmd.Process.Kill() })
 	defer kill.Stop()

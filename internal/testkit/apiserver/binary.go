@@ -10,20 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BinaryVariable names the environment variable with the path of a slipway
-// binary to use instead of building one.
+// BinaryVariable is the environment variable with the path of a slipway binary to use instead of building one.
 const BinaryVariable = "SLIPWAY_BIN"
 
-// stamp is what the linker sets, as in the Makefile.
+// stamp holds the linker flags, as in the Makefile.
 const stamp = "-s -w" +
 	" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
 	" -X k8s.io/component-base/version.gitMajor=1" +
 	" -X k8s.io/component-base/version.gitMinor=36"
 
-// Binary returns the path of a slipway binary: the one that SLIPWAY_BIN names,
-// else one built from this module into the user's cache folder. Processes that
-// ask at the same time wait for one build; the Go tool decides whether there is
-// anything to do.
+// Binary returns the path of a slipway binary: the one from SLIPWAY_BIN, or else one built from this module into the
+// user's cache folder. Concurrent processes wait for one build; the Go tool decides whether to rebuild.
 func Binary() (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return filepath.Abs(path)
@@ -49,11 +46,11 @@ func Binary() (string, error) {
 	return path, build(root, path)
 }
 
-// build makes the binary beside path and renames it, because an older one may
-// be running.
+// build writes the binary next to path and renames it, because a previous one may be running.
 func build(root, path string) error {
 	fresh := path + ".new"
-	// Without the profile, and so with the packages that the tests have compiled: with it, all would be compiled once more.
+	// Build without the profile to reuse the packages compiled for the tests; with it, everything would be compiled
+	// again.
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-pgo=off", "-ldflags", stamp, "-o", fresh, "./cmd/slipway")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-// CRDs are Slipway's own of these kinds; without any, all of them.
+// CRDs returns Slipway's CRDs of these kinds, or all of them if no kinds are given.
 func CRDs(t testing.TB, kinds ...string) []client.Object {
 	t.Helper()
 	all, err := crds.All()
@@ -29,7 +29,7 @@ func CRDs(t testing.TB, kinds ...string) []client.Object {
 	return out
 }
 
-// Client of an administrator, for the kinds of a scheme.
+// Client returns an administrator's client for the kinds of a scheme.
 func (s *Server) Client(t testing.TB, scheme *runtime.Scheme) client.Client {
 	t.Helper()
 	c, err := client.New(s.Config, client.Options{Scheme: scheme})

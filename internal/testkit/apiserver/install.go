@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// establishedWithin is how long a CRD may take to be served.
+// establishedWithin is the timeout for a CRD to be established and served.
 const establishedWithin = time.Minute
 
-// Install creates what o names, CRDs first, and waits until these are served.
+// Install creates the CRDs and objects of o, CRDs first, and waits until the CRDs are served.
 func (s *Server) Install(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -78,7 +78,7 @@ func create(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// served waits until a CRD is established and all versions that it serves are found, which is a moment later.
+// served waits until a CRD is established and discovery lists all its served versions, which happens slightly later.
 func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface, name string) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	established := func(ctx context.Context) (bool, error) {
@@ -105,7 +105,7 @@ func served(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 	return nil
 }
 
-// isFound reports whether clients find a resource.
+// isFound reports whether discovery lists a resource.
 func isFound(d discovery.DiscoveryInterface, groupVersion, plural string) bool {
 	list, err := d.ServerResourcesForGroupVersion(groupVersion)
 	return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
@@ -129,7 +129,7 @@ func readCRDs(paths []string) ([]client.Object, error) {
 	return out, nil
 }
 
-// readFile keeps the documents of kind CustomResourceDefinition.
+// readFile returns the documents of kind CustomResourceDefinition.
 func readFile(file string) ([]client.Object, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -1,10 +1,5 @@
-// Package background runs something while a test lasts.
-//
-// Does: starts it, ends it with the test, and fails the test if it fails.
-//
-// Never: waits until what it started is ready.
-//
-// Read first: [Run].
+// Package background runs a function for the duration of a test. It cancels the function's context when the test ends,
+// and fails the test if the function returns an error. It does not wait until the function is ready.
 package background
 
 import (
@@ -12,7 +7,7 @@ import (
 	"testing"
 )
 
-// Run runs a function, as Start of a manager, until the test ends. It returns the context that ends then.
+// Run runs a function, such as Start of a manager, until the test ends. It returns the context of the function.
 func Run(t testing.TB, run func(context.Context) error) context.Context {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())

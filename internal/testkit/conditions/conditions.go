@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// Condition is a row of a table.
+// Condition is a row of a condition table.
 type Condition struct {
 	Type string
-	// Negative conditions should be False.
+	// Negative conditions are False in the normal state.
 	Negative bool
 }
 
-// All are the rows of all tables of conditions below internal/, sorted by type and each once.
+// All returns the rows of all condition tables below internal/, sorted by type and without duplicates.
 func All(t testing.TB) []Condition {
 	t.Helper()
 	root := folder(t, "github.com/slipwayhq/slipway")
@@ -75,8 +75,8 @@ func parse(t testing.TB, dir string) []*ast.File {
 	return files
 }
 
-// constants are the constants of type string by name. Those of other packages with the same name have the same value, or
-// are none of conditions.
+// constants returns the string constants below a folder by name. Constants with the same name in different packages
+// have the same value, or are not condition types.
 func constants(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -126,7 +126,7 @@ func rows(t testing.TB, table *ast.CompositeLit, known map[string]string) []Cond
 	for _, e := range table.Elts {
 		row, ok := e.(*ast.CompositeLit)
 		if !ok {
-			continue // condition.Ready(...): the row Ready
+			continue // condition.Ready(...) is the row Ready
 		}
 		var c Condition
 		for _, field := range row.Elts {
@@ -145,7 +145,7 @@ func rows(t testing.TB, table *ast.CompositeLit, known map[string]string) []Cond
 	return out
 }
 
-// value of a constant or a literal; empty: it is computed.
+// value returns the value of a constant or a literal, or an empty string if it is computed.
 func value(e ast.Expr, known map[string]string) string {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:

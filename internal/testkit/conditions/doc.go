@@ -1,9 +1,3 @@
-// Package conditions tells tests which conditions there are.
-//
-// Does: reads the source of the controllers for the rows of their condition tables, so that a rule over all conditions is
-// tested with those that come later, too.
-//
-// Never: imports a controller.
-//
-// Read first: All.
+// Package conditions lists the conditions of all controllers for tests. It reads the condition tables from the source
+// of the controllers, without importing them, so that tests of all conditions cover conditions that are added later.
 package conditions

@@ -1,12 +1,6 @@
-// Package flaky makes every write of a controller fail once.
-//
-// Does: runs a scenario again and again over the fake client, each time with another one of its writes failing,
-// until a run has no write left to fail. A controller whose actions may be repeated reaches the same end in
-// every run.
-//
-// Never: fails reads, or a write twice.
-//
-// Read first: [EveryWrite].
+// Package flaky makes every write of a controller fail once. It repeats a scenario with the fake client; in each run
+// another write fails, until a run completes without a failure. A controller with idempotent actions reaches the same
+// final state in every run. Reads never fail, and no write fails twice.
 package flaky
 
 import (
@@ -22,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// ErrInjected is what the chosen write fails with.
+// ErrInjected is the error of the failed write.
 var ErrInjected = errors.New("injected failure")
 
-// mostWrites bounds the runs of a scenario; one that writes more never settles.
+// mostWrites limits the runs of a scenario; a scenario with more writes does not settle.
 const mostWrites = 200
 
-// EveryWrite calls scenario with a fresh client from build for each of its writes: in run n the n-th write
-// fails. The last run has no failure.
+// EveryWrite calls scenario once for each of its writes, with a new client from build: in run n the n-th write fails.
+// The last run has no failure.
 func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t *testing.T, c client.WithWatch)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -45,7 +39,7 @@ func EveryWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t 
 	}
 }
 
-// failure is the n-th write. What is tested may write from several goroutines.
+// failure fails the n-th write. The code under test may write from several goroutines.
 type failure struct {
 	at int
 

@@ -1,12 +1,5 @@
-// Package golden compares what a test made with a file.
-//
-// Does: compares; writes the file instead where the test runs with -update.
-//
-// Owns: the flag -update of the tests that import it.
-//
-// Never: changes what it compares.
-//
-// Read first: [Compare].
+// Package golden compares test output with golden files. With the flag -update, which it defines for the tests that
+// import it, the test writes the files instead.
 package golden
 
 import (
@@ -20,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// Compare fails the test if got is not what is in the file.
+// Compare fails the test if got differs from the content of the file.
 func Compare(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {

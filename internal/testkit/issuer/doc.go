@@ -1,8 +1,3 @@
-// Package issuer is an OpenID Connect provider for tests.
-//
-// Does: serves its metadata and its key over TLS on loopback, and signs tokens.
-//
-// Never: leaves loopback.
-//
-// Read first: Start.
+// Package issuer is an OpenID Connect provider for tests. It serves its metadata and signing key over TLS on loopback
+// only, and signs tokens.
 package issuer

@@ -19,18 +19,18 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Audience is whom tokens are for, Subject whom they are of, and Prefix what comes before the subject in the name of the user.
+// Audience and Subject are claims of the tokens. Prefix precedes the subject in the user name.
 const Audience, Subject, Prefix = "demo", "jane", "oidc:"
 
 // Server is an OpenID Connect provider on loopback.
 type Server struct {
 	*httptest.Server
-	// Asked is how many requests there were.
+	// Asked is the number of requests.
 	Asked atomic.Int32
 	key   *rsa.PrivateKey
 }
 
-// Start starts a provider, which ends with the test.
+// Start starts a provider that stops when the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -58,7 +58,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Trusted is what trusts it.
+// Trusted returns a JWTAuthenticator that trusts this provider.
 func (s *Server) Trusted() hostedv1.JWTAuthenticator {
 	prefix := Prefix
 	return hostedv1.JWTAuthenticator{
@@ -71,7 +71,7 @@ func (s *Server) Trusted() hostedv1.JWTAuthenticator {
 	}
 }
 
-// Token is an ID token that says to be of that issuer, signed with the key of this one.
+// Token returns an ID token with the given issuer in its claims, signed with the key of this provider.
 func (s *Server) Token(t testing.TB, issuer string) string {
 	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString

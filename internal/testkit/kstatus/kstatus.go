@@ -1,10 +1,5 @@
-// Package kstatus says what tools that wait for objects of any kind read of an object: Flux, Helm 4 and others use the library kstatus.
-//
-// Does: asks the library about an object of ours ([Of]).
-//
-// Never: knows a kind.
-//
-// Read first: [Of].
+// Package kstatus computes the status that generic tools derive from an object: Flux, Helm 4 and others wait for
+// objects of any kind with the kstatus library.
 package kstatus
 
 import (
@@ -15,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What an object is.
+// Statuses of the kstatus library.
 const (
 	Current     = string(status.CurrentStatus)
 	InProgress  = string(status.InProgressStatus)
@@ -23,7 +18,7 @@ const (
 	Terminating = string(status.TerminatingStatus)
 )
 
-// Of returns the status of an object.
+// Of returns the kstatus status of an object.
 func Of(t testing.TB, o any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)

@@ -1,12 +1,7 @@
-// Package providerrelease writes releases of providers that do not exist, for tests of what installs them.
-//
-// Does: writes folders that are repositories, and the configuration of clusterctl that names them. Each provider has a Namespace,
-// a CRD and an object of it (the core also that of Clusters), an Issuer and a Certificate, a Secret with a variable in it, a Deployment whose image does not
-// exist, and a webhook configuration.
-//
-// Never: runs anything.
-//
-// Read first: [Write].
+// Package providerrelease writes releases of fictional providers, for tests of their installation. It writes folders
+// that serve as repositories, and the clusterctl configuration that references them. Each provider has a Namespace, a
+// CRD with an object of its kind (the core provider also the CRD of Clusters), an Issuer and a Certificate, a Secret
+// with a variable, a Deployment whose image does not exist, and a webhook configuration. The package runs nothing.
 package providerrelease
 
 import (
@@ -20,21 +15,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// Release of a provider.
+// Release describes a release of a provider.
 type Release struct {
-	// Label of the provider, for example infrastructure-acme.
+	// Label identifies the provider, for example infrastructure-acme.
 	Label   string
 	Version string
-	// Contract; empty: v1beta2.
+	// Contract is the contract version, by default v1beta2.
 	Contract string
-	// Stored and Served are versions of its CRD; empty: v1 alone.
+	// Stored is the storage version of its CRD, by default v1. Served are further versions that the CRD serves.
 	Stored string
 	Served []string
-	// More documents of its components, in which NAME stands for [Release.Name].
+	// More contains additional YAML documents for its components, in which NAME stands for [Release.Name].
 	More string
 }
 
-// Name begins the names of all objects: label without its type, or all of it where several providers have the same name.
+// Name is the prefix of all object names: the label without its type, or the whole label if several providers have the
+// same name.
 func (r Release) Name() string {
 	t, name := split(r.Label)
 	if name == "kubeadm" || t == provider.Core {
@@ -104,7 +100,7 @@ webhooks:
   rules: [{apiGroups: [NAME.example], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]
 `
 
-// clusterCRD is what the contract of a core is read from.
+// clusterCRD is the CRD from which the contract of a core provider is read.
 const clusterCRD = `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -130,7 +126,7 @@ func (r Release) stored() string {
 	return r.Stored
 }
 
-// crdVersions is the list of versions of the CRD.
+// crdVersions returns the version list of the CRD.
 func (r Release) crdVersions() string {
 	stored, served := r.stored(), r.Served
 	if !slices.Contains(served, stored) {
@@ -143,8 +139,8 @@ func (r Release) crdVersions() string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// Write writes the releases into a folder, and returns the providers of a configuration that names them. The address of the
-// repository is that of the latest version.
+// Write writes the releases into a folder and returns a clusterctl configuration with their providers. The repository
+// URL points to the latest version.
 func Write(t testing.TB, folder string, releases ...Release) string {
 	t.Helper()
 	config := "providers:\n"

@@ -6,8 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// answered is the plan that an extension answered with, after all rules were checked. Steps of the workers that it leaves out are
-// the fewest.
+// answered validates the upgrade plan that an extension returned. If the plan has no steps for the workers, it computes
+// the minimal number of steps.
 func answered(j Journey, handler string, r Route) (Route, error) {
 	if _, _, err := j.ends(); err != nil {
 		return Route{}, err
@@ -27,7 +27,7 @@ func answered(j Journey, handler string, r Route) (Route, error) {
 	return r, nil
 }
 
-// checkControlPlane says what is wrong with the steps of the control plane; empty: nothing.
+// checkControlPlane returns a description of the problem with the steps of the control plane, or an empty string.
 func (j Journey) checkControlPlane(steps []string) string {
 	if same(j.ControlPlane, j.Target) {
 		if len(steps) > 0 {
@@ -49,7 +49,8 @@ func (j Journey) checkControlPlane(steps []string) string {
 	return ""
 }
 
-// checkRising says what is wrong with a list of versions that has to rise from a version to the target.
+// checkRising returns a description of the problem with a list of versions, which must ascend from a version to the
+// target, or an empty string.
 func (j Journey) checkRising(from string, steps []string) string {
 	before, err := version.Parse(from)
 	if err != nil {
@@ -71,7 +72,7 @@ func (j Journey) checkRising(from string, steps []string) string {
 	return ""
 }
 
-// quoted shortens what an extension sent.
+// quoted formats a version from an extension, shortened if necessary.
 func quoted(text string) string {
 	const most = 64
 	if len(text) > most {
@@ -80,7 +81,8 @@ func quoted(text string) string {
 	return "version \"" + text + "\""
 }
 
-// checkWorkers says what is wrong with the steps of the workers, given those of the control plane.
+// checkWorkers returns a description of the problem with the steps of the workers, given the steps of the control
+// plane, or an empty string.
 func (j Journey) checkWorkers(r Route) string {
 	if j.Workers == "" || same(j.Workers, j.Target) {
 		return "has versions, and no worker has to be upgraded"

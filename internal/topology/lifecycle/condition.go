@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// isHold reports whether an annotation holds the next upgrade back.
+// isHold reports whether an annotation blocks the next upgrade.
 func isHold(annotation string) bool {
 	rest, ok := strings.CutPrefix(annotation, clusterv1.BeforeClusterUpgradeHookAnnotationPrefix)
 	return ok && (rest == "" || strings.HasPrefix(rest, "/"))
@@ -39,7 +39,7 @@ func (d *decision) describe() (reason, message string) {
 	return clusterv1.ClusterTopologyReconcileSucceededReason, ""
 }
 
-// bullets puts lines below each other; one alone stands for itself.
+// bullets formats lines as a list, or a single line as it is.
 func bullets(lines []string) string {
 	if len(lines) == 1 {
 		return lines[0]
@@ -47,7 +47,7 @@ func bullets(lines []string) string {
 	return "* " + strings.Join(lines, "\n* ")
 }
 
-// blockingLine names the hooks that block, and by whom.
+// blockingLine describes the hooks that block, and the handlers or annotations that cause it.
 func blockingLine(blocked []Blocked) string {
 	hooks := make([]string, 0, len(blocked))
 	for _, b := range blocked {
@@ -61,7 +61,7 @@ func blockingLine(blocked []Blocked) string {
 	return fmt.Sprintf("Following hooks are blocking %s: %s", blocked[0].Action, strings.Join(hooks, "; "))
 }
 
-// moving says what is under way and what follows it.
+// moving returns messages about upgrades in progress and the next steps.
 func (d *decision) moving() []string {
 	var lines []string
 	if cp := d.ControlPlane; cp != nil {
@@ -98,7 +98,8 @@ func following(next []string) string {
 	return ", then " + strings.Join(next, ", ")
 }
 
-// workerLines says which workers of a kind are upgrading, wait for it, or are not created yet.
+// workerLines returns messages about workers of a kind that are upgrading, wait for their upgrade, or are not created
+// yet.
 func (d *decision) workerLines(kind string) []string {
 	var lines []string
 	line := func(names []string, one, many string) {
@@ -118,7 +119,7 @@ func (d *decision) workerLines(kind string) []string {
 	return lines
 }
 
-// nextOfWorkers is the version that the workers get next.
+// nextOfWorkers returns the next version of the workers.
 func (d *decision) nextOfWorkers() string {
 	if len(d.route.Workers) == 0 {
 		return d.target
@@ -126,7 +127,7 @@ func (d *decision) nextOfWorkers() string {
 	return d.route.Workers[0]
 }
 
-// inState lists the workers of a kind that are in a state, by the names of their objects.
+// inState returns the object names of the workers of a kind that are in a state.
 func (d *decision) inState(kind string, state workerState) []string {
 	var out []string
 	for i, w := range d.Workers {
@@ -140,7 +141,7 @@ func (d *decision) inState(kind string, state workerState) []string {
 	return out
 }
 
-// deferredLines says which upgrades people defer.
+// deferredLines returns messages about upgrades that users deferred.
 func (d *decision) deferredLines() []string {
 	var lines []string
 	for _, kind := range []string{"MachineDeployment", "MachinePool"} {

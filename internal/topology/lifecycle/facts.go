@@ -22,52 +22,52 @@ const (
 	AfterWorkersUpgrade          Hook = "AfterWorkersUpgrade"
 	AfterClusterUpgrade          Hook = "AfterClusterUpgrade"
 	BeforeClusterDelete          Hook = "BeforeClusterDelete"
-	// GenerateUpgradePlan is answered by one handler, which the ClusterClass names.
+	// GenerateUpgradePlan is served by the one handler that the ClusterClass names.
 	GenerateUpgradePlan Hook = "GenerateUpgradePlan"
 )
 
-// Facts are all that a decision reads. Nothing in them is changed.
+// Facts is the input of a decision. It is not modified.
 type Facts struct {
 	// Cluster has the target version, the annotations, and the condition ControlPlaneInitialized.
 	Cluster *clusterv1.Cluster
-	// Class is the name of its ClusterClass; Versions are those that the class lists, PlanExtension the handler that it names
-	// for upgrade plans, empty where it has none.
+	// Class is the name of the ClusterClass; Versions are the versions that the class lists; PlanExtension is the
+	// handler that it names for upgrade plans, if any.
 	Class         string
 	Versions      []string
 	PlanExtension string
-	// RuntimeSDK is true where extensions are called. Where it is false every hook lets go.
+	// RuntimeSDK is true if extensions are called. If it is false, no hook blocks.
 	RuntimeSDK bool
-	// ControlPlane is nil where it does not exist.
+	// ControlPlane is nil if it does not exist.
 	ControlPlane *ControlPlane
-	// Workers are the MachineDeployments in the order of the topology, then the MachinePools. Those that the topology
-	// does not have any more are not among them.
+	// Workers holds the MachineDeployments in the order of the topology, then the MachinePools. It does not include
+	// workers that are no longer in the topology.
 	Workers []Worker
-	// Answers to what was asked before in the same reconciliation.
+	// Answers holds the responses to questions from earlier calls of Next in the same reconciliation.
 	Answers map[Hook]Answer
 }
 
-// ControlPlane is what is known of a control plane.
+// ControlPlane is the observed state of a control plane.
 type ControlPlane struct {
 	Kind, Name string
-	// Version of its spec; empty: the kind has none.
+	// Version in its spec; empty if the kind has none.
 	Version string
-	// Running is the version of its status, the oldest of all its machines; empty: it is being provisioned.
+	// Running is the version in its status, the oldest of all its machines; empty while it is being provisioned.
 	Running string
-	// Scaling is true while it has not the replicas of its spec.
+	// Scaling is true while it does not have the replicas in its spec.
 	Scaling bool
 }
 
-// Worker is what is known of a MachineDeployment or MachinePool of the topology.
+// Worker is the observed state of a MachineDeployment or MachinePool of the topology.
 type Worker struct {
-	// Kind is MachineDeployment or MachinePool, Topology its name in the topology, Name that of the object.
+	// Kind is MachineDeployment or MachinePool, Topology its name in the topology, Name the name of the object.
 	Kind, Topology, Name string
-	// Exists is false where it is to be created.
+	// Exists is false if it has to be created.
 	Exists bool
-	// Version of its spec.
+	// Version in its spec.
 	Version string
-	// Upgrading is true while one of its Machines, or Nodes of a pool, has not this version.
+	// Upgrading is true while one of its Machines, or Nodes of a pool, does not run this version.
 	Upgrading bool
-	// RollingOut is true while Machines are replaced by others of the same version.
+	// RollingOut is true while Machines are replaced by Machines of the same version.
 	RollingOut bool
 	// Annotations of its metadata in the topology.
 	Annotations map[string]string
@@ -76,13 +76,13 @@ type Worker struct {
 // Question is a hook to call.
 type Question struct {
 	Hook Hook
-	// Handler to call; empty: all of the hook.
+	// Handler to call; empty for all handlers of the hook.
 	Handler string
-	// From and To are the versions before and after a step. Hooks that come after a step have To only.
+	// From and To are the versions before and after a step. Hooks that run after a step have only To.
 	From, To string
-	// FromWorkers is the oldest version of the workers, for GenerateUpgradePlan; empty where there are none.
+	// FromWorkers is the oldest version of the workers, for GenerateUpgradePlan; empty if there are none.
 	FromWorkers string
-	// Rest are the steps still to come, To included where it comes.
+	// Rest holds the remaining steps, including To if it is still to come.
 	Rest Route
 }
 
@@ -98,33 +98,33 @@ func (q Question) String() string {
 	return strings.Join(words, " ")
 }
 
-// Answer is what became of a question.
+// Answer is the result of calling a hook.
 type Answer struct {
-	// Handlers that were called, "<handler>.<extension>"; none: no handler of the hook applies.
+	// Handlers that were called, as "<handler>.<extension>"; empty if no handler of the hook applies.
 	Handlers []string
-	// Blocking are those that hold back what the hook is about.
+	// Blocking holds the handlers that block the operation.
 	Blocking []Blocker
-	// Plan is what GenerateUpgradePlan answered.
+	// Plan is the response to GenerateUpgradePlan.
 	Plan Route
-	// Problem is why there is no answer: a call failed, or an extension answered that it failed.
+	// Problem is set if a call failed, or an extension responded with a failure.
 	Problem error
-	// Later is after which time to ask again where nothing could be found out now, and that is no fault of anything; zero: it was
-	// found out.
+	// Later, if set, is the delay before the next attempt: the hook could not be called now, without this being an
+	// error.
 	Later time.Duration
 }
 
-// Blocker is a handler that holds something back.
+// Blocker is a handler that blocks an operation.
 type Blocker struct {
 	Handler string
-	// Message of the extension; empty: it has none.
+	// Message of the extension; may be empty.
 	Message string
-	// Since is when it first did, as far as the manager that runs knows.
+	// Since is when the handler started to block. It is not known across restarts of the manager.
 	Since time.Time
-	// Retry is after which time the handler is called again.
+	// Retry is the delay before the handler is called again.
 	Retry time.Duration
 }
 
-// String says who blocks and why.
+// String returns the handler and its message.
 func (b Blocker) String() string {
 	if b.Message == "" {
 		return fmt.Sprintf("handler %s gives no reason", b.Handler)

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// soon is when to decide again where nothing else would lead to it.
+// soon is the delay before the next decision if no event leads to one.
 const soon = time.Second
 
-// Next decides what a Cluster with a topology may do now.
+// Next decides which changes to a Cluster with a topology are permitted now.
 func Next(f Facts) Verdict {
 	d := &decision{Facts: f, pending: pendingOf(f.Cluster), step: f.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]}
 	d.target, d.current = f.Cluster.Spec.Topology.Version, f.Cluster.Spec.Topology.Version
@@ -39,45 +39,47 @@ func Next(f Facts) Verdict {
 	return d.conclude()
 }
 
-// decision is one decision in the making.
+// decision is a decision that is being computed.
 type decision struct {
 	Facts
-	// current is the version of the control plane, target that of the topology.
+	// current is the version of the control plane, target the version of the topology.
 	current, target string
-	// pending and step are the annotations as they shall be.
+	// pending and step are the desired values of the annotations.
 	pending hookSet
 	step    string
-	// recorded: a hook with handlers let go, which has to be written before another one is called.
+	// recorded means that a hook with handlers did not block; this has to be written before another hook is called.
 	recorded bool
-	// begun: BeforeClusterUpgrade let this upgrade go.
+	// begun means that the upgrade has started, because BeforeClusterUpgrade did not block.
 	begun bool
 	route Route
-	// unplanned: there is no plan, so that nothing may get another version.
+	// unplanned means that there is no plan, so that no version may change.
 	unplanned bool
-	// granted is the version that the control plane gets now; empty: it keeps its version.
+	// granted is the new version of the control plane; empty if its version does not change.
 	granted string
-	// workersMay: workers may get the version of the control plane.
+	// workersMay means that workers may get the version of the control plane.
 	workersMay bool
-	// corrected: a person has replaced a version that the control plane has and never came to run.
+	// corrected means that a user has replaced a version that the control plane has in its spec but never completely
+	// ran.
 	corrected bool
-	// rolling are the workers whose rollout ends before an upgrade begins.
+	// rolling holds the workers whose rollout has to complete before an upgrade starts.
 	rolling []Worker
-	// finished: the sequence has nothing left to do.
+	// finished means that the sequence is complete.
 	finished bool
-	// problems say for people what failed.
+	// problems are messages about failures for users.
 	problems []string
 	states   []workerState
 	verdict  Verdict
 }
 
-// ask reports whether a hook lets go. Where it is not known yet, or the hook does not, the verdict says so.
+// ask reports whether a hook does not block. If it blocks or its result is not known yet, ask records that in the
+// verdict.
 func (d *decision) ask(action string, q Question) bool {
 	if !d.RuntimeSDK {
 		return true
 	}
 	answer, answered := d.Answers[q.Hook]
 	switch {
-	case !answered && d.recorded: // the write that records it leads to the next decision
+	case !answered && d.recorded: // the write that records it triggers the next decision
 		d.verdict.Keep = true
 	case !answered:
 		d.verdict.Ask = append(d.verdict.Ask, q)
@@ -101,7 +103,7 @@ func (d *decision) ask(action string, q Question) bool {
 	return false
 }
 
-// retried says what follows a failure, where that is not a person's doing.
+// retried returns a suffix for a failure that is retried, or an empty string if a user has to correct it.
 func retried(err error) string {
 	if fault.KindOf(err) == fault.Invalid {
 		return ""
@@ -109,7 +111,8 @@ func retried(err error) string {
 	return "; retrying"
 }
 
-// letGo is ask for a hook of the sequence: when handlers let go, that is written before the next hook is called.
+// letGo is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written before the
+// next hook is called.
 func (d *decision) letGo(action string, q Question) bool {
 	if !d.ask(action, q) {
 		return false
@@ -124,8 +127,8 @@ func (d *decision) recheckIn(after time.Duration) {
 	}
 }
 
-// creation reports whether the topology may be created, or is. That BeforeClusterCreate let go is known by
-// AfterControlPlaneInitialized being pending.
+// creation reports whether the topology exists or may be created. Once BeforeClusterCreate has not blocked,
+// AfterControlPlaneInitialized is pending.
 func (d *decision) creation() bool {
 	spec := d.Cluster.Spec
 	if spec.InfrastructureRef.IsDefined() || spec.ControlPlaneRef.IsDefined() || !d.RuntimeSDK || d.pending[AfterControlPlaneInitialized] {
@@ -138,7 +141,8 @@ func (d *decision) creation() bool {
 	return true
 }
 
-// initialized tells extensions that the control plane is initialized. Whatever they answer, the rest goes on.
+// initialized calls AfterControlPlaneInitialized when the control plane is initialized. Its result does not affect the
+// rest of the decision.
 func (d *decision) initialized() {
 	initialized := condition.Set(d.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterControlPlaneInitializedCondition)
 	if !d.pending[AfterControlPlaneInitialized] || !initialized {
@@ -149,7 +153,8 @@ func (d *decision) initialized() {
 	}
 }
 
-// upgraded tells extensions that the upgrade is over, and removes its traces when they let go.
+// upgraded calls AfterClusterUpgrade when the upgrade is complete, and removes the upgrade annotations when the hook
+// does not block.
 func (d *decision) upgraded() {
 	if d.finished && d.pending[AfterClusterUpgrade] {
 		if d.ask("next upgrade", Question{Hook: AfterClusterUpgrade, To: d.target}) {
@@ -162,7 +167,7 @@ func (d *decision) upgraded() {
 		d.step = ""
 	case d.granted != "":
 		d.step = d.granted
-	case !d.unplanned: // without a plan it is not known whether the recorded version is to be given again
+	case !d.unplanned: // without a plan it is unknown whether to resume the recorded step
 		d.step = d.current
 	}
 }
@@ -208,14 +213,14 @@ func (d *decision) conclude() Verdict {
 	return d.verdict
 }
 
-// isControlPlaneStable reports whether the control plane runs the version of its spec.
+// isControlPlaneStable reports whether the control plane runs the version in its spec.
 func (d *decision) isControlPlaneStable() bool {
 	cp := d.ControlPlane
 	return cp != nil && (cp.Version == "" || cp.Running != "" && !Behind(cp.Running, cp.Version))
 }
 
-// isCorrected reports whether a person has turned the check of the version off and changed a version that the control plane does not come to
-// run, to one that is not older than what it runs.
+// isCorrected reports whether a user has turned off the version check and changed a version that the control plane does
+// not reach to one that is not older than the version it runs.
 func (d *decision) isCorrected() bool {
 	cp := d.ControlPlane
 	_, unchecked := d.Cluster.Annotations[clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation]
@@ -227,7 +232,8 @@ func (d *decision) isCorrected() bool {
 	return err == nil && invalid == nil && target.Version.GTE(running.Version)
 }
 
-// isProvisioning reports whether the control plane never ran any version yet: its workers are created with it.
+// isProvisioning reports whether the control plane has never run any version; in this case its workers are created
+// together with it.
 func (d *decision) isProvisioning() bool {
 	return d.ControlPlane == nil || d.ControlPlane.Version != "" && d.ControlPlane.Running == ""
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ControlPlaneOf returns what is known of a control plane.
+// ControlPlaneOf returns the observed state of a control plane.
 func ControlPlaneOf(v contract.ControlPlaneView) *ControlPlane {
 	out := &ControlPlane{Kind: v.GetKind(), Name: v.GetName(), Version: v.SpecVersion.Or("")}
 	if running := v.Versions.Or(nil); len(running) > 0 {
@@ -21,7 +21,8 @@ func ControlPlaneOf(v contract.ControlPlaneView) *ControlPlane {
 	return out
 }
 
-// WorkerOf returns what is known of a MachineDeployment or MachinePool of the topology; live is nil where it is to be created.
+// WorkerOf returns the observed state of a MachineDeployment or MachinePool of the topology; live is nil if it has to
+// be created.
 func WorkerOf(kind, name string, metadata clusterv1.ObjectMeta, live client.Object) Worker {
 	w := Worker{Kind: kind, Topology: name, Annotations: metadata.Annotations}
 	var running []clusterv1.StatusVersion
@@ -38,7 +39,7 @@ func WorkerOf(kind, name string, metadata clusterv1.ObjectMeta, live client.Obje
 	return w
 }
 
-// isRollingOut reports whether a MachineDeployment replaces Machines by itself, or may be about to.
+// isRollingOut reports whether a MachineDeployment is replacing Machines automatically, or may be about to.
 func isRollingOut(md *clusterv1.MachineDeployment) bool {
 	return md.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType &&
 		(md.Status.ObservedGeneration < md.Generation || condition.Set(md.Status.Conditions).IsTrue(clusterv1.MachineDeploymentRollingOutCondition))

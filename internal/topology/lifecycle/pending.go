@@ -9,15 +9,15 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// WorkersAnnotation of a Cluster lists the workers of its topology that exist, such as "MachineDeployment/a,MachinePool/p". A backup
-// keeps it: a worker that is listed and does not exist, and was not seen while it was deleted, is still to be restored. A new one in its
-// place would replace its Machines.
+// WorkersAnnotation on a Cluster lists the existing workers of its topology, such as
+// "MachineDeployment/a,MachinePool/p". It is included in backups: a worker that is listed, does not exist and was not
+// observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines.
 const WorkersAnnotation = "topology.slipway.dev/workers"
 
-// hookSet is a set of pending hooks. Hooks that are not known here stay in it.
+// hookSet is a set of pending hooks. Unknown hooks are preserved.
 type hookSet map[Hook]bool
 
-// pendingOf reads the annotation of a Cluster.
+// pendingOf parses the annotation of a Cluster.
 func pendingOf(cluster *clusterv1.Cluster) hookSet {
 	out := hookSet{}
 	for _, name := range strings.Split(cluster.Annotations[runtimev1.PendingHooksAnnotation], ",") {
@@ -28,7 +28,7 @@ func pendingOf(cluster *clusterv1.Cluster) hookSet {
 	return out
 }
 
-// String is the value of the annotation: sorted, separated by commas.
+// String returns the value of the annotation: sorted and separated by commas.
 func (s hookSet) String() string {
 	names := make([]string, 0, len(s))
 	for hook := range s {
@@ -50,10 +50,10 @@ func (s hookSet) remove(hooks ...Hook) {
 	}
 }
 
-// IsPending reports whether a hook of the Cluster is still to be called, or was called and holds something back.
+// IsPending reports whether a hook of the Cluster still has to be called, or was called and blocks.
 func IsPending(cluster *clusterv1.Cluster, hook Hook) bool { return pendingOf(cluster)[hook] }
 
-// changes are the annotations that differ from those of the Cluster.
+// changes returns the annotations that differ from the current ones on the Cluster.
 func changes(cluster *clusterv1.Cluster, pending hookSet, step string) map[string]*string {
 	out := map[string]*string{}
 	if !maps.Equal(pending, pendingOf(cluster)) {

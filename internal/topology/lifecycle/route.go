@@ -8,30 +8,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Route is an upgrade plan: the versions that the control plane and the workers still have to get, in order. The version that
-// a part has is not among them; a list is empty where that side is at the target or does not exist.
+// Route is an upgrade plan: the remaining versions of the control plane and of the workers, in order, without their
+// current version. A list is empty if the part has reached the target or does not exist.
 type Route struct {
 	ControlPlane, Workers []string
 }
 
-// Journey is what an upgrade plan is made for.
+// Journey is the input of an upgrade plan.
 type Journey struct {
-	// ControlPlane is its version, Workers the oldest of the workers; empty: there are none.
+	// ControlPlane is the version of the control plane, Workers the oldest version of the workers; empty if there are
+	// none.
 	ControlPlane, Workers string
 	// Target is the version of the topology.
 	Target string
 }
 
-// arrived reports whether nothing is left to upgrade.
+// arrived reports whether the upgrade is complete.
 func (j Journey) arrived() bool {
 	return same(j.ControlPlane, j.Target) && (j.Workers == "" || same(j.Workers, j.Target))
 }
 
-// same reports whether two texts are the same version.
+// same reports whether two strings are the same version.
 func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
-// Route is the plan of a class that names no extension for it: from its list of versions, or where it has none, one minor version at
-// a time. The error says what to change where there is no way.
+// Route returns the plan for a class without a plan extension: from its list of versions, or if it has none, at most
+// one minor version. The error states the necessary correction if there is no valid plan.
 func (j Journey) Route(class string, versions []string) (Route, error) {
 	switch {
 	case j.arrived():
@@ -42,7 +43,7 @@ func (j Journey) Route(class string, versions []string) (Route, error) {
 	return anyMinor(j, class)
 }
 
-// anyMinor is the plan without a list of versions: the target, at most one minor version away.
+// anyMinor returns the plan without a list of versions: the target, at most one minor version away.
 func anyMinor(j Journey, class string) (Route, error) {
 	at, to, err := j.ends()
 	if err != nil {
@@ -55,7 +56,8 @@ func anyMinor(j Journey, class string) (Route, error) {
 	return j.with([]string{j.Target})
 }
 
-// listed is the plan of a class that lists versions: the newest of each minor version between, then the target.
+// listed returns the plan for a class that lists versions: the newest of each minor version in between, then the
+// target.
 func listed(j Journey, class string, versions []string) (Route, error) {
 	at, to, err := j.ends()
 	if err != nil {
@@ -77,7 +79,7 @@ func listed(j Journey, class string, versions []string) (Route, error) {
 	return j.with(append(steps, j.Target))
 }
 
-// newestOf returns the newest version of a minor version; empty: none is of it.
+// newestOf returns the newest patch version of a minor version, or an empty string.
 func newestOf(versions []string, major, minor uint64) string {
 	best, newest := "", version.Version{}
 	for _, text := range versions {
@@ -92,8 +94,8 @@ func newestOf(versions []string, major, minor uint64) string {
 	return best
 }
 
-// with is the plan in which the control plane takes these steps and the workers as few as they can; without those of a control
-// plane that has the target.
+// with returns the plan with these steps for the control plane (none if it has reached the target), and the minimum
+// number of steps for the workers.
 func (j Journey) with(steps []string) (Route, error) {
 	if same(j.ControlPlane, j.Target) {
 		steps = nil
@@ -104,7 +106,8 @@ func (j Journey) with(steps []string) (Route, error) {
 	return out, err
 }
 
-// ends returns the versions of the control plane and of the target, which is no older and of the same major version.
+// ends returns the versions of the control plane and of the target, which must not be older and must have the same
+// major version.
 func (j Journey) ends() (at, to version.Version, err error) {
 	if at, err = version.Parse(j.ControlPlane); err != nil {
 		return at, to, invalid("version %q of the control plane is not a semantic version; correct it", j.ControlPlane)
@@ -122,8 +125,8 @@ func (j Journey) ends() (at, to version.Version, err error) {
 	return at, to, nil
 }
 
-// fewest returns the fewest steps of the workers: one before each step of the control plane that would leave them too far behind,
-// and the target.
+// fewest returns the minimum steps of the workers: one before each step of the control plane that would exceed the
+// allowed version skew, and the target.
 func (j Journey) fewest(steps []string) ([]string, error) {
 	if j.Workers == "" || same(j.Workers, j.Target) {
 		return nil, nil

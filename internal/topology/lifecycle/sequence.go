@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// sequence goes through the gates of an upgrade, up to the first that is closed.
+// sequence evaluates the gates of an upgrade, up to the first that is closed.
 func (d *decision) sequence() {
 	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
 	for _, gate := range []func() bool{
@@ -21,7 +21,7 @@ func (d *decision) sequence() {
 	}
 }
 
-// plan makes the upgrade plan.
+// plan computes the upgrade plan.
 func (d *decision) plan() bool {
 	j := Journey{ControlPlane: d.current, Workers: Lowest(d.Workers, d.current, d.target), Target: d.target}
 	if j.arrived() {
@@ -50,14 +50,14 @@ func (d *decision) plan() bool {
 	return err == nil
 }
 
-// resumes reports whether the control plane shall get a version that was recorded and not written.
+// resumes reports whether a recorded version has not been written to the control plane yet.
 func (d *decision) resumes() bool {
 	return d.RuntimeSDK && d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) &&
 		len(d.route.ControlPlane) > 0 && same(d.route.ControlPlane[0], d.step)
 }
 
-// resume gives the control plane a version that was recorded and not written. What was recorded for a version that is not in the
-// plan any more is forgotten.
+// resume grants the control plane a version that was recorded but not written. If the recorded version is no longer in
+// the plan, its record is removed.
 func (d *decision) resume() bool {
 	if d.resumes() {
 		d.granted = d.route.ControlPlane[0]
@@ -69,8 +69,8 @@ func (d *decision) resume() bool {
 	return true
 }
 
-// correct gives the control plane the next version instead of one that it never came to run: the upgrade has begun, and no hook is called
-// again.
+// correct grants the control plane the next version in place of one that it never reached. The upgrade has already
+// started, so no hook is called again.
 func (d *decision) correct() bool {
 	if d.corrected && len(d.route.ControlPlane) > 0 {
 		d.grant(d.route.ControlPlane[0])
@@ -95,10 +95,11 @@ func (d *decision) areWorkersDue() bool {
 	return len(d.route.Workers) > 0 && same(d.route.Workers[0], d.current)
 }
 
-// beforeWorkersUpgrade lets workers go that may be upgraded now. A step of the workers that was not foreseen begins here.
+// beforeWorkersUpgrade calls the hook if any worker may be upgraded now. A workers' step that was not planned when the
+// control plane was upgraded starts here.
 func (d *decision) beforeWorkersUpgrade() bool {
 	switch {
-	case !d.areWorkersDue() && d.pending[BeforeWorkersUpgrade]: // the workers that it was about do not exist any more
+	case !d.areWorkersDue() && d.pending[BeforeWorkersUpgrade]: // the workers that had to be upgraded no longer exist
 		d.pending.remove(BeforeWorkersUpgrade, AfterWorkersUpgrade)
 		return true
 	case !d.areWorkersDue() || !d.RuntimeSDK:
@@ -118,7 +119,7 @@ func (d *decision) beforeWorkersUpgrade() bool {
 	return true
 }
 
-// mayAnyWorkerUpgrade reports whether the upgrade of one worker that is due is not deferred.
+// mayAnyWorkerUpgrade reports whether at least one due worker is not deferred.
 func (d *decision) mayAnyWorkerUpgrade() bool {
 	deferred := deferrals(d.Workers)
 	for i, w := range d.Workers {
@@ -155,8 +156,9 @@ func (d *decision) moreToDo() bool {
 	return !d.finished
 }
 
-// workersRolledOut reports whether no rollout of workers is in progress when an upgrade begins: their new Machines would be replaced
-// before they are ready. Workers whose upgrade is deferred do not count, which is the way out where a rollout never ends.
+// workersRolledOut reports whether no worker is rolling out when an upgrade starts, because its new Machines would be
+// replaced before they are ready. Workers whose upgrade is deferred are ignored, so that users can skip a rollout that
+// never completes.
 func (d *decision) workersRolledOut() bool {
 	if d.begun {
 		return true
@@ -170,7 +172,7 @@ func (d *decision) workersRolledOut() bool {
 	return len(d.rolling) == 0
 }
 
-// beforeClusterUpgrade begins an upgrade. Annotations of people hold it back as extensions do, and are looked at first.
+// beforeClusterUpgrade starts an upgrade. Blocking annotations set by users are checked before extensions are called.
 func (d *decision) beforeClusterUpgrade() bool {
 	if d.begun {
 		return true
@@ -199,7 +201,7 @@ func (d *decision) beforeControlPlaneUpgrade() bool {
 	return true
 }
 
-// grant gives the control plane a version.
+// grant sets the new version of the control plane.
 func (d *decision) grant(next string) {
 	d.granted = next
 	if d.RuntimeSDK {
@@ -212,7 +214,7 @@ func (d *decision) grant(next string) {
 
 func (d *decision) upgradeTo(target string) string { return "upgrade of the Cluster to " + target }
 
-// holdsOf are the annotations that people set to hold an upgrade back, sorted.
+// holdsOf returns the annotations with which users block an upgrade, sorted.
 func holdsOf(cluster *clusterv1.Cluster) []string {
 	var out []string
 	for name := range cluster.Annotations {

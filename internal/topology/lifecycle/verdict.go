@@ -2,55 +2,55 @@ package lifecycle
 
 import "time"
 
-// Verdict is what is decided. While there is something to ask, the rest of it says nothing yet.
+// Verdict is a decision. If Ask is not empty, the other fields are not set yet.
 type Verdict struct {
-	// Ask lists hooks to call. Their answers are added to the facts, then Next is called again.
+	// Ask lists hooks to call. The caller adds their responses to the facts and calls Next again.
 	Ask []Question
-	// Annotations of the Cluster to set before anything else is written, those alone that have to change; nil: remove it.
+	// Annotations of the Cluster that have to be changed before anything else is written; nil removes an annotation.
 	Annotations map[string]*string
-	// Held: nothing of the topology is created, changed or deleted.
+	// Held means that no object of the topology is created, changed or deleted.
 	Held bool
-	// ControlPlane and Workers say what these may have now; Workers in the order of the facts.
+	// ControlPlane and Workers have the permitted versions; Workers is in the order of the facts.
 	ControlPlane Part
 	Workers      []Part
-	// Plan lists the versions that are still to be applied, for the status of the Cluster.
+	// Plan lists the remaining versions, for the status of the Cluster.
 	Plan Route
-	// Blocking are the hooks that hold something back.
+	// Blocking holds the hooks that block.
 	Blocking []Blocked
-	// Released are the hooks with handlers that let go.
+	// Released holds the hooks with handlers that do not block.
 	Released []Released
-	// Failed are problems of hooks and of the plan. They are returned as errors when everything else is written, so that
-	// they are retried with backoff.
+	// Failed holds errors of hooks and of the plan. They are returned after everything else is written, so that they are
+	// retried with backoff.
 	Failed []error
-	// Keep: the condition TopologyReconciled stays as it is, because not everything that it says is known now.
+	// Keep means that the condition TopologyReconciled is not updated, because its complete state is not known now.
 	Keep bool
-	// Reason and Message of the condition TopologyReconciled, which is true for ReconcileSucceeded alone.
+	// Reason and Message of the condition TopologyReconciled, which is true only for ReconcileSucceeded.
 	Reason, Message string
-	// Recheck is after which time to decide again; zero: only when something changes.
+	// Recheck is the delay before the next decision; zero to wait for an event.
 	Recheck time.Duration
 }
 
-// Part is what a control plane or worker may have now.
+// Part is the permitted state of a control plane or worker.
 type Part struct {
 	Version string
-	// Frozen parts keep the spec that they have: a change now, and another of the version soon after, would replace
+	// Frozen parts do not change their spec: a change now, and a change of the version soon after, would replace
 	// Machines twice.
 	Frozen bool
 	// Withheld parts are not created yet.
 	Withheld bool
 }
 
-// Blocked is a hook that holds something back.
+// Blocked is a hook that blocks an operation.
 type Blocked struct {
 	Hook Hook
-	// Action is what is held back.
+	// Action is the blocked operation.
 	Action string
 	By     []Blocker
-	// Annotations of the Cluster that hold back the same, set by people.
+	// Annotations of the Cluster, set by users, that block the same operation.
 	Annotations []string
 }
 
-// Released is a hook that let something go.
+// Released is a hook that does not block.
 type Released struct {
 	Hook     Hook
 	Handlers []string

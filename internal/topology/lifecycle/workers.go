@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Behind reports whether what runs is not yet what a spec asks for: it is older, or of another build. A suffix that a
-// distribution adds does not matter.
+// Behind reports whether the running version is older than the version in a spec, or another build of it. A suffix that
+// a distribution adds is ignored.
 func Behind(running, want string) bool {
 	if version.Runs(running, want) {
 		return false
@@ -22,9 +22,9 @@ func Behind(running, want string) bool {
 	return r.Compare(w) < 0 || len(w.Build) > 0 && r.Version.EQ(w.Version) && !same(running, want)
 }
 
-// Lowest is the oldest version of the workers that exist; empty: there are none. Of two builds of the same patch it is
-// one that is not the target's. Workers whose version cannot be read, or is newer than that of the control plane, do not
-// count: they get the control plane's.
+// Lowest returns the oldest version of the existing workers, or an empty string if there are none. Between two builds
+// of the same patch version it prefers one that is not the target's. Workers whose version is invalid, or newer than
+// the control plane's version, are ignored, because they get the control plane's version.
 func Lowest(workers []Worker, controlPlane, target string) string {
 	lowest, found := version.Version{}, false
 	for _, w := range workers {
@@ -46,8 +46,8 @@ func Lowest(workers []Worker, controlPlane, target string) string {
 	return lowest.String()
 }
 
-// astray reports whether a worker has a version that no upgrade gives it: none, one that cannot be read, or one newer
-// than the control plane's.
+// astray reports whether a worker has a version that is not part of any upgrade: none, an invalid one, or one newer
+// than the control plane's version.
 func astray(w Worker, controlPlane string) bool {
 	v, err := version.Parse(w.Version)
 	if err != nil {
@@ -57,7 +57,7 @@ func astray(w Worker, controlPlane string) bool {
 	return err == nil && v.Version.GT(server.Version)
 }
 
-// concurrency is how many workers of one kind may be upgrading at once.
+// concurrency returns how many workers of one kind may upgrade concurrently.
 func concurrency(cluster *clusterv1.Cluster) int {
 	n, err := strconv.Atoi(cluster.Annotations[clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation])
 	if err != nil || n < 1 {
@@ -66,8 +66,8 @@ func concurrency(cluster *clusterv1.Cluster) int {
 	return n
 }
 
-// deferrals says by which annotation the upgrade of each worker is deferred; empty: it is not. A worker that holds the
-// sequence defers those of its kind that follow it.
+// deferrals returns, for each worker, the annotation that defers its upgrade, or an empty string. A worker that holds
+// the sequence also defers the following workers of its kind.
 func deferrals(workers []Worker) []string {
 	out, held := make([]string, len(workers)), map[string]bool{}
 	for i, w := range workers {
@@ -85,7 +85,7 @@ func deferrals(workers []Worker) []string {
 	return out
 }
 
-// workerState is what becomes of a worker.
+// workerState is the upgrade state of a worker.
 type workerState int
 
 const (
@@ -94,13 +94,13 @@ const (
 	upgrading
 	// queued workers get a version later.
 	queued
-	// deferred workers get it when a person removes an annotation.
+	// deferred workers get a version when a user removes an annotation.
 	deferred
 	// withheld workers are created later.
 	withheld
 )
 
-// workers decides which version each worker has now.
+// workers decides which version each worker may have now.
 func (d *decision) workers() {
 	d.states = make([]workerState, len(d.Workers))
 	d.verdict.Workers = make([]Part, len(d.Workers))
@@ -124,14 +124,16 @@ func (d *decision) workers() {
 			}
 			part.Version, state = d.current, upgrading
 		} else {
-			// While their rollout is waited for, workers may change: that may be what ends it.
+			// While an upgrade waits for rollouts, workers may change, because a change may be necessary to complete
+			// the rollout.
 			part.Frozen = len(d.rolling) == 0 && (state == queued || state == upgrading && !same(w.Version, d.target))
 		}
 		d.verdict.Workers[i], d.states[i] = part, state
 	}
 }
 
-// created is a worker that does not exist: it gets the version of the control plane when that has no upgrade before it.
+// created returns the state of a worker that does not exist: it is created with the version of the control plane once
+// the control plane has no remaining upgrade.
 func (d *decision) created() (Part, workerState) {
 	part := Part{Version: d.current}
 	scaling := d.ControlPlane != nil && d.ControlPlane.Scaling
@@ -145,7 +147,7 @@ func (d *decision) created() (Part, workerState) {
 	return part, upToDate
 }
 
-// stateOf is the state of a worker before it gets another version.
+// stateOf returns the state of a worker before it gets another version.
 func (d *decision) stateOf(w Worker, deferral string) workerState {
 	switch {
 	case !same(w.Version, d.target) && deferral != "" && !w.Upgrading:

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// run is one application of a program.
+// run is one execution of a program.
 type run struct {
 	*Program
 	globals variables.Values
@@ -18,22 +18,22 @@ type run struct {
 	items   []Item
 	scopes  []scope
 	objects []*unstructured.Unstructured
-	// shared are values that are the same for all items, by the template that makes them.
+	// shared caches values that are the same for all items, by template.
 	shared map[*valueTemplate]rendered
-	// parsed are values by the text that a template printed.
+	// parsed caches values by the output of a template.
 	parsed map[string]rendered
 }
 
-// scope is the variables that an item sees.
+// scope holds the variables of an item.
 type scope struct {
 	values map[string]any
-	// own are the names that the item has itself, ownBuiltins the parts of the builtin variable.
+	// own holds the variables that are specific to the item, ownBuiltins the item's part of the builtin variable.
 	own         map[string]any
 	ownBuiltins map[string]any
 }
 
-// Apply runs the patches over the items. While answers are missing it returns questions, and no result. Global variables are those
-// of the topology, with the builtin variable.
+// Apply applies the patches to the items. If responses of extensions are missing, it returns questions and no result.
+// globals are the variables of the topology, including the builtin variable.
 func (p *Program) Apply(globals variables.Values, items []Item, answers Answers) (Result, []Question, error) {
 	r := &run{Program: p, globals: globals, answers: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
 	if err := r.prepare(); err != nil {
@@ -95,7 +95,7 @@ func invalidVariable(err error) error {
 	return fault.New(fault.Invalid, ReasonVariableMissing, "The variables cannot be read: %v; correct them", err)
 }
 
-// inline applies a patch that is written in the class.
+// inline applies an inline patch of the class.
 func (r *run) inline(patch *compiledPatch) error {
 	for i := range r.items {
 		for d := range patch.parts {
@@ -151,7 +151,7 @@ func (r *run) change(part *definition, i int) error {
 	return nil
 }
 
-// value is what a change sets.
+// value returns the value that a change sets.
 func (r *run) value(c *change, i int) (any, error) {
 	switch {
 	case c.template != nil:
@@ -170,7 +170,7 @@ func (r *run) value(c *change, i int) (any, error) {
 	return c.value, nil
 }
 
-// render evaluates a template for an item, once for all items where it reads nothing that differs between them.
+// render evaluates a template for an item, or once for all items if it reads no variable that differs between them.
 func (r *run) render(t *valueTemplate, i int) (rendered, error) {
 	shared := !t.reads.differs(r.scopes[i])
 	if shared {
@@ -195,7 +195,7 @@ func (r *run) render(t *valueTemplate, i int) (rendered, error) {
 	return out, nil
 }
 
-// check makes sure that what patches may change is of the types that it has to be.
+// check validates the types of the fields that patches may change.
 func (r *run) check() error {
 	for i, item := range r.items {
 		object := r.objects[i].Object

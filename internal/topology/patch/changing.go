@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Selected names a template as selectors of patches do.
+// Selected identifies a template by the criteria of patch selectors.
 type Selected struct {
 	Role Role
-	// Class of the worker; empty: the template is not for workers.
+	// Class of the worker; empty if the template does not belong to a worker.
 	Class            string
 	APIVersion, Kind string
 }
@@ -18,13 +18,13 @@ type Selected struct {
 // Changing is a patch that changes a template.
 type Changing struct {
 	Patch string
-	// Variables that its values are made from, in alphabetical order.
+	// Variables that its values are computed from, sorted.
 	Variables []string
 }
 
-// Changing lists the patches that change a template, in their order. Where fields are given, such as spec.template.spec.files[0], and
-// patches change one of them, only these patches are listed. Which fields an extension changes is not known, and whether a patch is
-// enabled is not evaluated.
+// Changing returns the patches that change a template, in order. If fields are given, such as
+// spec.template.spec.files[0], and any patches change one of them, only these patches are returned. Changes by
+// extensions are not known, and enabledIf is not evaluated.
 func (p *Program) Changing(of Selected, fields []string) []Changing {
 	item := Item{Role: of.Role, Class: of.Class, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.APIVersion, "kind": of.Kind}}}
 	var all, some []Changing
@@ -69,7 +69,7 @@ func (c Changing) sorted() Changing {
 	return c
 }
 
-// reads are the variables that the value of a change is made from.
+// reads returns the variables from which the value of a change is computed.
 func (c change) reads() []string {
 	switch {
 	case c.variable != nil:
@@ -80,7 +80,7 @@ func (c change) reads() []string {
 	return nil
 }
 
-// isOfAny reports whether a change is of one of the fields, of what holds it, or of a part of it.
+// isOfAny reports whether a change affects one of the fields, one of their parents or one of their children.
 func (c change) isOfAny(fields []string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		parts := strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' })

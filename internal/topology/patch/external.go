@@ -24,7 +24,7 @@ import (
 
 const builtin = runtimehooksv1.BuiltinsName
 
-// generate applies the changes of an extension, or returns the question what they are.
+// generate applies the patches of an extension, or returns a question if they are not known yet.
 func (r *run) generate(patch *compiledPatch) (*Question, error) {
 	extension := patch.external.GeneratePatchesExtension
 	if extension == "" {
@@ -57,7 +57,7 @@ func (r *run) generate(patch *compiledPatch) (*Question, error) {
 	return nil, r.take(patch, response)
 }
 
-// take applies the patches of an answer in the order in which they are in it.
+// take applies the patches of a response in their order.
 func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatchesResponse) error {
 	index := make(map[types.UID]int, len(r.items))
 	for i, item := range r.items {
@@ -75,7 +75,7 @@ func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatche
 	return nil
 }
 
-// Accepts reports whether an answer can be applied to the templates in the question.
+// Accepts reports whether a response can be applied to the templates in the question.
 func (q Question) Accepts(answer any) bool {
 	request, generates := q.Request.(*runtimehooksv1.GeneratePatchesRequest)
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
@@ -93,7 +93,7 @@ func (q Question) Accepts(answer any) bool {
 	return r.take(&compiledPatch{external: &clusterv1.ExternalPatchDefinition{}}, response) == nil
 }
 
-// wrong is the fault of an extension that answers what cannot be applied.
+// wrong returns the fault of an extension whose response cannot be applied.
 func wrong(patch *compiledPatch, format string, args ...any) error {
 	return fault.New(fault.Invalid, ReasonWrongAnswer, "Extension %s of patch %s: %s; correct the extension",
 		patch.external.GeneratePatchesExtension, patch.name, fmt.Sprintf(format, args...))
@@ -125,7 +125,7 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 	return nil
 }
 
-// validate asks the extensions that check topologies, after all patches.
+// validate returns questions for the extensions that validate topologies. It runs after all patches.
 func (r *run) validate() ([]Question, error) {
 	var questions []Question
 	for p := range r.patches {
@@ -173,7 +173,7 @@ func ask(patch, extension string, request runtime.Object) (*Question, error) {
 	return &Question{Patch: patch, Extension: extension, Request: request, Key: hex.EncodeToString(sum[:])}, nil
 }
 
-// sentFor are the variables that an extension is told: those that the class or the patch itself defines.
+// sentFor returns the variables that are sent to an extension: variables defined by the class or by the patch itself.
 func (r *run) sentFor(patch string) map[string]bool {
 	sent := map[string]bool{builtin: true}
 	for _, v := range r.class.Status.Variables {
@@ -196,7 +196,7 @@ func list(values variables.Values, sent map[string]bool) []runtimehooksv1.Variab
 	return out
 }
 
-// clip shortens what an extension sent for a message.
+// clip shortens a text from an extension for a message.
 func clip(text string) string {
 	const most = 200
 	if len(text) > most {

@@ -13,10 +13,10 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// functions of templates by name.
+// functions holds template functions by name.
 type functions map[string]any
 
-// excluded are functions of sprig that depend on the time or on chance, or that take long by intention.
+// excluded returns sprig functions that depend on the time or on randomness, or that are slow by design.
 func excluded() []string {
 	return []string{
 		"ago", "toDate", "mustToDate", "must_date_modify", "mustDateModify", "unixEpoch",
@@ -26,7 +26,7 @@ func excluded() []string {
 	}
 }
 
-// templateFunctions are those that templates may use: the same input has the same output.
+// templateFunctions returns the functions for templates. They are deterministic.
 func templateFunctions() functions {
 	out := functions(sprig.HermeticTxtFuncMap())
 	for _, name := range excluded() {
@@ -38,7 +38,7 @@ func templateFunctions() functions {
 	return out
 }
 
-// sortedKeys are the keys of objects, sorted: sprig has them in any order.
+// sortedKeys returns the keys of objects, sorted. It replaces the sprig function, whose order is random.
 func sortedKeys(objects ...map[string]any) []string {
 	var out []string
 	for _, object := range objects {
@@ -47,7 +47,7 @@ func sortedKeys(objects ...map[string]any) []string {
 	return out
 }
 
-// valuesByKey are the values of an object in the order of its sorted keys.
+// valuesByKey returns the values of an object in the order of its sorted keys.
 func valuesByKey(object map[string]any) []any {
 	out := make([]any, 0, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -56,7 +56,7 @@ func valuesByKey(object map[string]any) []any {
 	return out
 }
 
-// printf is fmt.Sprintf without widths that are longer than what they pad.
+// printf is fmt.Sprintf with a limit on the field width, which would allow large outputs from small inputs.
 func printf(format string, args ...any) (string, error) {
 	wide, err := regexp.MatchString(`%[^a-zA-Z%]*(\d{4}|\*)`, format)
 	if err != nil || wide {
@@ -65,7 +65,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// isMutating reports whether a function changes what it is given.
+// isMutating reports whether a function modifies its arguments.
 func isMutating(name string) bool {
 	switch name {
 	case "set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite":
@@ -74,7 +74,7 @@ func isMutating(name string) bool {
 	return false
 }
 
-// growth is how the work of a function, and what it makes, grows with its arguments.
+// growth is how the cost of a function grows with its arguments.
 type growth int
 
 const (
@@ -99,18 +99,18 @@ func growthOf(name string) growth {
 }
 
 const (
-	// maxWork is what one evaluation of a template may cost: a unit is about a byte, or an item of a list, that a function reads
-	// or makes.
+	// maxWork is the maximum cost of one evaluation of a template: a unit is about a byte, or an item of a list, that a
+	// function reads or creates.
 	maxWork = 2 << 20
-	// maxDepth is how deep values may be nested: deeper ones contain themselves, or are made to take memory.
+	// maxDepth is the maximum nesting of values: deeper values contain themselves, or are crafted to use memory.
 	maxDepth = 100
-	// costs of one more turn of a loop, and of using a named template.
+	// Costs of one iteration of a loop, and of one execution of a named template.
 	turnCost, nestedCost = 10, 1000
 
 	turnFunction, nestedFunction = "slipwayTurn", "slipwayNested"
 )
 
-// meter counts the work of one evaluation.
+// meter tracks the remaining work of one evaluation.
 type meter struct{ left int }
 
 func (m *meter) spend(units int) error {
@@ -122,7 +122,7 @@ func (m *meter) spend(units int) error {
 	return nil
 }
 
-// ticks are the functions that instrument puts into templates.
+// ticks returns the functions that instrument inserts into templates.
 func (m *meter) ticks() template.FuncMap {
 	return template.FuncMap{
 		turnFunction:   func() (string, error) { return "", m.spend(turnCost) },
@@ -130,7 +130,8 @@ func (m *meter) ticks() template.FuncMap {
 	}
 }
 
-// instrument has each turn of a loop and each use of the template counted: neither needs a function that is counted.
+// instrument makes each iteration of a loop and each execution of the template count as work, because neither requires
+// a metered function.
 func instrument(root *parse.ListNode) {
 	inLoops(root)
 	prepend(root, nestedFunction)
@@ -156,14 +157,14 @@ func inLoops(list *parse.ListNode) {
 	}
 }
 
-// prepend puts the call of a function before the nodes of a list.
+// prepend inserts a function call before the nodes of a list.
 func prepend(list *parse.ListNode, function string) {
 	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: list.Pos, Args: []parse.Node{parse.NewIdentifier(function).SetPos(list.Pos)}}
 	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: list.Pos, Cmds: []*parse.CommandNode{call}}
 	list.Nodes = append([]parse.Node{&parse.ActionNode{NodeType: parse.NodeAction, Pos: list.Pos, Pipe: pipe}}, list.Nodes...)
 }
 
-// wrap returns a function that pays for its arguments before, and for its result after the call.
+// wrap returns a function that charges for its arguments before the call, and for its result after it.
 func (m *meter) wrap(name string, f any) any {
 	fn := reflect.ValueOf(f)
 	t := fn.Type()
@@ -195,7 +196,7 @@ func (m *meter) wrap(name string, f any) any {
 	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), metered).Interface()
 }
 
-// price is what a call costs.
+// price returns the cost of a call.
 func (m *meter) price(name string, args []reflect.Value) int {
 	size, number, product := 1, 1, 1
 	for _, arg := range args {
@@ -213,7 +214,7 @@ func (m *meter) price(name string, args []reflect.Value) int {
 	return size
 }
 
-// times is a product, or a number that no evaluation can pay.
+// times returns a product, capped above the limit of any evaluation.
 func times(a, b int) int {
 	if a > maxWork || b > maxWork || a*b > maxWork {
 		return maxWork + 1
@@ -221,7 +222,7 @@ func times(a, b int) int {
 	return a * b
 }
 
-// magnitude of a number, or the highest of numbers in a list of arguments.
+// magnitude returns the absolute value of a number, or the largest one in a list of arguments.
 func magnitude(v reflect.Value) int {
 	for v.IsValid() && v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -249,7 +250,8 @@ func magnitude(v reflect.Value) int {
 
 func magnitudeOf(n float64) int { return int(min(math.Abs(n), math.MaxInt32)) }
 
-// size of a value: bytes of strings and items of lists and objects, those inside included, up to what is left to spend.
+// size returns the size of a value: bytes of strings and items of lists and objects, recursively, up to the remaining
+// work.
 func (m *meter) size(v reflect.Value) int {
 	total := 0
 	var add func(v reflect.Value, depth int)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// pointer is a JSON pointer, divided into its parts.
+// pointer is a parsed JSON pointer.
 type pointer []string
 
 func parsePointer(text string) (pointer, error) {
@@ -24,7 +24,7 @@ func parsePointer(text string) (pointer, error) {
 	return parts, nil
 }
 
-// String returns the pointer as it is written in patches.
+// String returns the pointer in JSON pointer syntax.
 func (p pointer) String() string {
 	var b strings.Builder
 	for _, part := range p {
@@ -33,8 +33,8 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// open are what patches may change of a template: what is below these paths. Everything else says which template it is, or is
-// nothing that the objects of a topology are made from.
+// open returns the paths below which patches may change a template. All other fields identify the template, or are not
+// used to create the objects of a topology.
 func open() []pointer {
 	return []pointer{
 		{"metadata", "labels"}, {"metadata", "annotations"},
@@ -43,17 +43,17 @@ func open() []pointer {
 	}
 }
 
-// isOpen reports whether a patch may change what is at the path.
+// isOpen reports whether a patch may change the value at the path.
 func (p pointer) isOpen() bool {
 	return slices.ContainsFunc(open(), func(o pointer) bool { return len(p) >= len(o) && slices.Equal(p[:len(o)], o) })
 }
 
-// leadsToOpen reports whether there is something below the path that a patch may change.
+// leadsToOpen reports whether the path is a parent of a path that a patch may change.
 func (p pointer) leadsToOpen() bool {
 	return slices.ContainsFunc(open(), func(o pointer) bool { return len(p) < len(o) && slices.Equal(p, o[:len(p)]) })
 }
 
-// closedDifference returns the path of the first difference that patches may not make; nil: there is none.
+// closedDifference returns the path of the first change that patches must not make, or nil.
 func closedDifference(before, after any, at pointer) pointer {
 	if at.isOpen() || reflect.DeepEqual(before, after) {
 		return nil
@@ -73,7 +73,7 @@ func closedDifference(before, after any, at pointer) pointer {
 	return nil
 }
 
-// asObject takes nothing for an empty object.
+// asObject returns a value as an object; nil counts as an empty object.
 func asObject(v any) (map[string]any, bool) {
 	if v == nil {
 		return nil, true
@@ -82,8 +82,8 @@ func asObject(v any) (map[string]any, bool) {
 	return object, ok
 }
 
-// edit makes one change at a path and returns what node becomes. Objects and arrays are changed in place where that is possible.
-// Adding creates what is missing on the way.
+// edit makes one change at a path and returns the changed node. Objects and arrays are changed in place if possible.
+// The operation add creates missing parents.
 func edit(node any, path pointer, op string, value any) (any, error) {
 	switch at := node.(type) {
 	case map[string]any:
@@ -119,7 +119,7 @@ func editObject(at map[string]any, path pointer, op string, value any) (any, err
 	return at, nil
 }
 
-// emptyFor is what is created to contain a part of a path.
+// emptyFor returns an empty container for a part of a path.
 func emptyFor(part string) any {
 	if _, err := strconv.ParseUint(part, 10, 31); err == nil || part == "-" {
 		return []any{}

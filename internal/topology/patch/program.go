@@ -21,7 +21,7 @@ const (
 	ReasonWrongAnswer     = "ExtensionAnswerInvalid"
 )
 
-// Program is the patches of a class, compiled.
+// Program is the compiled form of the patches of a class.
 type Program struct {
 	patches []compiledPatch
 	class   *clusterv1.ClusterClass
@@ -29,18 +29,18 @@ type Program struct {
 
 type compiledPatch struct {
 	name     string
-	enabled  *valueTemplate // nil: always
+	enabled  *valueTemplate // nil: always enabled
 	parts    []definition
 	external *clusterv1.ExternalPatchDefinition
 }
 
-// definition is one selector with the changes to what it selects.
+// definition is a selector with the changes to the selected templates.
 type definition struct {
 	selector clusterv1.PatchSelector
 	changes  []change
 }
 
-// change is one JSON patch. One of value, variable and template says what is set; a removal has none.
+// change is one JSON patch. One of value, variable and template is its value; a removal has none.
 type change struct {
 	op       string
 	path     pointer
@@ -49,7 +49,7 @@ type change struct {
 	template *valueTemplate
 }
 
-// Compile reads the patches of a class.
+// Compile compiles the patches of a class.
 func Compile(class *clusterv1.ClusterClass) (*Program, error) {
 	p := &Program{class: class}
 	functions := templateFunctions()
@@ -110,7 +110,7 @@ func compileChange(j clusterv1.JSONPatch, functions functions) (change, error) {
 	return c, nil
 }
 
-// selects reports whether a selector is about an item.
+// selects reports whether a selector selects an item.
 func selects(s clusterv1.PatchSelector, item Item) bool {
 	if s.APIVersion != item.Object.GetAPIVersion() || s.Kind != item.Object.GetKind() {
 		return false
@@ -129,7 +129,7 @@ func selects(s clusterv1.PatchSelector, item Item) bool {
 	return false
 }
 
-// MatchesAny reports whether one of the names of a selector is that of a class of workers. A name may begin or end with *.
+// MatchesAny reports whether one of the names in a selector matches a class of workers. A name may start or end with *.
 func MatchesAny(names []string, class string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		if end, ok := strings.CutPrefix(name, "*"); ok {

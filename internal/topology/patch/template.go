@@ -14,26 +14,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxRendered is how many bytes a template may print.
+// maxRendered is the maximum output of a template, in bytes.
 const maxRendered = 256 << 10
 
 // valueTemplate is a template whose output is a value in YAML or JSON.
 type valueTemplate struct {
 	reads   reads
-	mutates bool // has functions that change what they are given
+	mutates bool // uses functions that modify their arguments
 
 	mu     sync.Mutex // the functions of a template share its meter
 	parsed *template.Template
 	meter  *meter
 }
 
-// rendered is what came of a template.
+// rendered is the result of a template.
 type rendered struct {
 	value any
-	unset bool // something was printed that has no value
+	unset bool // the output contains a missing value
 }
 
-// parseTemplate reads a template, and gives it functions that count what they do.
+// parseTemplate parses a template, and replaces its functions by metered ones.
 func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 	meter := &meter{}
 	parsed, err := template.New("value").Funcs(template.FuncMap(functions)).Funcs(meter.ticks()).Parse(text)
@@ -61,7 +61,7 @@ func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 	return t, nil
 }
 
-// valueOf reads what a template printed: JSON, or YAML.
+// valueOf parses the output of a template as JSON or YAML.
 func valueOf(text string) (rendered, error) {
 	raw := []byte(text)
 	if !json.Valid(raw) {
@@ -92,7 +92,7 @@ func (t *valueTemplate) print(values map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// limited stops a template that prints without end.
+// limited stops a template whose output is too large.
 type limited struct{ to *strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -102,16 +102,16 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-// reads is what a template reads of its variables.
+// reads holds the variables that a template reads.
 type reads struct {
 	names    []string
 	builtins []string // parts of the builtin variable
-	all      bool     // something that cannot be told from the text
-	// variables are the names that are read of all variables; others may be read of a part of one.
+	all      bool     // cannot be determined statically
+	// variables holds the variables that are read from the root; names may also include fields of another value.
 	variables []string
 }
 
-// differs reports whether the template may read something that an item has for itself.
+// differs reports whether the template may read a variable that is specific to an item.
 func (r reads) differs(s scope) bool {
 	if r.all {
 		return true
@@ -140,12 +140,12 @@ func (r *reads) field(names []string) {
 	}
 }
 
-// walker notes what the nodes of a template read, and which functions they use.
+// walker collects what the nodes of a template read, and the functions that they use.
 type walker struct {
 	reads *reads
 	used  map[string]bool
-	moved bool // the dot is something else than all variables
-	named bool // in a template of a template, whose $ is what it is given
+	moved bool // the dot is not the root
+	named bool // in a nested template, where $ is its argument
 }
 
 func (w walker) list(nodes *parse.ListNode) {
@@ -200,7 +200,7 @@ func (w walker) branch(n *parse.BranchNode) {
 	w.list(n.ElseList)
 }
 
-// moving is a branch within which the dot is what the pipe gives.
+// moving visits a branch in which the dot is the value of the pipe.
 func (w walker) moving(n *parse.BranchNode) {
 	w.pipe(n.Pipe)
 	w.list(n.ElseList)
@@ -219,13 +219,13 @@ func (w walker) pipe(pipe *parse.PipeNode) {
 	}
 }
 
-// CheckTemplate says why a text is no template of a value or of enabledIf.
+// CheckTemplate returns an error if a text is not a valid template for a value or enabledIf.
 func CheckTemplate(text string) error {
 	_, err := parseTemplate(text, templateFunctions())
 	return err
 }
 
-// Variables are the names of those that a template reads, in their order in the alphabet; of a text that is no template, none.
+// Variables returns the names of the variables that a template reads, sorted; none if the template is invalid.
 func Variables(text string) []string {
 	t, err := parseTemplate(text, templateFunctions())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Role is what a template is for.
+// Role is the role of a template.
 type Role string
 
 // The roles.
@@ -27,21 +27,22 @@ const (
 
 // Item is a template that patches may change.
 type Item struct {
-	// UID tells the items of one computation apart. It is the same whenever the same is computed: what an extension said is
-	// remembered by its request.
+	// UID identifies an item within one computation. It must be deterministic, because responses of extensions are
+	// cached by request.
 	UID  types.UID
 	Role Role
-	// Class and Topology are the class of the workers and their name in the topology; empty: the template is not for workers.
+	// Class and Topology are the class of the workers and their name in the topology; empty if the template does not
+	// belong to a worker.
 	Class, Topology string
-	// Holder is where the template is used.
+	// Holder is the object that uses the template.
 	Holder runtimehooksv1.HolderReference
-	// Object is the template as the class refers to it. It is not changed.
+	// Object is the template that the class references. It is not modified.
 	Object *unstructured.Unstructured
-	// Variables are the builtin variable and the overrides of this item.
+	// Variables holds the builtin variable and the overrides for this item.
 	Variables variables.Values
 }
 
-// String names the item for messages.
+// String returns the name of the item for messages.
 func (i Item) String() string {
 	text := fmt.Sprintf("%s %s (%s", i.Object.GetKind(), i.Object.GetName(), i.Role)
 	if i.Topology != "" {
@@ -50,20 +51,20 @@ func (i Item) String() string {
 	return text + ")"
 }
 
-// Result are the patched templates by the UID of their items. Items that no patch applies to are in it as they were.
+// Result holds the patched templates by the UID of their items. It includes unchanged items.
 type Result map[types.UID]*unstructured.Unstructured
 
-// Question is a request to an extension, the answer to which Apply needs.
+// Question is a request to an extension whose response Apply needs.
 type Question struct {
-	// Patch and Extension are the names of the patch of the class and of the handler that it names.
+	// Patch is the name of the patch in the class; Extension is the handler that it names.
 	Patch, Extension string
 	// Request is a GeneratePatchesRequest or a ValidateTopologyRequest.
 	Request runtime.Object
-	// Key names the content of the request: an answer is good for every question with the same key.
+	// Key is a hash of the request: a response is valid for every question with the same key.
 	Key string
 }
 
-// String says what is to be found out.
+// String returns a description of the question.
 func (q Question) String() string {
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
 		return "whether extension " + q.Extension + " of patch " + q.Patch + " accepts the topology"
@@ -71,5 +72,6 @@ func (q Question) String() string {
 	return "what extension " + q.Extension + " of patch " + q.Patch + " changes"
 }
 
-// Answers are the responses of extensions by the keys of the questions; a response to a ValidateTopologyRequest accepts the topology.
+// Answers holds the responses of extensions by the keys of the questions. A response to a ValidateTopologyRequest means
+// that the topology was accepted.
 type Answers map[string]runtimehooksv1.ResponseObject

@@ -13,36 +13,36 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// ControlPlane is what patches may know of the control plane.
+// ControlPlane holds the builtin variables of a control plane.
 type ControlPlane struct {
 	Name     string
-	Version  string // that it is reconciled towards
+	Version  string // desired version
 	Replicas *int32
 	Metadata clusterv1.ObjectMeta
-	// InfrastructureTemplate is the name of the template of its Machines; empty where it has none.
+	// InfrastructureTemplate is the name of the template of its Machines; empty if it has none.
 	InfrastructureTemplate string
 }
 
-// Workers is what patches may know of a MachineDeployment or MachinePool.
+// Workers holds the builtin variables of a MachineDeployment or MachinePool.
 type Workers struct {
 	Name         string
 	TopologyName string
 	Class        string
-	Version      string // that they are reconciled towards
+	Version      string // desired version
 	Replicas     *int32
 	Metadata     clusterv1.ObjectMeta
-	// Bootstrap and Infrastructure are the names of the objects that it refers to; empty where they are not known yet.
+	// Bootstrap and Infrastructure are the names of the referenced objects; empty if they are not known yet.
 	Bootstrap      string
 	Infrastructure string
 }
 
-// ClusterBuiltins is the part of the builtin variable that is the same for all templates.
+// ClusterBuiltins returns the part of the builtin variable that is the same for all templates.
 func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	topology, network := cluster.Spec.Topology, cluster.Spec.ClusterNetwork
 	annotations := maps.Clone(cluster.Annotations)
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // the whole Cluster once more
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // a copy of the whole Cluster
 	for _, record := range []string{lifecycle.WorkersAnnotation, runtimev1.PendingHooksAnnotation, clusterv1.ClusterTopologyUpgradeStepAnnotation} {
-		delete(annotations, record) // how far the topology is: nothing that is made from a template depends on it
+		delete(annotations, record) // progress of the topology, on which no object created from a template may depend
 	}
 	namespace := topology.ClassRef.Namespace
 	if namespace == "" {
@@ -67,7 +67,7 @@ func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{Cluster: out}
 }
 
-// Builtins is the part for the templates of the control plane and of its Machines.
+// Builtins returns the part for the templates of the control plane and of its Machines.
 func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	out := &runtimehooksv1.ControlPlaneBuiltins{
 		Name: c.Name, Version: c.Version, Replicas: c.Replicas, Metadata: metadata(c.Metadata),
@@ -80,7 +80,7 @@ func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{ControlPlane: out}
 }
 
-// DeploymentBuiltins is the part for the templates of a MachineDeployment.
+// DeploymentBuiltins returns the part for the templates of a MachineDeployment.
 func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachineDeployment: &runtimehooksv1.MachineDeploymentBuiltins{
 		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
@@ -88,7 +88,7 @@ func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
 	}}
 }
 
-// PoolBuiltins is the part for the templates of a MachinePool.
+// PoolBuiltins returns the part for the templates of a MachinePool.
 func (w Workers) PoolBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachinePool: &runtimehooksv1.MachinePoolBuiltins{
 		Name: w.Name, TopologyName: w.TopologyName, Class: w.Class, Version: w.Version, Metadata: metadata(w.Metadata),
@@ -117,7 +117,7 @@ func (w Workers) infrastructure() *runtimehooksv1.MachineInfrastructureRefBuilti
 	return &runtimehooksv1.MachineInfrastructureRefBuiltins{Name: w.Infrastructure}
 }
 
-// metadata is nil where there is none: the field has at least one property where it is present.
+// metadata returns nil for empty metadata, because the field must have at least one property if it is present.
 func metadata(m clusterv1.ObjectMeta) *runtimehooksv1.ObjectMeta {
 	if len(m.Labels) == 0 && len(m.Annotations) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func metadata(m clusterv1.ObjectMeta) *runtimehooksv1.ObjectMeta {
 	return &runtimehooksv1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// IsBuiltin reports whether a path names something that the builtin variable may have.
+// IsBuiltin reports whether a path refers to a part of the builtin variable that may exist.
 func IsBuiltin(p Path) bool {
 	at := reflect.TypeFor[runtimehooksv1.Builtins]()
 	for _, step := range p.parts[1:] {
@@ -148,7 +148,7 @@ func IsBuiltin(p Path) bool {
 	return true
 }
 
-// fieldOf is the type of a field by its name in JSON.
+// fieldOf returns the type of a field by its JSON name.
 func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {

@@ -20,19 +20,20 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// definition is what a class says about one variable. Its schema is compiled when it is used for the first time.
+// definition is the definition of one variable in a class. Its schema is compiled on first use.
 type definition struct {
 	name     string
 	required bool
-	// conflict: the class and its extensions, or two of them, define the variable in different ways.
+	// conflict means that the class and its extensions, or two extensions, define the variable differently.
 	conflict bool
 	schema   clusterv1.JSONSchemaProps
 	compiled func() (*compiled, error)
-	// seen are values that were found to be valid, or to lack no default: most of those that come are the same as before.
-	seen *lru.Cache // verdict → nothing
+	// seen caches values that are known to be valid, or to need no defaults, because most values do not change between
+	// calls.
+	seen *lru.Cache // keys of type verdict, without values
 }
 
-// verdict is what was found out about a value.
+// verdict is a cached property of a value.
 type verdict struct {
 	about string // isValid or isComplete
 	value string
@@ -42,12 +43,13 @@ const (
 	isValid    = "valid"
 	isComplete = "complete"
 
-	// seenMost is how many verdicts are kept for one definition, seenLongest how long the values may be.
+	// seenMost is the maximum number of verdicts cached for one definition, seenLongest the maximum length of a cached
+	// value.
 	seenMost    = 128
 	seenLongest = 2048
 )
 
-// isKnown reports whether a verdict about a value is kept.
+// isKnown reports whether a verdict about a value is cached.
 func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	if len(value.Raw) > seenLongest {
 		return false
@@ -56,19 +58,19 @@ func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	return known
 }
 
-// keep keeps a verdict about a value.
+// keep caches a verdict about a value.
 func (d *definition) keep(about string, value apiextensionsv1.JSON) {
 	if len(value.Raw) <= seenLongest {
 		d.seen.Add(verdict{about, string(value.Raw)}, nil)
 	}
 }
 
-// compiled is a schema in the forms that the libraries work with.
+// compiled is a schema in the forms that the validation libraries require.
 type compiled struct {
 	structural *schema.Structural
 	values     validation.SchemaValidator
 	rules      *cel.Validator
-	// fallback is the default of the whole value; nil: it has none. fills is true where a part of it has a default.
+	// fallback is the default of the whole value, or nil. fills is true if a part of the value has a default.
 	fallback *apiextensionsv1.JSON
 	fills    bool
 }
@@ -85,7 +87,7 @@ func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
 	return d
 }
 
-// isSame reports whether what is compiled for the other can be used for this one.
+// isSame reports whether the compiled form of the other definition can be used for this one.
 func (d *definition) isSame(other *definition) bool {
 	return d.name == other.name && d.required == other.required && d.conflict == other.conflict &&
 		reflect.DeepEqual(d.schema, other.schema)
@@ -110,7 +112,7 @@ func compile(s clusterv1.JSONSchemaProps) (*compiled, error) {
 	}, nil
 }
 
-// hasDefaults reports whether a part of a value, below the whole, has a default.
+// hasDefaults reports whether a part of the value, below its root, has a default.
 func hasDefaults(s *schema.Structural) bool {
 	depth, found := 0, false
 	v := schema.Visitor{Structural: func(at *schema.Structural) bool {
@@ -122,7 +124,7 @@ func hasDefaults(s *schema.Structural) bool {
 	return found
 }
 
-// defaulted returns the value with the defaults of its parts; changed is false where it has all of them.
+// defaulted returns the value with the defaults of its parts; changed is false if it already has them.
 func (c *compiled) defaulted(raw apiextensionsv1.JSON) (out apiextensionsv1.JSON, changed bool, err error) {
 	if !c.fills {
 		return raw, false, nil
@@ -140,8 +142,8 @@ func (c *compiled) defaulted(raw apiextensionsv1.JSON) (out apiextensionsv1.JSON
 	return out, err == nil, err
 }
 
-// validate checks a value: its schema, that it has no fields which the schema does not know, and the rules in CEL. old is the
-// value before; nil: there was none, and rules about changes do not apply.
+// validate validates a value against its schema, rejects unknown fields, and evaluates the CEL rules. old is the
+// previous value; if it is nil, transition rules are not evaluated.
 func (c *compiled) validate(value, old any, path *field.Path) field.ErrorList {
 	if errs := validation.ValidateCustomResource(path, value, c.values); len(errs) > 0 {
 		return errs

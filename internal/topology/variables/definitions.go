@@ -8,18 +8,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Definitions are the variables that a class defines, inline and through extensions, with their schemas compiled.
+// Definitions holds the variables that a class defines, inline and through extensions, with their compiled schemas.
 type Definitions struct {
 	byName map[string]*definition
 	order  []*definition
 }
 
-// NewDefinitions returns the definitions of a class's status.
+// NewDefinitions returns the definitions in the status of a class.
 func NewDefinitions(list []clusterv1.ClusterClassStatusVariable) *Definitions {
 	return newDefinitions(list, nil)
 }
 
-// newDefinitions takes over what was compiled for definitions that are the same as before.
+// newDefinitions reuses the compiled form of unchanged definitions.
 func newDefinitions(list []clusterv1.ClusterClassStatusVariable, before *Definitions) *Definitions {
 	out := &Definitions{byName: make(map[string]*definition, len(list)), order: make([]*definition, 0, len(list))}
 	for _, variable := range list {
@@ -37,11 +37,11 @@ func newDefinitions(list []clusterv1.ClusterClassStatusVariable, before *Definit
 	return out
 }
 
-// classesKept is for how many classes Schemas holds definitions.
+// classesKept is the maximum number of classes in Schemas.
 const classesKept = 256
 
-// Schemas holds the definitions of classes, so that their schemas and rules are compiled once and not for each value. Those of
-// classes that were not used for the longest time are dropped.
+// Schemas is an LRU cache of the definitions of classes, so that their schemas and rules are not compiled for each
+// value.
 type Schemas struct {
 	mu      sync.Mutex
 	classes *lru.Cache // types.UID → classDefinitions
@@ -52,10 +52,10 @@ type classDefinitions struct {
 	definitions     *Definitions
 }
 
-// NewSchemas returns an empty store.
+// NewSchemas returns an empty cache.
 func NewSchemas() *Schemas { return &Schemas{classes: lru.New(classesKept)} }
 
-// Of returns the definitions of a class, as its status has them.
+// Of returns the definitions in the status of a class.
 func (s *Schemas) Of(class *clusterv1.ClusterClass) *Definitions {
 	s.mu.Lock()
 	defer s.mu.Unlock()

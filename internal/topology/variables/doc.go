@@ -1,11 +1,7 @@
-// Package variables is the variables of managed topologies: what a ClusterClass defines, and the values that a Cluster gives.
-//
-// Does: validates definitions as a CustomResourceDefinition's schema is validated, by the libraries of the API server
-// (ValidateDefinitions); compiles them once for a class (Schemas, Definitions); defaults and validates the values of a topology,
-// those for all objects and the overrides of the control plane, of deployments and of pools; holds values by name and finds parts
-// of them by paths such as a.b[0] (Values, Path); makes the builtin variable.
-//
-// Never: reads or writes an object, or says which template a value goes to: that is package patch.
-//
-// Read first: values.go, then [Definitions].
+// Package variables implements the variables of managed topologies. It validates the definitions of a ClusterClass in
+// the same way as the schema of a CustomResourceDefinition, with the libraries of the API server
+// ([ValidateDefinitions]), and compiles them once for each class ([Schemas], [Definitions]). It defaults and validates
+// the values in a topology: values for all objects, and overrides for the control plane, MachineDeployments and
+// MachinePools. [Values] holds values by name, and [Path] finds a part of a value by a path such as a.b[0]. The package
+// also builds the builtin variable. Package patch uses the values in templates.
 package variables

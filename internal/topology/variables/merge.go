@@ -8,14 +8,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Source is where definitions come from: VariableDefinitionFromInline, or the name of the patch whose extension has them.
+// Source is a source of definitions: VariableDefinitionFromInline, or the name of the patch whose extension defines
+// them.
 type Source struct {
 	From string
 	List []clusterv1.ClusterClassVariable
 }
 
-// MergeDefinitions returns the variables of a class by name, each with its definitions in the order of the sources. Definitions
-// of one variable that are not the same are in conflict.
+// MergeDefinitions returns the variables of a class sorted by name, each with its definitions in the order of the
+// sources. Definitions of one variable that are not equal are in conflict.
 func MergeDefinitions(sources []Source) []clusterv1.ClusterClassStatusVariable {
 	byName := map[string]*clusterv1.ClusterClassStatusVariable{}
 	for _, source := range sources {
@@ -41,13 +42,13 @@ func MergeDefinitions(sources []Source) []clusterv1.ClusterClassStatusVariable {
 	return out
 }
 
-// isSameDefinition compares what two sources say of a variable.
+// isSameDefinition compares the definitions of a variable from two sources.
 func isSameDefinition(a, b clusterv1.ClusterClassStatusVariableDefinition) bool {
 	a.From = b.From
 	return reflect.DeepEqual(a, b)
 }
 
-// DefinitionsFrom are the variables of a class's status that come from a source.
+// DefinitionsFrom returns the variables in a class's status that come from a source.
 func DefinitionsFrom(list []clusterv1.ClusterClassStatusVariable, from string) []clusterv1.ClusterClassVariable {
 	var out []clusterv1.ClusterClassVariable
 	for _, v := range list {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Path names a variable, or a part of its value: name.field[0].field.
+// Path refers to a variable, or a part of its value: name.field[0].field.
 type Path struct {
 	text  string
 	parts []part
 }
 
-// part is a field of an object, or an index of an array where field is empty.
+// part is a field of an object, or an index of an array if field is empty.
 type part struct {
 	field string
 	index int
 }
 
-// ParsePath reads a path.
+// ParsePath parses a path.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	for _, segment := range strings.Split(text, ".") {
@@ -45,10 +45,10 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// Variable is the name of the variable.
+// Variable returns the name of the variable.
 func (p Path) Variable() string { return p.parts[0].field }
 
-// Fields are the names in the path up to the first index, that of the variable first.
+// Fields returns the names in the path up to the first index, starting with the variable.
 func (p Path) Fields() []string {
 	var out []string
 	for _, part := range p.parts {
@@ -63,7 +63,8 @@ func (p Path) Fields() []string {
 // String returns the path as it was written.
 func (p Path) String() string { return p.text }
 
-// Find returns the value at the path, and false where there is none. An error says that a value on the way is of another type.
+// Find returns the value at the path, or false if there is none. It returns an error if a value along the path has the
+// wrong type.
 func (p Path) Find(values map[string]any) (any, bool, error) {
 	var at any = values
 	for i, step := range p.parts {
@@ -90,7 +91,7 @@ func (p Path) Find(values map[string]any) (any, bool, error) {
 	return at, true, nil
 }
 
-// upTo is the text of the first n parts.
+// upTo returns the text of the first n parts.
 func (p Path) upTo(n int) string {
 	var b strings.Builder
 	for i, step := range p.parts[:n] {

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// propsOf returns a schema in the form of the API server's libraries, which lacks x-metadata.
+// propsOf converts a schema to the type of the API server's libraries, without x-metadata.
 func propsOf(s clusterv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 // scope is one list of values in a topology.
 type scope struct {
 	path *field.Path
-	// key tells the scope apart from others of the topology: an old value is of the same scope.
+	// key identifies the scope within the topology, to find the previous values.
 	key string
-	// overrides only replace values of the topology.
+	// overrides means that the list may only override values of the topology.
 	overrides bool
 	list      *[]clusterv1.ClusterVariable
 }
 
-// scopes lists the values of a topology: those for all, then the overrides.
+// scopes returns the lists of values in a topology: the values for all objects, then the overrides.
 func scopes(t *clusterv1.Topology, path *field.Path) []scope {
 	out := []scope{
 		{path: path.Child("variables"), list: &t.Variables},
@@ -43,8 +43,8 @@ func scopes(t *clusterv1.Topology, path *field.Path) []scope {
 	return out
 }
 
-// Default sets the values that the topology lacks and the class has defaults for, and the parts of values that it lacks. The
-// topology is changed in place; changed says whether it was. What cannot be read is left for Validate to refuse.
+// Default sets missing values, and missing parts of values, for which the class has defaults. It changes the topology
+// in place, and reports whether it did. Invalid values are left to Validate.
 func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
 	for _, s := range scopes(t, nil) {
 		for i, v := range *s.list {
@@ -65,7 +65,7 @@ func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
 	return changed
 }
 
-// fill sets the parts of a value that have defaults.
+// fill sets missing parts of a value that have defaults.
 func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariable, bool) {
 	definition := d.byName[v.Name]
 	if definition == nil || definition.conflict || definition.isKnown(isComplete, v.Value) {
@@ -86,7 +86,7 @@ func (d *Definitions) fill(v clusterv1.ClusterVariable) (clusterv1.ClusterVariab
 	return v, true
 }
 
-// fallback is the default value of a variable that the list lacks.
+// fallback returns the default value of a variable that is missing in the list.
 func (d *definition) fallback(list []clusterv1.ClusterVariable) (clusterv1.ClusterVariable, bool) {
 	if d.conflict || d.schema.Default == nil ||
 		slices.ContainsFunc(list, func(v clusterv1.ClusterVariable) bool { return v.Name == d.name }) {
@@ -100,7 +100,7 @@ func (d *definition) fallback(list []clusterv1.ClusterVariable) (clusterv1.Clust
 	return clusterv1.ClusterVariable{Name: d.name, Value: value}, err == nil
 }
 
-// Validate checks all values of a topology; old is the topology before, or nil. Run Default first.
+// Validate validates all values in a topology; old is the previous topology, or nil. Default must be called first.
 func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) field.ErrorList {
 	before := map[string][]clusterv1.ClusterVariable{}
 	if old != nil {
@@ -115,7 +115,7 @@ func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) fie
 	return errs
 }
 
-// Refused names the variables of these definitions of which a topology has a value that is not valid, each once.
+// Refused returns the names of the variables for which a topology has an invalid value, without duplicates.
 func (d *Definitions) Refused(t *clusterv1.Topology) []string {
 	var out []string
 	for _, s := range scopes(t, field.NewPath("spec", "topology")) {
@@ -186,7 +186,7 @@ func (d *Definitions) validateValue(v clusterv1.ClusterVariable, old *clusterv1.
 	return errs
 }
 
-// names are those of the variables.
+// names returns the names of the variables, for messages.
 func (d *Definitions) names() string {
 	var names []string
 	for _, definition := range d.order {
@@ -199,7 +199,8 @@ func (d *Definitions) names() string {
 	return strings.Join(names, ", ")
 }
 
-// describe adds to errors of the whole value what its schema says that it is, and shows the value itself where its type is wrong.
+// describe adds the description in the schema to errors about the whole value, and includes the value itself if its
+// type is wrong.
 func (d *definition) describe(errs field.ErrorList, value any, path *field.Path) {
 	for _, err := range errs {
 		err.Detail = strings.TrimSpace(err.Detail)

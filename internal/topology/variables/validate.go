@@ -18,9 +18,9 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// ValidateDefinitions checks what a class, or an extension, defines; old is what it defined before. A schema that has not changed
-// is not checked again: what was accepted once stays accepted. In one that changed, rules in CEL that it had before may use all
-// functions of CEL, new ones those that every supported version has.
+// ValidateDefinitions validates the definitions of a class or extension; old has the previous definitions. A schema
+// that has not changed is not validated again, so that an accepted schema remains accepted. In a changed schema,
+// existing CEL rules may use all CEL functions; new rules may only use functions that all supported versions have.
 func ValidateDefinitions(list, old []clusterv1.ClusterClassVariable, path *field.Path) field.ErrorList {
 	before := map[string]*clusterv1.ClusterClassVariable{}
 	for i := range old {
@@ -83,7 +83,7 @@ func validateSchema(v, old *clusterv1.ClusterClassVariable, path *field.Path) fi
 	return validateExamples(&s, path)
 }
 
-// validateParts checks what a CustomResourceDefinition does not have: metadata of the parts of a schema.
+// validateParts validates the metadata in a schema, which a CustomResourceDefinition does not have.
 func validateParts(s *clusterv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	errs := validateMetadata(s.XMetadata.Labels, s.XMetadata.Annotations, path.Child("x-metadata"))
 	for name, property := range s.Properties {
@@ -98,13 +98,14 @@ func validateParts(s *clusterv1.JSONSchemaProps, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// around is the schema of a CustomResourceDefinition in which the schema of a variable is checked, and at which path.
+// Name and path of the field in the CustomResourceDefinition that is used to validate the schema of a variable.
 const (
 	property = "value"
 	within   = "spec.validation.openAPIV3Schema.properties[" + property + "]"
 )
 
-// validateProps lets the libraries of the API server check a schema, as that of a field of a CustomResourceDefinition.
+// validateProps validates a schema with the libraries of the API server, as the schema of a field of a
+// CustomResourceDefinition.
 func validateProps(props, old *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
 	var found field.ErrorList
 	if old != nil {
@@ -128,7 +129,7 @@ func validateProps(props, old *apiextensions.JSONSchemaProps, path *field.Path) 
 	return found
 }
 
-// definitionOf is a CustomResourceDefinition with a field of the schema.
+// definitionOf returns a CustomResourceDefinition with a field that has the schema.
 func definitionOf(props *apiextensions.JSONSchemaProps) *apiextensions.CustomResourceDefinition {
 	const group, plural, version = "variables.cluster.x-k8s.io", "values", "v1"
 	keep := false
@@ -147,7 +148,7 @@ func definitionOf(props *apiextensions.JSONSchemaProps) *apiextensions.CustomRes
 	}
 }
 
-// validateExamples checks that the example and each value of an enumeration are valid values of the part of the schema that has them.
+// validateExamples validates the example and the enum values of every part of a schema against that part.
 func validateExamples(s *clusterv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	errs := validateOwnExamples(s, path)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

@@ -11,7 +11,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Values are the variables of one scope by name; the builtin variable is under "builtin".
+// Values holds the variables of one scope by name; the builtin variable has the name "builtin".
 type Values map[string]apiextensionsv1.JSON
 
 // FromTopology returns the values of a list of variables.
@@ -19,7 +19,7 @@ func FromTopology(list []clusterv1.ClusterVariable) Values {
 	return Values{}.Overlay(list)
 }
 
-// Overlay returns the values with the overrides in place of those of the same name. The receiver is not changed.
+// Overlay returns the values with the overrides applied. The receiver is not changed.
 func (v Values) Overlay(overrides []clusterv1.ClusterVariable) Values {
 	out := make(Values, len(v)+len(overrides))
 	maps.Copy(out, v)
@@ -59,8 +59,8 @@ func decode(value apiextensionsv1.JSON) (any, error) {
 	return out, nil
 }
 
-// Merge returns the variables of one template: those of the whole topology, with those of the template in their place. The builtin
-// variable has the parts of both.
+// Merge returns the variables of one template: global variables overridden by the variables of the template. The
+// builtin variable is merged.
 func Merge(global, own map[string]any) map[string]any {
 	out := make(map[string]any, len(global)+len(own))
 	maps.Copy(out, global)

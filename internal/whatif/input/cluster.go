@@ -23,11 +23,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// listsAtOnce is how many kinds are listed at once, pageSize how many objects a call returns.
+// listsAtOnce is the number of concurrent lists, and pageSize the maximum number of objects in a response.
 const listsAtOnce, pageSize = 8, 500
 
-// Cluster copies a management cluster: its CRDs, every object of Cluster API and of its providers, and of the Secrets of clusters
-// their metadata. Where the kinds cannot be listed in all namespaces, those named are read.
+// Cluster copies a management cluster: its CRDs, all objects of Cluster API and of its providers, and the metadata of
+// the Secrets of clusters. If the client may not list a kind in all namespaces, it lists the given namespaces instead.
 func Cluster(ctx context.Context, c client.Reader, namespaces []string) (whatif.Snapshot, error) {
 	s := whatif.Snapshot{}
 	var ours []*apiextensionsv1.CustomResourceDefinition
@@ -55,7 +55,7 @@ func Cluster(ctx context.Context, c client.Reader, namespaces []string) (whatif.
 	if s.Objects, err = listAll(ctx, c, kinds, namespaces); err != nil {
 		return s, err
 	}
-	// Without the right to list Namespaces, every extension counts as one for all of them.
+	// Without permission to list Namespaces, every extension is treated as applying to all namespaces.
 	spaces, err := pages(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), "")
 	if err != nil && !apierrors.IsForbidden(err) {
 		return s, err
@@ -66,8 +66,8 @@ func Cluster(ctx context.Context, c client.Reader, namespaces []string) (whatif.
 	return s, err
 }
 
-// versionOf is the version in which a kind is read: the one that fulfils the contract, or that of Cluster API's own kinds; empty:
-// it is neither.
+// versionOf returns the version in which a kind is read: the one that fulfils the contract, or the storage version for
+// the other kinds of Cluster API. It is empty for unrelated kinds.
 func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if _, version, err := contract.Resolve(crd.Name, crd.Labels); err == nil {
 		return version
@@ -83,7 +83,7 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// listAll lists all objects of the kinds, several at once, in the order of the kinds.
+// listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds.
 func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) ([]*unstructured.Unstructured, error) {
 	found, errs := make([][]*unstructured.Unstructured, len(kinds)), make([]error, len(kinds))
 	var group sync.WaitGroup
@@ -137,8 +137,8 @@ func pages(ctx context.Context, c client.Reader, kind schema.GroupVersionKind, n
 	}
 }
 
-// secretsOf are the Secrets of clusters without their content. Who may not list them gets none: the controllers read whether
-// they exist, for clusters without a control plane object.
+// secretsOf returns the Secrets of clusters without their content, or none if the client may not list them. For
+// clusters without a control plane object, controllers check whether the Secrets exist.
 func secretsOf(ctx context.Context, c client.Reader, namespaces []string) ([]*unstructured.Unstructured, error) {
 	kind := corev1.SchemeGroupVersion.WithKind("Secret")
 	var out []*unstructured.Unstructured

@@ -22,11 +22,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
-// reason of the faults of this package.
+// reason is the reason of the errors of this package.
 const reason = "InvalidInput"
 
-// Files reads the objects in files, in their order; "-" is the standard input. Of a folder it reads what ends with .yaml, .yml
-// or .json, sorted by name.
+// Files reads the objects in files, in order; "-" is standard input. In a folder it reads the files that end with
+// .yaml, .yml or .json, sorted by name.
 func Files(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, path := range paths {
@@ -69,7 +69,7 @@ func expand(path string) ([]string, error) {
 	return out, nil
 }
 
-// cause is an error without the path, which the message has already.
+// cause returns an error without its path, which the message contains already.
 func cause(err error) error {
 	if e := (&fs.PathError{}); errors.As(err, &e) {
 		return e.Err
@@ -96,7 +96,7 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Documents reads YAML or JSON documents, and the items of those that are lists.
+// Documents reads YAML or JSON documents, and the items of lists.
 func Documents(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -107,7 +107,7 @@ func Documents(data []byte) ([]*unstructured.Unstructured, error) {
 			return out, nil
 		}
 		if err == nil && len(raw.Raw) > 0 {
-			err = json.Unmarshal(raw.Raw, &u.Object) // whole numbers stay what they are
+			err = json.Unmarshal(raw.Raw, &u.Object) // preserves integers
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
@@ -131,8 +131,8 @@ func Documents(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Folder reads a copy of a management cluster from a folder: its objects, with their status, and its CRDs. For kinds whose CRD
-// is not there, those of this build are used.
+// Folder reads a copy of a management cluster from a folder: its objects with their status, and its CRDs. For kinds
+// without a CRD in the folder, it uses the CRDs of this build.
 func Folder(path string, own []*apiextensionsv1.CustomResourceDefinition) (whatif.Snapshot, error) {
 	objects, err := Files([]string{path}, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
-// Prepare brings all objects of a snapshot and of a change into the versions that the controllers use, and puts proposed objects
-// that have no namespace into the one given. A field that the API does not know is an error, as it is for `kubectl apply`.
+// Prepare converts all objects of a snapshot and of a change to the versions that the controllers use, and sets the
+// given namespace on proposed objects without one. Unknown fields are an error, as in `kubectl apply`.
 func Prepare(s *whatif.Snapshot, c *whatif.Change, namespace string) error {
 	converter, err := conversion.New(nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func Prepare(s *whatif.Snapshot, c *whatif.Change, namespace string) error {
 	return nil
 }
 
-// unknownFields names the fields of objects that their kinds do not have, in the version in which they were written.
+// unknownFields returns an error with the fields that are unknown in the version of each object.
 func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured) error {
 	var problems []string
 	for _, u := range objects {
@@ -85,13 +85,13 @@ func clusterScoped(crds []*apiextensionsv1.CustomResourceDefinition) map[schema.
 	return out
 }
 
-// toHub converts an object in place, and what was applied of it last.
+// toHub converts an object and its last applied configuration in place.
 func toHub(c *conversion.Converter, u *unstructured.Unstructured) error {
 	annotations := u.GetAnnotations()
 	if text, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
 		last := &unstructured.Unstructured{}
 		if json.Unmarshal([]byte(text), &last.Object) == nil && convert(c, last) == nil {
-			if data, err := json.Marshal(last.Object); err == nil { // what cannot be read counts as never applied, as it is
+			if data, err := json.Marshal(last.Object); err == nil { // a configuration that cannot be read is treated as if it did not exist
 				annotations[corev1.LastAppliedConfigAnnotation] = string(data)
 				u.SetAnnotations(annotations)
 			}

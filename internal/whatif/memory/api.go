@@ -20,27 +20,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Admission defaults and judges writes, as webhooks would. It may read the API.
+// Admission defaults and validates writes like webhooks. It may read the API.
 type Admission interface {
-	// Admit returns the object to store, or why it is refused; old is nil where it is created.
+	// Admit returns the object to store, or the reason for rejecting it. For a create, old is nil.
 	Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error)
-	// RefuseDeletion returns why an object cannot be deleted.
+	// RefuseDeletion returns the reason why an object may not be deleted.
 	RefuseDeletion(ctx context.Context, o client.Object) error
 }
 
-// Options of an API.
+// Options configures an API.
 type Options struct {
-	// Scheme knows the Go types. Required.
+	// Scheme contains the Go types. Required.
 	Scheme *runtime.Scheme
-	// Kinds that are not of Kubernetes itself; nil: none.
+	// Kinds are the custom kinds; nil: none.
 	Kinds *Kinds
 	// Now is the clock. Required.
 	Now func() time.Time
-	// Admission judges writes to kinds of the scheme; nil: all are admitted.
+	// Admission validates writes to kinds of the scheme; nil: all writes are admitted.
 	Admission func(live client.Reader) Admission
 }
 
-// API holds objects. Its methods may be called from any goroutine.
+// API stores objects. It is safe for concurrent use.
 type API struct {
 	scheme    *runtime.Scheme
 	now       func() time.Time
@@ -56,20 +56,20 @@ type API struct {
 	events  []Event
 }
 
-// object is what is stored of one: it is never changed. Its forms are made when they are read first.
+// object is a stored object and is immutable. Its other forms are created when they are first read.
 type object struct {
 	content *unstructured.Unstructured
 	mu      sync.Mutex
 	forms   map[form]client.Object
 }
 
-// Event is one write that changed something.
+// Event is a write that changed an object.
 type Event struct {
 	Kind schema.GroupVersionKind
 	Key  client.ObjectKey
-	// Old is nil for an object that was created, New for one that was removed. Neither may be changed.
+	// Old is nil for a created object, New for a removed one. Neither may be modified.
 	Old, New *unstructured.Unstructured
-	// By is the field manager of who wrote, Subresource what was written; empty: the object.
+	// By is the field manager of the write. Subresource is the written subresource, or empty.
 	By, Subresource string
 
 	old, new *object
@@ -90,7 +90,7 @@ func New(o Options) *API {
 	return a
 }
 
-// Events returns what was written since it was called last, in order.
+// Events returns the events since the previous call, in order.
 func (a *API) Events() []Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,7 @@ func (a *API) Events() []Event {
 	return out
 }
 
-// Load stores an object as it is, without an event: one that exists in the world that this is a copy of.
+// Load stores an object of the copied management cluster unchanged and without an event.
 func (a *API) Load(u *unstructured.Unstructured) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +135,7 @@ func versionOf(u *unstructured.Unstructured) uint64 {
 	return n
 }
 
-// Lookup returns an object, which must not be changed; nil where there is none.
+// Lookup returns an object, which must not be modified, or nil.
 func (a *API) Lookup(kind schema.GroupKind, key client.ObjectKey) *unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (a *API) Lookup(kind schema.GroupKind, key client.ObjectKey) *unstructured.
 	return nil
 }
 
-// All returns every object, sorted by kind, namespace and name. None may be changed.
+// All returns all objects, sorted by kind, namespace and name. They must not be modified.
 func (a *API) All() []*unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,12 +184,12 @@ func (a *API) Mapper() meta.RESTMapper {
 	return m
 }
 
-// isBuiltIn reports whether the kinds of a group are those of Kubernetes itself, which have no CRD.
+// isBuiltIn reports whether the kinds of a group are built into Kubernetes and have no CRD.
 func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "cluster.x-k8s.io")
 }
 
-// kindOf returns a kind in whatever version it is kept; the lock is held.
+// kindOf returns a kind in the version in which it is stored. The lock must be held.
 func (a *API) kindOf(gvk schema.GroupVersionKind) (*kind, error) {
 	if k := a.kinds[gvk.GroupKind()]; k != nil {
 		return k, nil
@@ -207,7 +207,7 @@ func (a *API) nextVersion() string {
 	return strconv.FormatUint(a.version, 10)
 }
 
-// newUID returns a UID that no object has had. It depends on what is created and not on when: controllers order by it.
+// newUID returns an unused UID. It depends on the object and not on the time, because controllers sort by it.
 func (a *API) newUID(k *kind, key client.ObjectKey) types.UID {
 	for n := 0; ; n++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", k.gvk.GroupKind(), key, n))
@@ -218,7 +218,7 @@ func (a *API) newUID(k *kind, key client.ObjectKey) types.UID {
 	}
 }
 
-// set replaces what is stored, and keeps the indexes; next is nil where it is removed. The lock is held.
+// set replaces a stored object and updates the indexes; next is nil for a removal. The lock must be held.
 func (a *API) set(k *kind, key client.ObjectKey, next *object) {
 	kind := k.gvk.GroupKind()
 	of := a.objects[kind]
@@ -236,7 +236,7 @@ func (a *API) set(k *kind, key client.ObjectKey, next *object) {
 	of[key] = next
 }
 
-// keys returns the keys of a kind in order; the lock is held.
+// keys returns the sorted keys of a kind. The lock must be held.
 func (a *API) keys(kind schema.GroupKind) []client.ObjectKey {
 	return slices.SortedFunc(maps.Keys(a.objects[kind]), compareKeys)
 }

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// errNotPlayed is the answer to requests that no controller of the world makes.
+// errNotPlayed is returned for requests that no controller of the simulation sends.
 var errNotPlayed = errors.New("this request is not played in memory")
 
-// Client writes to the API as a client does, and reads what was written at once.
+// Client writes to the API and immediately reads its own writes.
 type Client struct {
 	*Reader
-	// sub is the subresource that is written.
+	// sub is the subresource to write.
 	sub string
 }
 
@@ -31,7 +31,7 @@ var (
 	_ client.SubResourceClient = subresource{}
 )
 
-// Client returns a client whose reads are transformed as a cache would; nil: not.
+// Client returns a client whose reads are transformed as in a cache; nil: not transformed.
 func (a *API) Client(transform toolscache.TransformFunc) *Client {
 	return &Client{Reader: a.Reader(transform)}
 }
@@ -60,7 +60,7 @@ func (c *Client) SubResource(name string) client.SubResourceClient {
 	return subresource{Client{Reader: c.Reader, sub: name}}
 }
 
-// begin reads a request; the lock is held.
+// begin parses a request. The lock must be held.
 func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *object, error) {
 	gvk, err := apiutil.GVKForObject(o, c.api.scheme)
 	if err != nil {
@@ -115,14 +115,14 @@ func (c *Client) Update(ctx context.Context, o client.Object, opts ...client.Upd
 	return c.replace(ctx, replacement{w, old, next}, o)
 }
 
-// replacement is an object and what it becomes.
+// replacement is a stored object and its new content.
 type replacement struct {
 	write write
 	old   *object
 	next  *unstructured.Unstructured
 }
 
-// replace puts an object that was changed from what was read; the lock is held.
+// replace stores an object that was derived from a previously read one. The lock must be held.
 func (c *Client) replace(ctx context.Context, r replacement, out client.Object) error {
 	w, old, next := r.write, r.old, r.next
 	if old == nil {
@@ -171,7 +171,7 @@ func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch,
 	return c.replace(ctx, replacement{w, old, next}, o)
 }
 
-// apply settles the fields of the manager; the lock is held.
+// apply performs a server-side apply. The lock must be held.
 func (c *Client) apply(ctx context.Context, r replacement, data []byte, out client.Object) error {
 	w, old := r.write, r.old
 	wanted := &unstructured.Unstructured{}
@@ -229,7 +229,7 @@ func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.Del
 	return c.api.remove(ctx, w, old, options.Preconditions)
 }
 
-// DeleteAllOf implements client.Client. No controller sends it.
+// DeleteAllOf implements client.Client. No controller calls it.
 func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
 	return errNotPlayed
 }
@@ -239,7 +239,7 @@ func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.Ap
 	return errNotPlayed
 }
 
-// answer fills the object that was sent with what is stored.
+// answer copies the stored object into the object of the request.
 func (c *Client) answer(stored *unstructured.Unstructured, out client.Object) error {
 	gvk, err := apiutil.GVKForObject(out, c.api.scheme)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *Client) answer(stored *unstructured.Unstructured, out client.Object) er
 	if err != nil {
 		return err
 	}
-	return into(o, out, o != client.Object(stored)) // another form is made for this answer alone
+	return into(o, out, o != client.Object(stored)) // any other form was created only for this response
 }
 
 // subresource writes the status.
@@ -282,8 +282,8 @@ func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...clien
 	return errNotPlayed
 }
 
-// Play writes an object whole, its status too, on behalf of what is not a client of this API: it is neither judged nor tracked.
-// An object that does not exist is created.
+// Play writes a complete object including its status on behalf of a simulated component, without admission or field
+// tracking. It creates the object if it does not exist.
 func (a *API) Play(next *unstructured.Unstructured, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -296,7 +296,7 @@ func (a *API) Play(next *unstructured.Unstructured, by string) error {
 	return err
 }
 
-// Remove deletes an object on behalf of what is not a client of this API. One that does not exist is left alone.
+// Remove deletes an object on behalf of a simulated component. It succeeds if the object does not exist.
 func (a *API) Remove(gvk schema.GroupVersionKind, key client.ObjectKey, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

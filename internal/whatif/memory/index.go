@@ -42,7 +42,7 @@ func (r *Reader) IndexField(_ context.Context, o client.Object, field string, va
 	return nil
 }
 
-// replace changes the keys of one object. What cannot be read in the form of the index has no values.
+// replace updates the keys of one object. An object that cannot be read in the form of the index has no values.
 func (i *index) replace(a *API, key client.ObjectKey, before, after *object) {
 	for _, value := range i.of(a, before) {
 		delete(i.keys[value], key)
@@ -66,7 +66,7 @@ func (i *index) of(a *API, o *object) []string {
 	return i.values(typed)
 }
 
-// indexed returns the keys that all fields select; the lock is held.
+// indexed returns the keys that match all field selectors. The lock must be held.
 func (a *API) indexed(kind schema.GroupKind, as shape, o *client.ListOptions) ([]client.ObjectKey, error) {
 	var out []client.ObjectKey
 	for n, want := range o.FieldSelector.Requirements() {

@@ -16,16 +16,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/crdschema"
 )
 
-// statusSubresource is the only one that a kind may have here.
+// statusSubresource is the only supported subresource.
 const statusSubresource = "status"
 
-// kind is one kind of objects in the version that it is kept in.
+// kind is a kind of objects in the version in which it is stored.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
-	// hasStatus: the status is a subresource.
+	// hasStatus is true if the status is a subresource.
 	hasStatus bool
-	// crd is nil for the kinds of Kubernetes itself.
+	// crd is nil for the built-in kinds of Kubernetes.
 	crd    *apiextensionsv1.CustomResourceDefinition
 	schema *crdschema.Schema
 
@@ -34,14 +34,15 @@ type kind struct {
 	managersErr  error
 }
 
-// Kinds are those of CRDs. What is made of their schemas is made once, and shared by all APIs that have the kinds.
+// Kinds are the kinds of CRDs. Data derived from their schemas is computed once and shared by all APIs with these
+// kinds.
 type Kinds struct {
 	crds  []*apiextensionsv1.CustomResourceDefinition
 	kinds map[schema.GroupKind]*kind
 }
 
-// NewKinds returns the kinds of CRDs, which must not be changed any more; version names the version that each is kept in, and
-// returns nothing for the one that is stored.
+// NewKinds returns the kinds of CRDs, which must not be modified afterwards. The function version returns the version
+// in which a kind is stored in memory, or an empty string for the storage version of the CRD.
 func NewKinds(crds []*apiextensionsv1.CustomResourceDefinition, version func(*apiextensionsv1.CustomResourceDefinition) string) *Kinds {
 	out := &Kinds{crds: crds, kinds: map[schema.GroupKind]*kind{}}
 	for _, crd := range crds {
@@ -52,10 +53,10 @@ func NewKinds(crds []*apiextensionsv1.CustomResourceDefinition, version func(*ap
 	return out
 }
 
-// CRDs are those that the kinds are of.
+// CRDs returns the CRDs of the kinds.
 func (k *Kinds) CRDs() []*apiextensionsv1.CustomResourceDefinition { return k.crds }
 
-// ofCRD returns the kind in the version; empty: the one that is stored.
+// ofCRD returns the kind in the version, or in the storage version if it is empty.
 func ofCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) *kind {
 	k := &kind{crd: crd, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}
 	for _, v := range crd.Spec.Versions {
@@ -69,7 +70,7 @@ func ofCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) *kind 
 	return k
 }
 
-// complete drops what the schema does not know and adds its defaults.
+// complete removes unknown fields and adds the defaults of the schema.
 func (k *kind) complete(content map[string]any) error {
 	if k.crd == nil {
 		return nil
@@ -77,7 +78,7 @@ func (k *kind) complete(content map[string]any) error {
 	return k.schema.Complete(content)
 }
 
-// validate checks an object by its schema and, where nothing else is wrong, by the rules in it.
+// validate checks an object against its schema and, if there are no other errors, against its CEL rules.
 func (k *kind) validate(ctx context.Context, content, old map[string]any) field.ErrorList {
 	if k.crd == nil {
 		return nil
@@ -92,7 +93,7 @@ func (k *kind) validate(ctx context.Context, content, old map[string]any) field.
 	return errs
 }
 
-// manager returns what tracks the fields of an object, or of its status.
+// manager returns the field manager for an object or its status.
 func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) {
 	k.managersOnce.Do(func() { k.managers, k.managersErr = k.newManagers() })
 	if k.managersErr != nil {
@@ -112,7 +113,7 @@ func (k *kind) newManagers() (map[string]*managedfields.FieldManager, error) {
 			return nil, err
 		}
 	}
-	// What a subresource does not write is no one's by it.
+	// A subresource does not track ownership of the fields that it cannot write.
 	ignored := map[string][]string{"": nil, statusSubresource: {"metadata", "spec"}}
 	if k.hasStatus {
 		ignored[""] = []string{statusSubresource}
@@ -133,7 +134,7 @@ func (k *kind) newManagers() (map[string]*managedfields.FieldManager, error) {
 	return out, nil
 }
 
-// oneVersion converts and defaults objects of which there is one version, and that have their defaults.
+// oneVersion converts and defaults objects that have only one version and are already defaulted.
 type oneVersion struct{}
 
 // Convert implements runtime.ObjectConvertor.

@@ -10,7 +10,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// merged returns the object with a merge patch (RFC 7386). The object itself is not changed.
+// merged returns a copy of the object with a merge patch (RFC 7386) applied.
 func merged(u *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	var changes map[string]any
 	if err := utiljson.Unmarshal(patch, &changes); err != nil {
@@ -39,11 +39,11 @@ func mergeInto(object, changes map[string]any) {
 	}
 }
 
-// withKind returns the JSON of an object with its kind, which Go types need not have.
+// withKind returns the JSON of an object with its kind and apiVersion, which typed objects may not contain.
 func withKind(data []byte, gvk schema.GroupVersionKind) []byte {
 	kind, _ := json.Marshal(gvk.Kind)                            // a string can be encoded
-	version, _ := json.Marshal(gvk.GroupVersion().String())      // likewise
-	rest := bytes.TrimPrefix(bytes.TrimSpace(data), []byte("{")) // a later key wins
+	version, _ := json.Marshal(gvk.GroupVersion().String())      // a string can be encoded
+	rest := bytes.TrimPrefix(bytes.TrimSpace(data), []byte("{")) // if a key is repeated, the later one wins
 	head := fmt.Appendf(nil, `{"kind":%s,"apiVersion":%s`, kind, version)
 	if !bytes.HasPrefix(rest, []byte("}")) {
 		head = append(head, ',')

@@ -18,16 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// form is a way to read an object.
+// form is a representation of an object.
 type form struct {
-	// kind is the version that it is read in, shape how.
+	// kind is the version to read, and shape the Go representation.
 	kind  schema.GroupVersionKind
 	shape shape
-	// transformed as in the cache of a manager.
+	// transformed is true if the object is transformed as in the cache of a manager.
 	transformed bool
 }
 
-// shape is what kind of Go value an object is read as.
+// shape is the kind of Go value that an object is read into.
 type shape int
 
 const (
@@ -49,16 +49,16 @@ func shapeOf(o any) shape {
 // Reader reads the API. It implements client.Reader.
 type Reader struct {
 	api *API
-	// transform is what a cache does to what it keeps; nil: nothing, as past the cache.
+	// transform is the cache transformation; nil: none, as without a cache.
 	transform toolscache.TransformFunc
 }
 
-// Reader returns a reader whose objects are transformed as a cache would; nil: not.
+// Reader returns a reader whose objects are transformed as in a cache; nil: not transformed.
 func (a *API) Reader(transform toolscache.TransformFunc) *Reader {
 	return &Reader{api: a, transform: transform}
 }
 
-// As returns an object in a form; it must not be changed.
+// as returns an object in a form. The result must not be modified.
 func (r *Reader) as(o *object, f form, scheme *runtime.Scheme) (client.Object, error) {
 	f.transformed = r.transform != nil
 	o.mu.Lock()
@@ -146,7 +146,7 @@ func (r *Reader) find(gvk schema.GroupVersionKind, key client.ObjectKey) (*objec
 	return found, nil
 }
 
-// into copies an object that was read into another of its type.
+// into copies a read object into another one of the same type.
 func into(o, out client.Object, shared bool) error {
 	if !shared {
 		o = o.DeepCopyObject().(client.Object)
@@ -189,7 +189,7 @@ func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.
 	return meta.SetList(list, items)
 }
 
-// selected returns the objects of a kind that the options select, in order.
+// selected returns the objects of a kind that match the options, in order.
 func (a *API) selected(gvk schema.GroupVersionKind, as shape, o *client.ListOptions) ([]*object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,8 +217,8 @@ func (a *API) selected(gvk schema.GroupVersionKind, as shape, o *client.ListOpti
 	return out, nil
 }
 
-// Both returns the states before and after a write in the form of the example; nil where there is none. They must not be
-// changed.
+// Both returns the objects before and after a write in the form of the example, or nil if one does not exist. They must
+// not be modified.
 func (r *Reader) Both(e Event, gvk schema.GroupVersionKind, example client.Object) (before, after client.Object, err error) {
 	f := form{kind: gvk, shape: shapeOf(example)}
 	if e.old != nil {
@@ -232,7 +232,7 @@ func (r *Reader) Both(e Event, gvk schema.GroupVersionKind, example client.Objec
 	return before, after, err
 }
 
-// Every returns all objects of a kind in the form of the example, in order. They must not be changed.
+// Every returns all objects of a kind in the form of the example, in order. They must not be modified.
 func (r *Reader) Every(gvk schema.GroupVersionKind, example client.Object) ([]client.Object, error) {
 	found, err := r.api.selected(gvk, shapeOf(example), &client.ListOptions{})
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// write is one request.
+// write is a write request.
 type write struct {
 	kind *kind
 	key  client.ObjectKey
-	// by is the field manager, subresource what is written.
+	// by is the field manager, and subresource the written subresource.
 	by, subresource string
 	dryRun          bool
-	// force takes fields over from other managers.
+	// force takes ownership of conflicting fields.
 	force bool
-	// applied: the fields of the manager are settled.
+	// applied is true if the managed fields are already computed.
 	applied bool
-	// played: who writes is not a client but plays what happens elsewhere, and nothing is judged or tracked.
+	// played is true for writes of simulated components, which skip admission and field tracking.
 	played bool
 }
 
@@ -40,7 +40,7 @@ func (w write) resource() schema.GroupResource {
 
 func (a *API) time() metav1.Time { return metav1.NewTime(a.now().UTC().Truncate(1e9)) }
 
-// create stores a new object. The lock is held.
+// create stores a new object. The lock must be held.
 func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if next.GetName() == "" && next.GetGenerateName() != "" {
 		a.names++
@@ -53,7 +53,8 @@ func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructur
 	return a.put(ctx, w, nil, next)
 }
 
-// put stores an object in place of the old one, nil where it is created, and returns what is stored. The lock is held.
+// put stores an object in place of the old one, which is nil for a create, and returns the stored object. The lock must
+// be held.
 func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := empty(w.kind.gvk)
 	if old != nil {
@@ -92,7 +93,7 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 	return a.store(w, old, next), nil
 }
 
-// only leaves of the new content what the request may write.
+// only reverts the parts of the new content that the request may not write.
 func (w write) only(before, next *unstructured.Unstructured) {
 	if !w.kind.hasStatus || w.played {
 		return
@@ -117,7 +118,7 @@ func (w write) only(before, next *unstructured.Unstructured) {
 	next.SetManagedFields(managed)
 }
 
-// keepIdentity sets what no client writes.
+// keepIdentity sets the metadata that clients cannot write.
 func (a *API) keepIdentity(w write, before, next *unstructured.Unstructured, created bool) {
 	if created {
 		next.SetUID(a.newUID(w.kind, w.key))
@@ -135,7 +136,8 @@ func (a *API) keepIdentity(w write, before, next *unstructured.Unstructured, cre
 	next.SetResourceVersion(before.GetResourceVersion())
 }
 
-// admit defaults and judges the object. The status is what a controller reports, and is judged by who reads it.
+// admit defaults and validates the object. Status writes skip admission: controllers report the status, and its readers
+// validate it.
 func (a *API) admit(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if w.subresource != "" || w.played || w.kind.crd == nil {
 		return next, nil
@@ -174,14 +176,15 @@ func (a *API) admit(ctx context.Context, w write, old *object, next *unstructure
 	return next, nil
 }
 
-// verdictOn is a write, the object that it changes, and its Go form; nil: it is created.
+// verdictOn is a write with the stored object in both forms. The typed form is nil for a create.
 type verdictOn struct {
 	write  write
 	old    *object
 	before client.Object
 }
 
-// judge asks admission, which reads other objects: the lock is not held meanwhile. A write that comes between is a conflict.
+// judge calls admission without holding the lock, because admission reads other objects. A concurrent write causes a
+// conflict.
 func (a *API) judge(ctx context.Context, on verdictOn, wanted client.Object) (client.Object, error) {
 	w, old := on.write, on.old
 	wanted.GetObjectKind().SetGroupVersionKind(w.kind.gvk)
@@ -194,7 +197,7 @@ func (a *API) judge(ctx context.Context, on verdictOn, wanted client.Object) (cl
 	return admitted, err
 }
 
-// typed returns the Go form of an object.
+// typed converts an object to its Go type.
 func (a *API) typed(u *unstructured.Unstructured) (client.Object, error) {
 	o, err := a.scheme.New(u.GroupVersionKind())
 	if err != nil {
@@ -206,7 +209,7 @@ func (a *API) typed(u *unstructured.Unstructured) (client.Object, error) {
 	return o.(client.Object), nil
 }
 
-// defaulted changes of the object what admission changed of its Go form.
+// defaulted applies the changes that admission made to the typed object to the unstructured one.
 func (a *API) defaulted(u *unstructured.Unstructured, wanted, admitted client.Object) (*unstructured.Unstructured, error) {
 	patch, err := client.MergeFrom(wanted).Data(admitted)
 	if err != nil {
@@ -215,7 +218,7 @@ func (a *API) defaulted(u *unstructured.Unstructured, wanted, admitted client.Ob
 	return merged(u, patch)
 }
 
-// store keeps the new object, or removes it where it was deleted and nothing holds it any more. The lock is held.
+// store stores the new object, or removes it if it is being deleted and has no finalizers left. The lock must be held.
 func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetResourceVersion(a.nextVersion())
 	e := Event{Kind: w.kind.gvk, Key: w.key, By: w.by, Subresource: w.subresource, old: old}
@@ -224,7 +227,7 @@ func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unst
 	}
 	if !next.GetDeletionTimestamp().IsZero() && len(next.GetFinalizers()) == 0 {
 		a.set(w.kind, w.key, nil)
-		e.old = &object{content: next} // informers hand out the last state
+		e.old = &object{content: next} // informers report the last state
 		a.events = append(a.events, e)
 		return next
 	}
@@ -235,7 +238,7 @@ func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unst
 	return next
 }
 
-// remove deletes an object: at once, or as soon as its finalizers are gone. The lock is held.
+// remove deletes an object immediately, or sets its deletion timestamp if it has finalizers. The lock must be held.
 func (a *API) remove(ctx context.Context, w write, old *object, preconditions *metav1.Preconditions) error {
 	o := old.content
 	if p := preconditions; p != nil {
@@ -259,7 +262,7 @@ func (a *API) remove(ctx context.Context, w write, old *object, preconditions *m
 	return nil
 }
 
-// mayDelete asks admission; the lock is not held meanwhile.
+// mayDelete calls admission for a deletion, without holding the lock.
 func (a *API) mayDelete(ctx context.Context, w write, old *object) error {
 	if a.admission == nil || w.kind.crd == nil || !a.scheme.Recognizes(w.kind.gvk) {
 		return nil
@@ -278,7 +281,7 @@ func (a *API) mayDelete(ctx context.Context, w write, old *object) error {
 	return err
 }
 
-// isSame reports whether nothing changed but times at which fields were written.
+// isSame reports whether two objects differ only in the timestamps of managed fields.
 func isSame(a, b *unstructured.Unstructured) bool {
 	if !sameContent(a.Object, b.Object, "metadata") {
 		return false
@@ -308,7 +311,7 @@ func metaOf(u *unstructured.Unstructured) map[string]any {
 	return m
 }
 
-// specChanged reports whether anything but metadata and status changed.
+// specChanged reports whether anything except metadata and status changed.
 func specChanged(a, b *unstructured.Unstructured) bool {
 	return !sameContent(a.Object, b.Object, "metadata", statusSubresource)
 }
@@ -331,7 +334,7 @@ func sameContent(a, b map[string]any, except ...string) bool {
 	return true
 }
 
-// unstructuredOf returns a copy of an object as it is sent.
+// unstructuredOf returns an unstructured copy of the object of a request.
 func (a *API) unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(o, a.scheme)
 	if err != nil {

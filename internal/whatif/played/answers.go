@@ -17,26 +17,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 )
 
-// Hooks that only compute something are called by the name of a handler: they patch or check templates, define variables, or plan
-// upgrades. Without their answers the controllers do not go on, or go on with the last one.
+// Hooks that only compute a result are called by handler name: they patch or validate templates, define variables, or
+// plan upgrades. Without a response the controllers stop, or continue with the previous response.
 
-// question is what an extension was to be asked.
+// question identifies a call of an extension.
 type question struct {
 	hook, handler string
-	// problem is why it did not answer; empty: it was not called.
+	// problem is the error of the call. It is empty if the extension was not called.
 	problem string
 }
 
-// Unanswered is a question to an extension that has no answer.
+// Unanswered is a call of an extension without a response.
 type Unanswered struct {
 	Hook, Handler string
-	// Problem is why the extension did not answer; empty: it was not called.
+	// Problem is the error of the call. It is empty if the extension was not called.
 	Problem string
-	// Of are the Clusters or classes that it was asked about, in order.
+	// Of are the Clusters or classes of the call, in order.
 	Of []client.ObjectKey
 }
 
-// Unanswered returns the questions that have no answer, in order.
+// Unanswered returns the calls without a response, in order.
 func (e *Extensions) Unanswered() []Unanswered {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,10 +51,10 @@ func (e *Extensions) Unanswered() []Unanswered {
 	return out
 }
 
-// Call implements hook.Client. Where variables are not discovered, they are those of the last time.
+// Call implements hook.Client. If variables cannot be discovered, it returns the previous ones.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
 	q := question{hook: hookOf(x.Request), handler: handler}
-	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // which changes machines: it is never called, and is done at once
+	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // UpdateMachine changes machines, so it is never called, and succeeds at once
 		*update = hooksv1.UpdateMachineResponse{}
 		update.SetStatus(hooksv1.ResponseStatusSuccess)
 		return nil
@@ -76,7 +76,8 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 	return nil
 }
 
-// answer asks an extension, once: in this world, which has a clock of its own, one that is down would be asked all the time.
+// answer calls an extension, at most once per request. The simulated clock runs fast, so retries of a failing extension
+// would follow each other without a pause.
 func (e *Extensions) answer(ctx context.Context, of client.Object, q question, x hook.Exchange) error {
 	if e.registry == nil {
 		return fault.New(fault.Invalid, "ExtensionNotCalled",
@@ -106,7 +107,7 @@ func (e *Extensions) note(q question, of client.Object) {
 	e.unanswered[q][client.ObjectKeyFromObject(of)] = true
 }
 
-// call calls an extension as its ExtensionConfig in this world says.
+// call calls an extension according to its ExtensionConfig in the simulation.
 func (e *Extensions) call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
 	list := &runtimev1.ExtensionConfigList{}
 	if err := e.reader.List(ctx, list); err != nil {
@@ -123,13 +124,13 @@ func (e *Extensions) call(ctx context.Context, of client.Object, handler string,
 			return fault.New(fault.Invalid, hook.ReasonNamespaceMismatch, "handler %s is not for objects in namespace %s", handler, of.GetNamespace())
 		}
 		config.Spec.NamespaceSelector = nil
-		_ = e.registry.Restore(config) // a problem is said when it is called
+		_ = e.registry.Restore(config) // Call reports the problem
 	}
 	e.registry.Prime()
 	return e.registry.Call(ctx, of, handler, x)
 }
 
-// discovered are the variables that a handler defined when it was called last.
+// discovered returns the variables from the handler's last response.
 func discovered(class *clusterv1.ClusterClass, handler string) []clusterv1.ClusterClassVariable {
 	var out []clusterv1.ClusterClassVariable
 	for _, p := range class.Spec.Patches {

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/world"
 )
 
-// object names an object.
+// object identifies an object.
 type object struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
@@ -20,13 +20,13 @@ func objectOf(u *unstructured.Unstructured) object {
 	return object{kind: u.GroupVersionKind(), key: client.ObjectKeyFromObject(u)}
 }
 
-// Collector deletes what has lost its last owner, as Kubernetes does in the background.
+// Collector deletes objects without remaining owners, like the garbage collector of Kubernetes.
 type Collector struct {
 	world      *world.World
 	dependents map[types.UID]map[object]bool
 }
 
-// NewCollector collects the garbage of a world.
+// NewCollector starts garbage collection in a simulation.
 func NewCollector(w *world.World) *Collector {
 	c := &Collector{world: w, dependents: map[types.UID]map[object]bool{}}
 	for _, u := range w.API.All() {
@@ -56,12 +56,12 @@ func (c *Collector) observe(e memory.Event) {
 		if u == nil || c.isOwned(u, gone) {
 			continue
 		}
-		_ = c.world.API.Remove(o.kind, o.key, "garbage-collector") // what is gone meanwhile need not be deleted
+		_ = c.world.API.Remove(o.kind, o.key, "garbage-collector") // a missing object is already collected
 	}
 	delete(c.dependents, gone)
 }
 
-// isOwned reports whether an object has an owner that exists, or never named the one that is gone.
+// isOwned reports whether an object has another existing owner, or no longer references the deleted one.
 func (c *Collector) isOwned(u *unstructured.Unstructured, gone types.UID) bool {
 	named := false
 	for _, ref := range u.GetOwnerReferences() {

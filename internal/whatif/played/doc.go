@@ -1,13 +1,9 @@
-// Package played plays the part of the world that the core's controllers do not run themselves.
-//
-// Does: providers of any kind do what their contract promises, a moment later ([Providers]): infrastructure and control planes
-// become provisioned, machines get a provider ID, bootstrap configs a data Secret, pools as many instances as they are asked
-// for, and what is deleted goes. Workload clusters have the Nodes of their Machines and answer at once ([Workloads]). What has no
-// owner any more is collected ([Collector]). Runtime Extensions let go of what they may hold back, and answer what they are asked to
-// compute only where they are really called ([Extensions]).
-//
-// Never: predicts how long anything takes, fails, or has objects besides those that the contract names. What is really wrong with
-// an object, as its status says, stays wrong until it is replaced.
-//
-// Read first: [Providers].
+// Package played simulates the components around the core controllers. [Providers] simulates providers of any kind
+// according to their contract, after a short delay: infrastructure and control planes become provisioned, machines get
+// a provider ID, bootstrap configs a data Secret, pools the requested number of instances, and deleted objects are
+// removed. [Workloads] simulates workload clusters that respond immediately and have the Nodes of their Machines.
+// [Collector] deletes objects without owners. [Extensions] simulates Runtime Extensions: lifecycle hooks never block,
+// and hooks that compute a result are called only if real calls are enabled. Durations are not predicted and nothing
+// fails; only the objects that the contract requires are created. A failure in the status of an existing object remains
+// until the object is replaced. Start with [Providers].
 package played

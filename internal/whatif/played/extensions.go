@@ -20,18 +20,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// HookCall is a call of a lifecycle hook that was played.
+// HookCall is a simulated call of a lifecycle hook.
 type HookCall struct {
 	At      time.Time
 	Hook    string
 	Cluster client.ObjectKey
-	// Handlers in the order in which they would be called.
+	// Handlers are in calling order.
 	Handlers []string
 }
 
-// Extensions are the Runtime Extensions of a world. Lifecycle hooks are never called: they let go at once, and are noted. Nor is
-// UpdateMachine, which is done at once. Those that
-// only compute are called where there is a registry (answers.go). It implements hook.Client.
+// Extensions simulates Runtime Extensions. Lifecycle hooks are recorded but never called, and do not block.
+// UpdateMachine is not called either, and succeeds immediately. Extensions that only compute a result are called if
+// there is a registry (answers.go). It implements hook.Client.
 type Extensions struct {
 	world  *world.World
 	reader client.Reader
@@ -47,8 +47,8 @@ type Extensions struct {
 
 var _ hook.Client = &Extensions{}
 
-// NewExtensions returns the extensions of a world, which are those that its ExtensionConfigs name. The registry calls those that are
-// asked to compute something; nil: none is called.
+// NewExtensions returns the extensions that the ExtensionConfigs of a simulation define. The registry calls extensions
+// that compute a result; nil: none is called.
 func NewExtensions(w *world.World, registry *hook.Extensions) *Extensions {
 	return &Extensions{
 		world: w, reader: w.API.Reader(nil), registry: registry,
@@ -56,7 +56,7 @@ func NewExtensions(w *world.World, registry *hook.Extensions) *Extensions {
 	}
 }
 
-// Calls returns the calls since the time, in their order.
+// Calls returns the calls since the given time, in order.
 func (e *Extensions) Calls(since time.Time) []HookCall {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,12 +104,13 @@ func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Excha
 	return hook.Called{Handlers: handlers}, nil
 }
 
-// hookOf is the name of the hook of a request, which is that of its Go type.
+// hookOf returns the name of the hook of a request, which follows from its Go type.
 func hookOf(request runtime.Object) string {
 	return strings.TrimSuffix(reflect.TypeOf(request).Elem().Name(), "Request")
 }
 
-// isSelected reports whether an extension is called for objects of a namespace. One that the copy does not have is selected.
+// isSelected reports whether an extension is called for objects in a namespace. Namespaces that are missing in the copy
+// are selected.
 func (e *Extensions) isSelected(ctx context.Context, config *runtimev1.ExtensionConfig, namespace string) (bool, error) {
 	if config.Spec.NamespaceSelector == nil {
 		return true, nil

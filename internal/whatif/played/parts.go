@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// play makes of an object what its provider makes of it next, and returns what follows in the workload cluster once that is
-// stored. It changes nothing where there is nothing to do or where the contract says that the provider waits.
+// play updates an object as its provider would, and returns functions to call after the update is stored, which change
+// the workload cluster. It changes nothing if there is nothing to do or the contract requires the provider to wait.
 func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []func()) {
 	if u.GetDeletionTimestamp() != nil {
 		u.SetFinalizers(nil)
@@ -34,7 +34,7 @@ func (p *Providers) play(part role, u *unstructured.Unstructured) (follows []fun
 	return nil
 }
 
-// joins is what follows when an instance was started.
+// joins returns a function that adds the Node of a started instance after a delay.
 func (p *Providers) joins(cluster client.ObjectKey, n Node) func() {
 	return func() {
 		p.world.After(joining, "join "+cluster.String()+" "+n.ProviderID, func() {
@@ -45,8 +45,8 @@ func (p *Providers) joins(cluster client.ObjectKey, n Node) func() {
 
 func same(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
 
-// done sets what says that an object is provisioned, in the words of both versions of the contract: the schema of its kind
-// drops those that it does not know.
+// done marks an object as provisioned in the form of both contract versions. The schema of its kind prunes the fields
+// that it does not define.
 func done(u *unstructured.Unstructured, initialized string) {
 	set(u, true, "status", "initialization", initialized)
 	set(u, true, "status", "ready")
@@ -115,13 +115,14 @@ func (p *Providers) playControlPlane(u *unstructured.Unstructured) (follows []fu
 	return follows
 }
 
-// isScaled reports whether the number of replicas is not the desired one.
+// isScaled reports whether the number of replicas differs from the desired number.
 func isScaled(u *unstructured.Unstructured, replicas int64, scales bool) bool {
 	have, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
 	return scales && have != replicas
 }
 
-// playInfraMachine waits as the contract says: for its Machine, the infrastructure of the Cluster and the bootstrap data.
+// playInfraMachine waits for the Machine, the infrastructure of the Cluster and the bootstrap data, as the contract
+// requires.
 func (p *Providers) playInfraMachine(u *unstructured.Unstructured) (follows []func()) {
 	if isTrue(u, "status", "initialization", "provisioned") || isTrue(u, "status", "ready") {
 		return nil
@@ -145,7 +146,8 @@ func (p *Providers) playInfraMachine(u *unstructured.Unstructured) (follows []fu
 	return []func(){p.joins(clusterOf(u), Node{Name: machine.GetName(), ProviderID: id, Version: version})}
 }
 
-// providerID is one that the rules of this build's machines accept; other providers have none.
+// providerID returns an ID that the validation of this build's infrastructure machines accepts; other providers have no
+// such validation.
 func providerID(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("slipway:///slipway-%s-%08x", u.GetName(), crc32.ChecksumIEEE([]byte(u.GetNamespace()+"/"+u.GetName())))
 }
@@ -166,10 +168,11 @@ func (p *Providers) playBootstrapConfig(u *unstructured.Unstructured) (follows [
 	done(u, "dataSecretCreated")
 	p.isReady(u, clusterv1.ReadyCondition)
 	secret := dataSecret(u)
-	return []func(){func() { _ = p.world.API.Play(secret, "provider") }} // nothing of it is judged
+	return []func(){func() { _ = p.world.API.Play(secret, "provider") }} // such writes are not validated
 }
 
-// dataSecret is the Secret with the bootstrap data, as the contract wants it: of the cluster, and controlled by the config.
+// dataSecret returns the Secret with the bootstrap data, as the contract requires: labeled with the cluster, and
+// controlled by the config.
 func dataSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

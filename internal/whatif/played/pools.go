@@ -12,15 +12,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// instance is one of a pool: in the cloud alone, or with an infrastructure machine.
+// instance is an instance of a pool, with or without an infrastructure machine.
 type instance struct {
 	id   string
 	node Node
-	// machine is the infrastructure machine; empty where the provider makes none.
+	// machine is the name of the infrastructure machine, or empty if the provider creates none.
 	machine string
 }
 
-// playInfraPool gives a pool as many instances as it is asked for. Those of another version are replaced.
+// playInfraPool creates the requested number of instances of a pool, and replaces instances with another version.
 func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
 	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
 	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
@@ -67,13 +67,14 @@ func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func(
 	return follows
 }
 
-// machineKind is the kind of the infrastructure machines of a pool; empty where its provider makes none.
+// machineKind returns the kind of the infrastructure machines of a pool, or an empty string if its provider creates
+// none.
 func machineKind(u *unstructured.Unstructured) string {
 	kind, _, _ := unstructured.NestedString(u.Object, "status", "infrastructureMachineKind")
 	return kind
 }
 
-// instance is the n-th of a version.
+// instance returns the n-th instance of a version.
 func (p *Providers) instance(u *unstructured.Unstructured, version string, n int) instance {
 	one := instance{
 		id:   fmt.Sprintf("whatif://%s/%s/%s/%d", u.GetNamespace(), u.GetName(), version, n),
@@ -90,7 +91,8 @@ func (p *Providers) instance(u *unstructured.Unstructured, version string, n int
 	return one
 }
 
-// begins is what follows when an instance was started: its infrastructure machine, and later its Node.
+// begins returns a function to call after an instance started: it creates the infrastructure machine, and later the
+// Node.
 func (p *Providers) begins(u, pool *unstructured.Unstructured, one instance) func() {
 	joins := p.joins(clusterOf(u), one.node)
 	if one.machine == "" {
@@ -106,13 +108,13 @@ func (p *Providers) begins(u, pool *unstructured.Unstructured, one instance) fun
 	done(m, "provisioned")
 	p.isReady(m, clusterv1.ReadyCondition)
 	return func() {
-		_ = p.world.API.Play(m, "provider") // without its kind there are Nodes and no Machines
+		_ = p.world.API.Play(m, "provider") // if the kind is missing, there are Nodes without Machines
 		joins()
 	}
 }
 
-// memberSpec is the spec of a new infrastructure machine: that of another one of the pool, or else the template that the pool has, as
-// far as it can be told from other fields.
+// memberSpec returns the spec of a new infrastructure machine: the spec of another one in the pool, or else the
+// template of the pool if it has one.
 func (p *Providers) memberSpec(u, pool *unstructured.Unstructured) map[string]any {
 	for _, other := range p.members(u, pool) {
 		if spec, ok, _ := unstructured.NestedMap(other.Object, "spec"); ok {
@@ -130,7 +132,7 @@ func (p *Providers) memberSpec(u, pool *unstructured.Unstructured) map[string]an
 	return template
 }
 
-// memberLabels are those of the infrastructure machines and the Machines of a pool.
+// memberLabels returns the labels of the infrastructure machines and the Machines of a pool.
 func memberLabels(u, pool *unstructured.Unstructured) map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel:     clusterOf(u).Name,
@@ -138,8 +140,8 @@ func memberLabels(u, pool *unstructured.Unstructured) map[string]string {
 	}
 }
 
-// ends is what follows when an instance is to go: as the contract says, its Machine is deleted, and with it all else; where it has none,
-// the Node goes.
+// ends returns a function to call for an instance that is to be removed. As the contract requires, it deletes the
+// Machine, which removes the rest. Without a Machine it removes the infrastructure machine or the Node.
 func (p *Providers) ends(u, pool *unstructured.Unstructured, id string) func() {
 	key := clusterOf(u)
 	return func() {
@@ -157,7 +159,7 @@ func (p *Providers) ends(u, pool *unstructured.Unstructured, id string) func() {
 	}
 }
 
-// member is the infrastructure machine of an instance.
+// member returns the infrastructure machine of an instance.
 func (p *Providers) member(u, pool *unstructured.Unstructured, id string) *unstructured.Unstructured {
 	for _, m := range p.members(u, pool) {
 		if have, _, _ := unstructured.NestedString(m.Object, "spec", "providerID"); have == id {
@@ -167,18 +169,18 @@ func (p *Providers) member(u, pool *unstructured.Unstructured, id string) *unstr
 	return nil
 }
 
-// members are the infrastructure machines of a pool.
+// members returns the infrastructure machines of a pool.
 func (p *Providers) members(u, pool *unstructured.Unstructured) []unstructured.Unstructured {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(u.GroupVersionKind().GroupVersion().WithKind(machineKind(u) + "List"))
 	if machineKind(u) == "" || p.world.API.Reader(nil).List(context.Background(), list,
-		client.InNamespace(u.GetNamespace()), client.MatchingLabels(memberLabels(u, pool))) != nil { // a kind that is not installed
+		client.InNamespace(u.GetNamespace()), client.MatchingLabels(memberLabels(u, pool))) != nil { // the kind is not installed
 		return nil
 	}
 	return list.Items
 }
 
-// current are the instances whose Node runs the version, or has not been seen.
+// current returns the instances whose Node runs the version or is unknown.
 func (p *Providers) current(cluster client.ObjectKey, ids []string, version string) []string {
 	var out []string
 	for _, id := range ids {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/world"
 )
 
-// How long things take in the world. They say what comes before what, and nothing of how long it takes elsewhere.
+// Simulated durations. They determine the order of events and have no relation to real durations.
 const (
 	provisioning = 20 * time.Second
 	preparing    = time.Second
@@ -23,7 +23,7 @@ const (
 	removing     = 5 * time.Second
 )
 
-// role is what a kind is by the contracts.
+// role is the role of a kind in the contracts.
 type role int
 
 const (
@@ -35,14 +35,14 @@ const (
 	infraPool
 )
 
-// Providers play the objects of all providers. What kind plays which role is learned from the references to it.
+// Providers simulates the providers of all objects. It derives the role of each kind from the references to it.
 type Providers struct {
 	world     *world.World
 	workloads *Workloads
 	roles     map[schema.GroupKind]role
 }
 
-// NewProviders plays the providers of a world, whose objects were loaded before.
+// NewProviders simulates the providers of a world whose objects are already loaded.
 func NewProviders(w *world.World, workloads *Workloads) *Providers {
 	p := &Providers{world: w, workloads: workloads, roles: map[schema.GroupKind]role{}}
 	all := w.API.All()
@@ -56,7 +56,7 @@ func NewProviders(w *world.World, workloads *Workloads) *Providers {
 	return p
 }
 
-// reference is what one object says of another.
+// reference is a reference field of an object.
 type reference struct {
 	role role
 	path []string
@@ -77,7 +77,7 @@ func references(kind string) []reference {
 	return nil
 }
 
-// learn notes which roles the kinds play that an object refers to, and returns what it refers to.
+// learn records the roles of the kinds that an object references, and returns the referenced objects.
 func (p *Providers) learn(u *unstructured.Unstructured) []object {
 	if u.GroupVersionKind().Group != clusterv1.GroupVersion.Group {
 		return nil
@@ -95,7 +95,7 @@ func (p *Providers) learn(u *unstructured.Unstructured) []object {
 	return out
 }
 
-// settle connects what exists already.
+// settle connects existing objects.
 func (p *Providers) settle(u *unstructured.Unstructured) {
 	switch u.GroupVersionKind().GroupKind() {
 	case clusterv1.GroupVersion.WithKind("Cluster").GroupKind():
@@ -111,7 +111,7 @@ func (p *Providers) settle(u *unstructured.Unstructured) {
 	}
 }
 
-// rejoin adds the Node that a Machine has.
+// rejoin adds the existing Node of a Machine.
 func (p *Providers) rejoin(u *unstructured.Unstructured) {
 	m := &clusterv1.Machine{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil || !m.Status.NodeRef.IsDefined() {
@@ -127,11 +127,11 @@ func (p *Providers) rejoin(u *unstructured.Unstructured) {
 		}
 	}
 	cluster := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
-	p.workloads.Connect(cluster) // a Machine has a Node only in a cluster that answered
+	p.workloads.Connect(cluster) // only a reachable cluster can have reported a Node
 	p.workloads.Join(cluster, n)
 }
 
-// rejoinPool adds the Nodes that a pool has. Which of them is which instance makes no difference here.
+// rejoinPool adds the existing Nodes of a pool. The mapping of Nodes to instances is irrelevant here.
 func (p *Providers) rejoinPool(u *unstructured.Unstructured) {
 	pool := &clusterv1.MachinePool{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, pool); err != nil {
@@ -146,7 +146,7 @@ func (p *Providers) rejoinPool(u *unstructured.Unstructured) {
 	}
 }
 
-// observe schedules what a write has consequences for.
+// observe schedules the simulated providers that a write affects.
 func (p *Providers) observe(e memory.Event) {
 	u := e.New
 	if u == nil {
@@ -167,7 +167,7 @@ func (p *Providers) observe(e memory.Event) {
 	}
 }
 
-// initialization is what the objects of a Cluster wait for.
+// initialization returns the state of a Cluster that its objects wait for.
 func initialization(u *unstructured.Unstructured) [3]bool {
 	return [3]bool{
 		isTrue(u, "status", "initialization", "infrastructureProvisioned"), isTrue(u, "status", "initialization", "controlPlaneInitialized"),
@@ -183,7 +183,7 @@ func (p *Providers) wakeMembers(cluster client.ObjectKey) {
 	}
 }
 
-// removed ends what an object that is gone has kept.
+// removed cleans up after a removed object.
 func (p *Providers) removed(u *unstructured.Unstructured) {
 	switch p.roles[u.GroupVersionKind().GroupKind()] {
 	case controlPlane, infraCluster:
@@ -195,7 +195,7 @@ func (p *Providers) removed(u *unstructured.Unstructured) {
 	}
 }
 
-// schedule plays an object's provider a moment later, where it has anything to do.
+// schedule simulates the provider of an object after a delay, if it has anything to do.
 func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 	part := p.roles[o.kind.GroupKind()]
 	if part == noRole {
@@ -213,7 +213,7 @@ func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 		next := now.DeepCopy()
 		follows := p.play(part, next)
 		if p.world.API.Play(next, "provider") != nil {
-			return // its kind cannot be read: no one reads what would be written
+			return // a kind that cannot be read has no reader either
 		}
 		for _, f := range follows {
 			f()
@@ -224,7 +224,7 @@ func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 	})
 }
 
-// next returns after how much time the provider of an object does something; 0: it has nothing to do.
+// next returns the delay until the provider acts on an object; 0: it has nothing to do.
 func (p *Providers) next(part role, u *unstructured.Unstructured) time.Duration {
 	if u.GetDeletionTimestamp() != nil {
 		return removing
@@ -257,7 +257,7 @@ func (p *Providers) cluster(u *unstructured.Unstructured) *unstructured.Unstruct
 	return p.world.API.Lookup(clusterv1.GroupVersion.WithKind("Cluster").GroupKind(), clusterOf(u))
 }
 
-// owner returns the owner of a kind of the core.
+// owner returns the owner of a core kind.
 func (p *Providers) owner(u *unstructured.Unstructured, kind string) *unstructured.Unstructured {
 	for _, ref := range u.GetOwnerReferences() {
 		if ref.Kind == kind {
@@ -273,13 +273,13 @@ func isTrue(u *unstructured.Unstructured, path ...string) bool {
 }
 
 func set(u *unstructured.Unstructured, value any, path ...string) {
-	_ = unstructured.SetNestedField(u.Object, value, path...) // what is no map there is not of the contract
+	_ = unstructured.SetNestedField(u.Object, value, path...) // an unexpected type at this path is outside the contract
 }
 
-// now is the time in the world as the API writes it.
+// now returns the simulated time in API format.
 func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC3339) }
 
-// isReady sets a condition, which changes no time where it is set already.
+// isReady sets a condition to True. It changes nothing if the condition is already True.
 func (p *Providers) isReady(u *unstructured.Unstructured, kind string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for i, c := range list {

@@ -27,7 +27,7 @@ import (
 
 const nodeProviderID = "spec.providerID"
 
-// Workloads are workload clusters that have nothing but Nodes. It implements remote.Workloads.
+// Workloads simulates workload clusters that contain only Nodes. It implements remote.Workloads.
 type Workloads struct {
 	world  *world.World
 	scheme *runtime.Scheme
@@ -37,7 +37,7 @@ type Workloads struct {
 	subs     map[string]*subscriber
 }
 
-// workload is a cluster that is connected.
+// workload is a connected cluster.
 type workload struct {
 	api     *memory.API
 	since   time.Time
@@ -51,14 +51,14 @@ type subscriber struct {
 
 var _ remote.Workloads = &Workloads{}
 
-// NewWorkloads returns the workload clusters of a world, none of which is connected.
+// NewWorkloads returns the workload clusters of a world, initially disconnected.
 func NewWorkloads(w *world.World, scheme *runtime.Scheme) *Workloads {
 	out := &Workloads{world: w, scheme: scheme, clusters: map[client.ObjectKey]*workload{}, subs: map[string]*subscriber{}}
 	w.Also(out.deliver)
 	return out
 }
 
-// Connect opens the connection to a cluster; nothing happens where it is open.
+// Connect connects a cluster, if it is not connected yet.
 func (w *Workloads) Connect(cluster client.ObjectKey) {
 	w.mu.Lock()
 	if w.clusters[cluster] != nil {
@@ -71,11 +71,11 @@ func (w *Workloads) Connect(cluster client.ObjectKey) {
 	w.mu.Unlock()
 	_ = api.Reader(nil).IndexField(context.Background(), &corev1.Node{}, nodeProviderID, func(o client.Object) []string {
 		return []string{o.(*corev1.Node).Spec.ProviderID}
-	}) // the first index of a kind of Kubernetes
+	}) // the API is new, so the index does not exist yet
 	w.notify(cluster)
 }
 
-// Disconnect ends the connection.
+// Disconnect disconnects a cluster.
 func (w *Workloads) Disconnect(cluster client.ObjectKey) {
 	w.mu.Lock()
 	_, was := w.clusters[cluster]
@@ -162,7 +162,7 @@ func (w *Workloads) Changed(controller string, to remote.ClusterMap) source.Sour
 	})
 }
 
-// deliver hands the writes of all workload clusters to who watches them.
+// deliver sends the writes in all workload clusters to their watches.
 func (w *Workloads) deliver() {
 	w.mu.Lock()
 	clusters := maps.Clone(w.clusters)
@@ -196,18 +196,18 @@ func (w *Workloads) tell(c *workload, e memory.Event) {
 	}
 }
 
-// Node is one of a Machine or of an instance of a pool.
+// Node is the Node of a Machine or of an instance of a pool.
 type Node struct {
 	Name, ProviderID, Version string
-	// Ready is the status of its condition; empty: it is.
+	// Ready is the status of its Ready condition; empty: True.
 	Ready metav1.ConditionStatus
 }
 
-// Join adds a Node to a cluster that is connected, if it is not there.
+// Join adds a Node to a connected cluster, if it does not exist.
 func (w *Workloads) Join(cluster client.ObjectKey, n Node) {
 	c, err := w.cluster(cluster)
 	if err != nil || c.api.Lookup(schema.GroupKind{Kind: "Node"}, client.ObjectKey{Name: n.Name}) != nil {
-		return // the cluster is gone meanwhile, or the Node is there
+		return // the cluster was disconnected or the Node exists
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	node.Spec.ProviderID, node.Status.NodeInfo.KubeletVersion = n.ProviderID, n.Version
@@ -226,18 +226,18 @@ func (w *Workloads) Join(cluster client.ObjectKey, n Node) {
 	slices.SortFunc(node.Status.Conditions, func(a, b corev1.NodeCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
 	if err != nil {
-		return // a Node can be encoded
+		return // cannot happen, a Node can be encoded
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	_ = c.api.Play(u, "kubelet") // nothing of a Node is judged
+	_ = c.api.Play(u, "kubelet") // such writes are not validated
 }
 
 // Leave removes the Node with a provider ID.
 func (w *Workloads) Leave(cluster client.ObjectKey, providerID string) {
 	nodes, err := w.Nodes(context.Background(), cluster, providerID)
 	if err != nil {
-		return // a cluster that is gone has no Nodes
+		return // a disconnected cluster has no Nodes
 	}
 	c, err := w.cluster(cluster)
 	for i := range nodes {
@@ -247,7 +247,7 @@ func (w *Workloads) Leave(cluster client.ObjectKey, providerID string) {
 	}
 }
 
-// clusterOf is the Cluster that an object is labelled with.
+// clusterOf returns the Cluster from an object's label.
 func clusterOf(o metav1.Object) client.ObjectKey {
 	return client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
 }

@@ -16,8 +16,8 @@ import (
 
 var errNotPlayed = errors.New("this part of a cache is not played in a world in memory")
 
-// cacheOf is the cache of a world as one source sees it. The source begins to listen in a goroutine of its own: the world waits
-// for it before it goes on, so that what it does never depends on how fast goroutines are.
+// cacheOf is the cache for one source. Sources register their handlers in separate goroutines; the world waits for the
+// registration before it continues, so that the result does not depend on goroutine scheduling.
 type cacheOf struct {
 	*memory.Reader
 	world *World
@@ -48,21 +48,21 @@ func (c *cacheOf) Start(context.Context) error { return nil }
 // WaitForCacheSync implements cache.Cache.
 func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
 
-// informer tells of the changes of a kind.
+// informer reports the changes of a kind.
 type informer struct {
 	world   *World
 	kind    schema.GroupVersionKind
 	example client.Object
 }
 
-// listener is one handler of an informer.
+// listener is an event handler of an informer.
 type listener struct {
 	kind    schema.GroupVersionKind
 	example client.Object
 	handler toolscache.ResourceEventHandler
 }
 
-// tell hands out one write. Both forms were read before, so that they can be read.
+// tell passes one write to the handler.
 func (l *listener) tell(r *memory.Reader, e memory.Event) {
 	before, after, err := r.Both(e, l.kind, l.example)
 	switch {
@@ -81,7 +81,7 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod implements cache.Informer. Nothing is missed here, and nothing sent again.
+// AddEventHandlerWithResyncPeriod implements cache.Informer. No event is ever lost, so there is no resync.
 func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }
@@ -118,7 +118,7 @@ func (*informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
 // IsStopped implements cache.Informer.
 func (*informer) IsStopped() bool { return false }
 
-// synced is a registration that has all there is.
+// synced is the registration of a synced handler.
 type synced struct{}
 
 // HasSynced implements toolscache.ResourceEventHandlerRegistration.

@@ -1,13 +1,11 @@
-// Package world runs controllers on a copy of the world, one reconciliation after the other, on a clock of its own.
+// Package world runs controllers on a copy of a management cluster, one reconciliation at a time, with a simulated
+// clock. It acts as the manager of the controllers ([World.Setup]): their client and cache are an in-memory API, their
+// queues are processed in a fixed order, and timers expire when there is nothing else to do. The controllers are the
+// production ones, unchanged.
 //
-// Does: is the manager of the controllers ([World.Setup]): their client and cache are an API in memory, their queues are handed
-// out in a fixed order, their timers end when nothing else is left to do. The controllers are those of the product, unchanged.
+//	queues ─► one reconciliation ─► writes ─► events ─► cache handlers ─► queues
+//	   ▲                                        └─► simulated components ─► timers
+//	   └── the clock advances to the next timer ◄── queues are empty
 //
-//	queues ─► one reconciliation ─► writes ─► events ─► caches' handlers ─► queues
-//	   ▲                                        └─► who plays the rest of the world ─► timers
-//	   └── the clock moves to the next timer ◄── nothing is left to do
-//
-// Never: calls anything outside of this process, knows a kind, or decides what a provider would do (package played).
-//
-// Read first: [World.Settle].
+// Nothing outside of the process is called. Package played simulates the providers. Start with [World.Settle].
 package world

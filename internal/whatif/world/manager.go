@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/memory"
 )
 
-// inMemory is the manager of the controllers of a world. What would reach outside of it is not there: an HTTP client or a
-// configuration that is used anyway is empty, and connects to nothing.
+// inMemory is the manager of the controllers in a world. Its HTTP client and REST configuration reject all requests, so
+// nothing can be called outside of the simulation.
 type inMemory struct {
 	world  *World
 	scheme *runtime.Scheme
@@ -43,7 +43,7 @@ func (m *inMemory) Add(r manager.Runnable) error {
 	return nil
 }
 
-// GetCache implements cluster.Cluster. Every call is by a source that is about to listen.
+// GetCache implements cluster.Cluster. Each caller is a source that is about to register a handler.
 func (m *inMemory) GetCache() cache.Cache {
 	m.world.mu.Lock()
 	defer m.world.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *inMemory) GetConfig() *rest.Config {
 	return &rest.Config{Host: "https://whatif.invalid", Transport: nowhere{}}
 }
 
-// Start implements manager.Manager: the world starts what was added.
+// Start implements manager.Manager. The world starts the runnables instead.
 func (m *inMemory) Start(context.Context) error { return errNotPlayed }
 
 // Elected implements manager.Manager.
@@ -109,10 +109,10 @@ func (m *inMemory) GetEventRecorderFor(string) record.EventRecorder {
 	return &record.FakeRecorder{}
 }
 
-// GetEventRecorder implements cluster.Cluster: without a channel it records nothing.
+// GetEventRecorder implements cluster.Cluster. Without a channel the recorder drops events.
 func (m *inMemory) GetEventRecorder(string) events.EventRecorder { return &events.FakeRecorder{} }
 
-// nowhere refuses every request.
+// nowhere rejects every request.
 type nowhere struct{}
 
 // RoundTrip implements http.RoundTripper.

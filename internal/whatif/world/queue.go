@@ -11,26 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Retries of a reconciliation that failed begin with the first and double up to the last.
+// Retries of a failed reconciliation start with the first delay, which doubles up to the last.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
-// queue is the queue of one controller. Its worker gets what the world hands out.
+// queue is the queue of one controller. The world decides when its worker receives a request.
 type queue struct {
 	world *World
-	// ready is what is to be reconciled, delayed when.
+	// ready are the requests to reconcile, and delayed the requests with their times.
 	ready    map[reconcile.Request]bool
 	delayed  map[reconcile.Request]time.Time
 	failures map[reconcile.Request]int
 	handed   chan reconcile.Request
 	done     chan struct{}
 	ended    chan struct{}
-	// waits: its worker has started.
+	// waits is true once its worker has started.
 	waits, down bool
 }
 
 var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
 
-// due is one object to reconcile.
+// due is a request to reconcile.
 type due struct {
 	queue   *queue
 	request reconcile.Request
@@ -48,7 +48,7 @@ func (w *World) newQueue(_ string, _ workqueue.TypedRateLimiter[reconcile.Reques
 	return q
 }
 
-// take returns what is ready, and forgets it. The lock is held.
+// take removes and returns the ready requests. The lock must be held.
 func (q *queue) take() []due {
 	var out []due
 	for _, r := range slices.SortedFunc(maps.Keys(q.ready), func(a, b reconcile.Request) int {
@@ -60,7 +60,7 @@ func (q *queue) take() []due {
 	return out
 }
 
-// wake makes ready what was delayed until now. The lock is held.
+// wake moves delayed requests that are due to the ready ones. The lock must be held.
 func (q *queue) wake(now time.Time) {
 	for r, at := range q.delayed {
 		if !at.After(now) {
@@ -70,7 +70,7 @@ func (q *queue) wake(now time.Time) {
 	}
 }
 
-// run hands a request to the worker and waits until it is done.
+// run passes a request to the worker and waits until it is done.
 func (q *queue) run(r reconcile.Request) error {
 	select {
 	case q.handed <- r:

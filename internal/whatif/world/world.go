@@ -17,18 +17,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/whatif/memory"
 )
 
-// Options of a world.
+// Options configures a world.
 type Options struct {
 	memory.Options
-	// Now is when the copy was made.
+	// Now is the time when the copy was made.
 	Now time.Time
-	// Transform is what the manager's cache does to what it keeps.
+	// Transform is the transformation of the manager's cache.
 	Transform toolscache.TransformFunc
-	// Plans are told what controllers decide; may be nil.
+	// Plans records the decisions of controllers; may be nil.
 	Plans loop.Plans
 }
 
-// World is a copy of the world. It is used from one goroutine.
+// World is a simulation of a management cluster. Use it from one goroutine.
 type World struct {
 	API *memory.API
 
@@ -39,12 +39,12 @@ type World struct {
 	observers []func(memory.Event)
 	others    []func()
 
-	// mu is held while the following is used: controllers run in goroutines of their own.
+	// mu protects the following fields, because controllers run in other goroutines.
 	mu        sync.Mutex
 	changed   *sync.Cond
 	at        time.Time
 	queues    []*queue
-	expected  int // sources that were made, and do not listen yet
+	expected  int // sources that were created but have not registered a handler yet
 	listeners []*listener
 	timers    map[string]timer
 	sequence  int
@@ -59,11 +59,11 @@ type timer struct {
 	do    func()
 }
 
-// New returns a world in which nothing happens yet.
+// New returns an idle world.
 func New(o Options) *World {
 	w := &World{at: o.Now, timers: map[string]timer{}, plans: o.Plans, transform: o.Transform}
 	w.changed = sync.NewCond(&w.mu)
-	random := rand.New(rand.NewPCG(1, 2)) // names are the same whenever the same is asked
+	random := rand.New(rand.NewPCG(1, 2)) // a fixed seed, so that repeated runs generate the same names
 	w.intn = func(n int) int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -76,14 +76,14 @@ func New(o Options) *World {
 	return w
 }
 
-// Now is the time in the world.
+// Now returns the simulated time.
 func (w *World) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
 }
 
-// Setup is what controllers of this world are added with.
+// Setup returns the setup for the controllers of this world.
 func (w *World) Setup() loop.Setup {
 	return loop.Setup{
 		Manager: w.manager, Concurrency: 1, Plans: w.plans,
@@ -91,13 +91,13 @@ func (w *World) Setup() loop.Setup {
 	}
 }
 
-// Observe calls f for every write, in order, after the caches have it.
+// Observe calls f for every write, in order, after the caches were updated.
 func (w *World) Observe(f func(memory.Event)) { w.observers = append(w.observers, f) }
 
-// Also calls f whenever writes are handed out, for those of APIs besides this one.
+// Also calls f whenever writes are delivered, to deliver the writes of other APIs.
 func (w *World) Also(f func()) { w.others = append(w.others, f) }
 
-// After calls do when that much time has passed in the world. A timer of the same name that would end sooner stays.
+// After calls do after a simulated duration. If a timer with the same name expires sooner, it replaces this one.
 func (w *World) After(d time.Duration, name string, do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *World) After(d time.Duration, name string, do func()) {
 	w.timers[name] = timer{due: due, order: w.sequence, do: do}
 }
 
-// Start starts the controllers that were added. They end with the context.
+// Start starts the added controllers. They stop when the context is done.
 func (w *World) Start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { w.fail(ctx.Err()) })
 	defer stop()
@@ -126,8 +126,8 @@ func (w *World) Start(ctx context.Context) error {
 	return nil
 }
 
-// started waits until so many controllers wait for work: they are started one after the other, which is the order of their
-// queues.
+// started waits until n controllers are waiting for work. Controllers are started one after the other, so that the
+// order of their queues is fixed.
 func (w *World) started(n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,32 +146,32 @@ func (w *World) fail(err error) {
 	w.changed.Broadcast()
 }
 
-// Limits bound how long a world is run.
+// Limits limits a run.
 type Limits struct {
-	// Reconciliations at most.
+	// Reconciliations is the maximum number of reconciliations.
 	Reconciliations int
-	// Time in the world at most.
+	// Time is the maximum simulated time.
 	Time time.Duration
-	// Quiet is after how much time in the world without a write it counts as settled.
+	// Quiet is the simulated time without a write after which the world counts as settled.
 	Quiet time.Duration
 }
 
-// Settled is how a run ended.
+// Settled is the result of a run.
 type Settled struct {
-	// Fixed: nothing is left to do.
+	// Fixed is true if nothing is left to do.
 	Fixed bool
-	// Reconciliations that it took, and time in the world until the last write.
+	// Reconciliations is the number of reconciliations, and Time the simulated time until the last write.
 	Reconciliations int
 	Time            time.Duration
 }
 
-// Proceed runs what is to be done now, without letting time pass.
+// Proceed runs all pending reconciliations without advancing the clock.
 func (w *World) Proceed(ctx context.Context) error {
 	_, err := w.Settle(ctx, Limits{Reconciliations: maxNow, Time: 0, Quiet: 0})
 	return err
 }
 
-// maxNow is how many reconciliations there are at most at one time.
+// maxNow is the maximum number of reconciliations without advancing the clock.
 const maxNow = 10000
 
 // Settle runs the world until nothing changes any more, or a limit is reached.
@@ -214,8 +214,8 @@ func (w *World) Settle(ctx context.Context, limits Limits) (Settled, error) {
 	}
 }
 
-// patience is how often the clock is moved without a write before the world counts as settled: more often than there are
-// objects that wait for a time, which may be told apart by it.
+// patience returns how many times the clock may advance without a write before the world counts as settled. It exceeds
+// the number of waiting objects, because each of them may wait for a different time.
 func (w *World) patience() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +226,7 @@ func (w *World) patience() int {
 	return n
 }
 
-// ready returns what is to be reconciled now, in the order of the controllers and of names.
+// ready returns the pending requests, in the order of the controllers and of names.
 func (w *World) ready() ([]due, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +237,7 @@ func (w *World) ready() ([]due, error) {
 	return out, w.failed
 }
 
-// advance moves the clock to the next timer, and reports whether there was one before both times.
+// advance moves the clock to the next timer, and reports whether there is one before both given times.
 func (w *World) advance(quiet, end time.Time) bool {
 	w.mu.Lock()
 	next, found := time.Time{}, false
@@ -279,7 +279,7 @@ func (w *World) advance(quiet, end time.Time) bool {
 	return true
 }
 
-// deliver hands every write to who listens, and reports whether there was any.
+// deliver sends every write to the listeners, and reports whether there was any.
 func (w *World) deliver(ctx context.Context) (any bool) {
 	for {
 		w.await()
@@ -302,7 +302,7 @@ func (w *World) deliver(ctx context.Context) (any bool) {
 	}
 }
 
-// await waits until every source that was made listens.
+// await waits until every created source has registered its handler.
 func (w *World) await() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,5 +323,5 @@ func (w *World) listening(kind schema.GroupKind) []*listener {
 	return out
 }
 
-// Client writes as someone who is not a controller.
+// Client returns a client for writes by users.
 func (w *World) Client() client.Client { return w.API.Client(nil) }

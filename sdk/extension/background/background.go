@@ -1,5 +1,5 @@
-// Package background runs work of handlers that takes longer than a call: a backup before a cluster is deleted, a test after an
-// upgrade.
+// Package background runs work of handlers that takes longer than a call, for example a backup before a cluster is
+// deleted, or a test after an upgrade.
 //
 //	backups := background.New(background.Config{})
 //
@@ -10,15 +10,12 @@
 //		})
 //	}
 //
-// Does: starts the work of a job with the first call, holds the caller back until it is done ([Runner.Hold]), and remembers for a
-// while that it was; an error of the work is the error of one call, after which it is started again.
+// [Runner.Hold] starts the work of a job with the first call, blocks the caller until it is done, and remembers its
+// completion for some time. An error of the work is returned by one call; the next call starts the work again. The
+// number of concurrent jobs is limited.
 //
-// Owns: what is running, in memory. After a restart, and when a call reaches another replica, the work is started again there:
-// work has to find out what has been done already, and do no harm when it runs twice at the same time.
-//
-// Never: runs more than a number of jobs at a time.
-//
-// Read first: [Runner.Hold].
+// The state is in memory. After a restart, or when a call reaches another replica, the work is started again: it must
+// detect completed work, and tolerate concurrent execution.
 package background
 
 import (
@@ -40,29 +37,33 @@ const (
 	DefaultAgain = 10 * time.Second
 )
 
-// Config of a [Runner]. The zero value has the defaults.
+// Config configures a [Runner]. The zero value has the defaults.
 type Config struct {
-	// Most is how many jobs run at a time; others wait for their turn while their callers are held back. Zero: [DefaultMost].
+	// Most is the maximum number of concurrent jobs. Others wait, and their callers are blocked meanwhile. Zero means
+	// [DefaultMost].
 	Most int
-	// Keep is how long it is remembered that a job is done; zero: [DefaultKeep]. A call after that starts it again.
+	// Keep is how long the completion of a job is remembered; zero means [DefaultKeep]. A later call starts the job
+	// again.
 	Keep time.Duration
-	// Now is the clock; nil: [time.Now].
+	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
 // Job is work for one object.
 type Job struct {
-	// Key names the work: the hook or handler, and the UID of what it is for. There is one job of a key at a time.
+	// Key identifies the job: the hook or handler, and the UID of the object. Only one job with the same key runs at a
+	// time.
 	Key string
-	// Work does it. Its context has the logger and the trace of the call that started it, and ends with [Runner.Stop].
+	// Work executes the job. Its context has the logger and the trace of the call that started it, and ends with
+	// [Runner.Stop].
 	Work func(ctx context.Context) error
-	// Message says to users what the cluster waits for.
+	// Message explains to users what the cluster waits for.
 	Message string
-	// Again is when the caller calls again; zero: [DefaultAgain].
+	// Again is the delay until the caller calls again; zero means [DefaultAgain].
 	Again time.Duration
 }
 
-// Runner runs jobs. Make it with [New].
+// Runner runs jobs. Create it with [New].
 type Runner struct {
 	cfg     Config
 	permits chan struct{}
@@ -75,14 +76,14 @@ type Runner struct {
 	jobs    map[string]*state
 }
 
-// state is that of a job: it runs, has failed, or is done since a time.
+// state is the state of a job: running, failed, or completed at a time.
 type state struct {
 	done bool
 	err  error
 	at   time.Time
 }
 
-// New returns a runner.
+// New returns a Runner.
 func New(cfg Config) *Runner {
 	if cfg.Most <= 0 {
 		cfg.Most = DefaultMost
@@ -98,8 +99,8 @@ func New(cfg Config) *Runner {
 	return r
 }
 
-// Hold holds the caller back until the work of the job is done, which it starts where it does not run. The response stays as it is
-// when it is done. The error is that of the work, in one call; the next one starts it again.
+// Hold starts the work of the job, unless it is running, and blocks the caller until the work is done. Then it leaves
+// the response unchanged. An error of the work is returned by one call; the next call starts the work again.
 func (r *Runner) Hold(ctx context.Context, out hooksv1.RetryResponseObject, job Job) error {
 	done, err := r.look(ctx, job)
 	if err != nil || done {
@@ -113,18 +114,18 @@ func (r *Runner) Hold(ctx context.Context, out hooksv1.RetryResponseObject, job 
 	return nil
 }
 
-// look returns how far a job is, and starts it where it does not run.
+// look returns the state of a job, and starts the job if it is not running.
 func (r *Runner) look(ctx context.Context, job Job) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.cfg.Now()
-	for key, s := range r.jobs { // what nothing calls for any more is not kept
+	for key, s := range r.jobs { // remove expired entries
 		if s.done && now.Sub(s.at) > r.cfg.Keep {
 			delete(r.jobs, key)
 		}
 	}
 	switch s := r.jobs[job.Key]; {
-	case s == nil && r.stopped: // another replica takes it over, or this one after its restart
+	case s == nil && r.stopped: // another replica will start it, or this one after its restart
 	case s == nil:
 		s := &state{}
 		r.jobs[job.Key] = s
@@ -162,7 +163,7 @@ func (r *Runner) run(ctx context.Context, job Job, s *state) {
 	s.done, s.err, s.at = true, err, r.cfg.Now()
 }
 
-// guarded does the work. What it panics with goes to the log alone, as for a handler.
+// guarded executes the work. The value of a panic is only logged, as for handlers.
 func guarded(ctx context.Context, job Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -173,7 +174,7 @@ func guarded(ctx context.Context, job Job) (err error) {
 	return job.Work(ctx)
 }
 
-// Stop ends the contexts of all work, starts no more, and returns when all of it has ended or ctx has.
+// Stop cancels the contexts of all work, starts no more work, and returns when all work has ended or ctx ends.
 func (r *Runner) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	r.stopped = true

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/upgradeplan"
 )
 
-// Twice is [Call], made twice. It fails the test when the answers differ: callers repeat a call at any time, compare messages,
-// and take the answer to a question for the answer to the same question.
+// Twice calls the handler twice like [Call]. The test fails if the responses differ, because callers may repeat a call
+// at any time, compare messages, and cache responses.
 func Twice[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) PR {
 	t.Helper()
 	_, first := call[R, PR](t, x, handler, request)
@@ -31,7 +31,7 @@ func Twice[R any, PR response[R]](t testing.TB, x *extension.Extension, handler 
 	return out
 }
 
-// Plan fails the test when the plan of a response is one that a caller refuses, see [upgradeplan.Check].
+// Plan fails the test if a caller would reject the plan in a response; see [upgradeplan.Check].
 func Plan(t testing.TB, in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.GenerateUpgradePlanResponse) {
 	t.Helper()
 	if err := upgradeplan.Check(in, out); err != nil {
@@ -39,8 +39,8 @@ func Plan(t testing.TB, in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.Gen
 	}
 }
 
-// Allowed is [Patched] with what a caller checks: it fails the test when a patch changes something else than spec.template.spec,
-// and labels and annotations of the template and of spec.template.
+// Allowed applies the patches like [Patched], and fails the test if a patch changes fields that a caller protects.
+// Permitted are spec.template.spec, and labels and annotations of the template and of spec.template.
 func Allowed(t testing.TB, in *hooksv1.GeneratePatchesRequest, out *hooksv1.GeneratePatchesResponse) {
 	t.Helper()
 	open := [][]string{
@@ -69,14 +69,14 @@ func Allowed(t testing.TB, in *hooksv1.GeneratePatchesRequest, out *hooksv1.Gene
 	}
 }
 
-// inPlace are the requests of the hooks that ask what can be updated.
+// inPlace is the constraint for requests of the CanUpdate hooks.
 type inPlace interface {
 	*hooksv1.CanUpdateMachineRequest | *hooksv1.CanUpdateMachineSetRequest
 }
 
-// Uncovered returns what is still to be changed after the patches of an answer to CanUpdateMachine or CanUpdateMachineSet: paths
-// such as "infrastructureMachine /spec/image", sorted. It is empty where the extension takes over all changes, so that no
-// Machine is replaced. It fails the test when a patch does not apply, or changes something else than the spec
+// Uncovered returns the changes that remain after the patches in a response to CanUpdateMachine or CanUpdateMachineSet:
+// paths such as "infrastructureMachine /spec/image", sorted. It is empty if the extension covers all changes, so that
+// no Machine is replaced. The test fails if a patch cannot be applied, or changes anything but the spec
 // (spec.template.spec of a MachineSet and of templates).
 func Uncovered[Q inPlace](t testing.TB, in Q, out hooksv1.ResponseObject) []string {
 	t.Helper()
@@ -114,7 +114,7 @@ func Uncovered[Q inPlace](t testing.TB, in Q, out hooksv1.ResponseObject) []stri
 	return left
 }
 
-// fields are the objects of one side of a request, as JSON.
+// fields returns the current or desired objects of a request as JSON.
 func fields(t testing.TB, in any, side string) map[string]json.RawMessage {
 	t.Helper()
 	var out map[string]json.RawMessage
@@ -150,7 +150,7 @@ func object(t testing.TB, raw []byte) any {
 	return out
 }
 
-// differences are the paths at which two values differ; lists are compared as a whole.
+// differences returns the paths at which two values differ. Lists are compared as a whole.
 func differences(a, b any, at []string) [][]string {
 	if reflect.DeepEqual(a, b) {
 		return nil

@@ -22,19 +22,19 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Call calls the handler of a name with the request and returns its response, an R:
+// Call calls a handler with the request and returns its response, an R:
 //
 //	out := extensiontest.Call[hooksv1.BeforeClusterCreateResponse](t, x, "check-owner", in)
 //
-// The kind of the request is filled in, as the catalog of the extension has it. It fails the test when the extension has no such handler, or refuses the
-// request; a response with status Failure is for the test to judge.
+// The kind of the request is set from the catalog of the extension. The test fails if the extension has no such
+// handler, or rejects the request. The test itself must check the response status.
 func Call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) PR {
 	t.Helper()
 	out, _ := call[R, PR](t, x, handler, request)
 	return out
 }
 
-// call returns the response, and its bytes.
+// call returns the response, and its body.
 func call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler string, request runtime.Object) (PR, []byte) {
 	t.Helper()
 	path, ok := x.Path(handler)
@@ -59,13 +59,13 @@ func call[R any, PR response[R]](t testing.TB, x *extension.Extension, handler s
 	return out, answer
 }
 
-// response is a pointer to R that is a response.
+// response is a pointer to R that implements ResponseObject.
 type response[R any] interface {
 	*R
 	hooksv1.ResponseObject
 }
 
-// Discover returns what the extension says of itself.
+// Discover returns the discovery response of the extension.
 func Discover(t testing.TB, x *extension.Extension) *hooksv1.DiscoveryResponse {
 	t.Helper()
 	hook, _ := x.Catalog().Hook(hooks.Discovery)
@@ -90,7 +90,7 @@ func send(t testing.TB, x *extension.Extension, url string, body []byte) (code i
 	return w.Code, w.Body.Bytes()
 }
 
-// Load reads a request from a file in YAML or JSON. A field that the request does not have is an error.
+// Load reads a request from a YAML or JSON file. Unknown fields are an error.
 func Load(t testing.TB, path string, into runtime.Object) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -102,8 +102,8 @@ func Load(t testing.TB, path string, into runtime.Object) {
 	}
 }
 
-// Replay sends the requests of a recording, byte for byte, and gives every recorded call with the present response to
-// check; nil compares status, message, retryAfterSeconds and all else of the two and reports what differs.
+// Replay sends the requests of a recording, byte for byte, and calls check with every recorded call and the current
+// response. If check is nil, it compares the two responses and reports all differences.
 func Replay(t *testing.T, x *extension.Extension, path string, check func(t *testing.T, was recording.Call, code int, answer []byte)) {
 	t.Helper()
 	calls, err := recording.ReadFile(path)
@@ -135,8 +135,8 @@ func same(t *testing.T, was recording.Call, code int, answer []byte) {
 	}
 }
 
-// Patched applies the patches of a response to the templates of its request, in their order, and returns the templates
-// by uid. It fails the test when a patch does not apply or belongs to no template.
+// Patched applies the patches of a response to the templates in its request, in order, and returns the templates by
+// uid. The test fails if a patch cannot be applied or has no template.
 func Patched(t testing.TB, in *hooksv1.GeneratePatchesRequest, out *hooksv1.GeneratePatchesResponse) map[string]*unstructured.Unstructured {
 	t.Helper()
 	raw := map[string][]byte{}

@@ -1,5 +1,5 @@
-// Package inplace helps with the hooks of in-place updates: it decodes the objects of a request as they are and as they shall
-// be, and makes the patches that say which of the changes the extension makes.
+// Package inplace supports handlers of the in-place update hooks. It decodes the current and desired objects of a
+// request, and creates the patches that declare which changes the extension can make.
 //
 //	updates := inplace.Updater{Rules: []inplace.Rule{
 //		inplace.Fields("cluster.x-k8s.io/v1beta2", "Machine", "version"),
@@ -9,17 +9,13 @@
 //	extension.OnErr("can-update-set", hooksv1.CanUpdateMachineSet, updates.CanUpdateMachineSet)
 //	extension.OnErr("update", hooksv1.UpdateMachine, inplace.UpdateMachine(update))
 //
-//	// grow takes over more memory, never less.
+//	// grow can increase the memory, but not decrease it.
 //	func grow(ctx context.Context, current, desired *examplev1.ExampleMachine) error {
 //		current.Spec.Memory = max(current.Spec.Memory, desired.Spec.Memory)
 //		return nil
 //	}
 //
-// Does: CanUpdateMachine and CanUpdateMachineSet ([Updater]), UpdateMachine in steps ([UpdateMachine]), decoding of the objects
-// in requests ([Decode]).
-//
-// Never: takes over what no rule takes over, or anything outside of the spec. What no extension takes over leads to new
-// machines.
-//
-// Read first: [Updater], [Rule], [UpdateMachine].
+// [Updater] handles CanUpdateMachine and CanUpdateMachineSet, [UpdateMachine] handles UpdateMachine in steps, and
+// [Decode] decodes objects of requests. Only changes of the spec that match a rule are covered. Changes that no
+// extension covers require new Machines.
 package inplace

@@ -15,17 +15,16 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Rule says which changes of one kind of object the extension makes. Build it with [For] or [Fields].
+// Rule specifies the changes that the extension can make to objects of one kind. Create it with [For] or [Fields].
 type Rule struct {
 	kind  schema.GroupVersionKind
-	pairs bool // it is for the template of the kind too
+	pairs bool // it also applies to the template of the kind
 	apply func(ctx context.Context, p part, object []byte) ([]byte, error)
 }
 
-// For returns a rule for objects of an apiVersion and kind, decoded as a T: do changes current into what it becomes when the
-// extension has made what it can. What differs from current in the end, of the spec, is taken over. Templates, which
-// CanUpdateMachineSet is about, are a kind of their own and need a rule of their own. Kinds of Cluster API itself are Machine and
-// MachineSet.
+// For returns a rule for objects of an apiVersion and kind, decoded as a T. do modifies current to the state after the
+// update by the extension. The resulting changes of the spec are covered. Templates, which CanUpdateMachineSet handles,
+// are a different kind and need their own rule. The core kinds are Machine and MachineSet.
 func For[T any](apiVersion, kind string, do func(ctx context.Context, current, desired *T) error) Rule {
 	return Rule{kind: schema.FromAPIVersionAndKind(apiVersion, kind), apply: func(ctx context.Context, p part, object []byte) ([]byte, error) {
 		desired := new(T)
@@ -36,9 +35,10 @@ func For[T any](apiVersion, kind string, do func(ctx context.Context, current, d
 	}}
 }
 
-// Fields returns a rule that takes over every change of the fields, which are named below the spec of a machine's object, with
-// dots: Fields("infrastructure.example.org/v1", "ExampleMachine", "memory", "disks.data"). The same rule is for the template of
-// the kind, ExampleMachineTemplate, below spec.template.spec; that of Machine is for MachineSet.
+// Fields returns a rule that covers every change of the fields, which are dotted paths relative to the spec:
+// Fields("infrastructure.example.org/v1", "ExampleMachine", "memory", "disks.data"). The rule also applies to the
+// template of the kind, ExampleMachineTemplate, relative to spec.template.spec; a rule for Machine also applies to
+// MachineSet.
 func Fields(apiVersion, kind string, fields ...string) Rule {
 	return Rule{kind: schema.FromAPIVersionAndKind(apiVersion, kind), pairs: true, apply: func(_ context.Context, p part, object []byte) ([]byte, error) {
 		current, err := decode(object)
@@ -58,7 +58,8 @@ func Fields(apiVersion, kind string, fields ...string) Rule {
 	}}
 }
 
-// isFor reports whether the rule is for an object: any version of Machine and MachineSet, which are decoded already.
+// isFor reports whether the rule applies to an object. For Machine and MachineSet, which are already decoded, any
+// version matches.
 func (r Rule) isFor(p part) bool {
 	if r.kind.Group != p.group || p.version != "" && r.kind.Version != p.version {
 		return false
@@ -73,7 +74,7 @@ func templateOf(kind string) string {
 	return kind + "Template"
 }
 
-// Where what the rules are about is, of an object of a machine and of a template.
+// The path of the spec in an object of a machine, and in a template.
 var (
 	machineRoot  = []string{"spec"}
 	templateRoot = []string{"spec", "template", "spec"}
@@ -81,12 +82,12 @@ var (
 
 // part is one object of a request.
 type part struct {
-	group, version, kind string // version is empty for objects of Cluster API itself
+	group, version, kind string // version is empty for core Cluster API kinds
 	root                 []string
 	current, desired     []byte
 }
 
-// identify reads apiVersion and kind of an object of a provider.
+// identify sets group, version and kind of a provider object.
 func (p *part) identify() error {
 	if p.kind != "" {
 		return nil
@@ -100,7 +101,7 @@ func (p *part) identify() error {
 	return nil
 }
 
-// within is the object with the part at root of the changed one.
+// within returns the object with the value at root from the changed object.
 func within(root []string, object, changed []byte) ([]byte, error) {
 	before, err := decode(object)
 	if err != nil {
@@ -115,7 +116,7 @@ func within(root []string, object, changed []byte) ([]byte, error) {
 	return json.Marshal(before)
 }
 
-// decode keeps numbers as they are written.
+// decode preserves the representation of numbers.
 func decode(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -138,7 +139,7 @@ func lookup(object map[string]any, path []string) (any, bool) {
 	return value, ok
 }
 
-// set sets a field, or removes it where it is not there any more.
+// set sets a field, or removes it if there is false.
 func set(object map[string]any, path []string, value any, there bool) {
 	for _, name := range path[:len(path)-1] {
 		below, ok := object[name].(map[string]any)
@@ -158,7 +159,7 @@ func set(object map[string]any, path []string, value any, there bool) {
 	}
 }
 
-// joinSorted joins errors in the order of their texts, so that the same problems give the same message.
+// joinSorted joins errors sorted by text, so that the same problems result in the same message.
 func joinSorted(problems []error) error {
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(problems...)

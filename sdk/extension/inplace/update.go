@@ -9,20 +9,20 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension"
 )
 
-// Progress is how far the update of a Machine is: [Done], or [Again].
+// Progress is the progress of an update: [Done] or [Again].
 type Progress struct {
 	after   time.Duration
 	message string
 }
 
-// Done says that the Machine is as it shall be.
+// Done means that the Machine is in the desired state.
 func Done() Progress { return Progress{} }
 
-// Again says that the update goes on, and when to call again, in whole seconds, one at least. The message says to users what
-// it waits for.
+// Again means that the update is in progress, and should be called again after a delay in whole seconds, at least one.
+// The message explains to users what the update waits for.
 func Again(after time.Duration, message string) Progress { return Progress{max(after, 1), message} }
 
-// UpdateMachine returns a handler of the hook UpdateMachine from a function that takes the update one step further:
+// UpdateMachine returns a handler of the hook UpdateMachine for a function that executes the next step of the update:
 //
 //	func update(ctx context.Context, in hooksv1.UpdateMachineRequestObjects) (inplace.Progress, error) {
 //		machine, err := inplace.Decode[examplev1.ExampleMachine](in.InfrastructureMachine)
@@ -39,10 +39,10 @@ func Again(after time.Duration, message string) Progress { return Progress{max(a
 //		return inplace.Done(), nil
 //	}
 //
-// It is called until it says that the update is done. An error says that the update has failed, which the Machine shows; the next call
-// comes later all the same, since what was wrong may have been corrected. Each call
-// may reach another replica, come twice, or be the first after a restart: what has been done already is observed at the
-// machine, not remembered. Where something may pass, such as a machine that does not answer, say [Again].
+// The function is called until it returns Done. An error means that the update has failed, and is displayed at the
+// Machine; the function is still called again later, because the problem may have been solved. Each call may reach
+// another replica, may be repeated, or may be the first one after a restart, so the function must observe the state of
+// the machine instead of remembering it. For temporary problems, such as an unreachable machine, return [Again].
 func UpdateMachine(step func(ctx context.Context, desired hooksv1.UpdateMachineRequestObjects) (Progress, error)) func(
 	context.Context, *hooksv1.UpdateMachineRequest, *hooksv1.UpdateMachineResponse) error {
 	return func(ctx context.Context, in *hooksv1.UpdateMachineRequest, out *hooksv1.UpdateMachineResponse) error {

@@ -13,16 +13,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Updater answers the hooks that ask which changes an extension can make. Its methods are handlers for
-// extension.OnErr.
+// Updater handles the CanUpdate hooks. Its methods are handlers for extension.OnErr.
 type Updater struct {
-	// Rules for one object are applied in their order, each on what the one before left.
+	// Rules for the same object are applied in order, each to the result of the previous one.
 	Rules []Rule
-	// Format of the patches; empty: JSONPatch.
+	// Format is the format of the patches; default JSONPatch.
 	Format hooksv1.PatchType
 }
 
-// CanUpdateMachine answers with a patch for each object of the Machine that rules take changes over of.
+// CanUpdateMachine responds with a patch for each object of the Machine with changes that are covered by rules.
 func (u Updater) CanUpdateMachine(ctx context.Context, in *hooksv1.CanUpdateMachineRequest, out *hooksv1.CanUpdateMachineResponse) error {
 	machine, err := typedPart(part{kind: "Machine", root: machineRoot}, in.Current.Machine, in.Desired.Machine)
 	if err != nil {
@@ -35,7 +34,7 @@ func (u Updater) CanUpdateMachine(ctx context.Context, in *hooksv1.CanUpdateMach
 	})
 }
 
-// CanUpdateMachineSet is [Updater.CanUpdateMachine] for a MachineSet and the templates that it refers to.
+// CanUpdateMachineSet is [Updater.CanUpdateMachine] for a MachineSet and its templates.
 func (u Updater) CanUpdateMachineSet(ctx context.Context, in *hooksv1.CanUpdateMachineSetRequest, out *hooksv1.CanUpdateMachineSetResponse) error {
 	set, err := typedPart(part{kind: "MachineSet", root: templateRoot}, in.Current.MachineSet, in.Desired.MachineSet)
 	if err != nil {
@@ -48,7 +47,7 @@ func (u Updater) CanUpdateMachineSet(ctx context.Context, in *hooksv1.CanUpdateM
 	})
 }
 
-// fill makes all patches or none.
+// fill sets all patches, or none if there is an error.
 func (u Updater) fill(ctx context.Context, parts map[*hooksv1.Patch]part) error {
 	format := u.Format
 	if format == "" {
@@ -73,7 +72,7 @@ func (u Updater) fill(ctx context.Context, parts map[*hooksv1.Patch]part) error 
 	return nil
 }
 
-// patch is what the rules take over of one object; nil: nothing.
+// patch returns the patch with the changes of one object that are covered by rules; nil if there are none.
 func (u Updater) patch(ctx context.Context, p part, format hooksv1.PatchType) ([]byte, error) {
 	if len(p.current) == 0 {
 		return nil, nil
@@ -97,7 +96,7 @@ func (u Updater) patch(ctx context.Context, p part, format hooksv1.PatchType) ([
 	return patch.Diff(format, p.current, object)
 }
 
-// Decode reads an object of a request, for instance in.Desired.InfrastructureMachine.
+// Decode decodes an object of a request, for example in.Desired.InfrastructureMachine.
 func Decode[T any](object runtime.RawExtension) (*T, error) {
 	out := new(T)
 	if len(object.Raw) == 0 {
@@ -109,7 +108,7 @@ func Decode[T any](object runtime.RawExtension) (*T, error) {
 	return out, nil
 }
 
-// typedPart is the part of an object of Cluster API itself.
+// typedPart returns the part for an object of a core Cluster API kind.
 func typedPart(p part, current, desired any) (part, error) {
 	var err, err2 error
 	p.group = clusterv1.GroupVersion.Group

@@ -1,12 +1,6 @@
-// Package patch computes and applies the patches that hooks exchange: JSON patches (RFC 6902) and JSON merge patches
-// (RFC 7386).
-//
-// Does: [Diff] says how one object becomes another; [Apply] does it; [Typed] lets a typed change of an object lead to
-// a patch that leaves alone what the Go type does not know.
-//
-// Never: changes what it is given.
-//
-// Read first: [Diff].
+// Package patch computes and applies the patches in hook responses: JSON patches (RFC 6902) and JSON merge patches (RFC
+// 7386). [Diff] computes a patch, [Apply] applies it, and [Typed] changes an object through a Go type and preserves
+// fields that the type does not define. Arguments are not modified.
 package patch
 
 import (
@@ -21,8 +15,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Diff returns the patch of the format that makes one JSON object the other; nil where they are equal. A merge patch
-// replaces lists as a whole, and cannot set a field to null.
+// Diff returns the patch that transforms one JSON object into the other; nil if they are equal. A merge patch replaces
+// lists as a whole, and cannot set a field to null.
 func Diff(format hooksv1.PatchType, from, to []byte) ([]byte, error) {
 	if jsonpatch.Equal(from, to) {
 		return nil, nil
@@ -40,7 +34,8 @@ func Diff(format hooksv1.PatchType, from, to []byte) ([]byte, error) {
 	return nil, unknown(format)
 }
 
-// operations are sorted: the same change is the same patch. Within a list the order matters and stays.
+// operations returns a JSON patch with sorted operations, so that the same change always results in the same patch. If
+// a list element is changed, the order is significant, and not modified.
 func operations(from, to []byte) ([]byte, error) {
 	ops, err := diff.CreatePatch(from, to)
 	if err != nil {
@@ -56,7 +51,7 @@ func operations(from, to []byte) ([]byte, error) {
 	return p, nil
 }
 
-// touchesList reports whether a JSON pointer goes through an element of a list.
+// touchesList reports whether a JSON pointer contains a list element.
 func touchesList(pointer string) bool {
 	for element := range strings.SplitSeq(pointer, "/") {
 		if element == "-" || element != "" && strings.Trim(element, "0123456789") == "" {
@@ -89,9 +84,9 @@ func Apply(format hooksv1.PatchType, object, patch []byte) ([]byte, error) {
 	return nil, unknown(format)
 }
 
-// Typed returns what becomes of the JSON object when change changes it as a T. Fields that T does not know, and fields
-// that T would write although they were not there, stay as they were; except in list elements, since a changed list is
-// replaced as a whole.
+// Typed decodes the JSON object as a T, calls change, and returns the changed object. Fields that T does not define,
+// and fields that encoding T would add, are left unchanged, except in list elements, because a changed list is replaced
+// as a whole.
 func Typed[T any](object []byte, change func(*T) error) ([]byte, error) {
 	typed := new(T)
 	if err := json.Unmarshal(object, typed); err != nil {

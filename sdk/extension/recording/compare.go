@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Answer is what another build said to a recorded request.
+// Answer is the response of another build to a recorded request.
 type Answer struct {
 	Code int
 	Body []byte
-	// Error says why there is none; empty: there is one.
+	// Error is the reason why there is no response; empty if there is one.
 	Error string
 }
 
-// Compare says in lines how an answer differs from the recorded one; none: it does not. JSON is compared by meaning:
-// neither the order of fields nor white space counts, and patches are compared as the JSON they are.
+// Compare returns the differences between a response and the recorded one, one per line. JSON is compared semantically,
+// ignoring the order of fields and white space; patches are decoded first.
 func Compare(was Call, now Answer) []string {
 	if was.Error != "" || now.Error != "" {
 		if was.Error != "" && now.Error != "" {
-			return nil // neither had an answer; how they say so is not the same twice
+			return nil // neither has a response, and error messages may vary
 		}
 		return []string{fmt.Sprintf("call: %s → %s", orOK(was.Error), orOK(now.Error))}
 	}
@@ -97,7 +97,7 @@ func differInList(path string, a, b []any) (lines []string) {
 	return lines
 }
 
-// patches decodes two values of fields named patch, which hold JSON in base64.
+// patches decodes two values of patch fields, which contain base64-encoded JSON.
 func patches(path string, a, b any) (x, y any, ok bool) {
 	if !strings.HasSuffix(strings.ToLower(path), "patch") {
 		return nil, nil, false

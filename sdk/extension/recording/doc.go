@@ -1,11 +1,5 @@
-// Package recording keeps calls of hooks in a file, to look at them and to repeat them.
-//
-// Does: defines one recorded call ([Call]), writes and reads files of them (one JSON document a line), takes the data
-// of Secrets out of bodies ([Redact]), and finds the object that a request is about ([Object]).
-//
-// Owns: the format of the file.
-//
-// Never: changes a body that holds no Secret: what is repeated is what was sent, byte for byte.
-//
-// Read first: [Call].
+// Package recording stores calls of hooks in a file, to inspect and repeat them. It defines a recorded call ([Call]),
+// reads and writes files with one JSON document per line, replaces the data of Secrets in bodies ([Redact]), and
+// extracts the object of a request ([Object]). A body without a Secret is stored unmodified, so that requests can be
+// repeated byte for byte.
 package recording

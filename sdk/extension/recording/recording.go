@@ -14,37 +14,37 @@ import (
 
 // Call is one recorded call.
 type Call struct {
-	// Time is when the request came.
+	// Time is the time of the request.
 	Time time.Time `json:"time"`
-	// Path of the request without the prefix of the extension, as /GROUP/VERSION/HOOK/HANDLER in lower case.
+	// Path is the path of the request without the prefix of the extension: /GROUP/VERSION/HOOK/HANDLER in lower case.
 	Path string `json:"path"`
-	// Query of the request, without the question mark.
+	// Query is the query of the request, without the question mark.
 	Query string `json:"query,omitempty"`
-	// Hook and Handler in lower case, as in the path; Discovery has no handler.
+	// Hook and Handler are in lower case, as in the path. Discovery has no handler.
 	Hook    string `json:"hook"`
 	Handler string `json:"handler,omitempty"`
-	// Object that the request is about, as Kind namespace/name; empty where there is none.
+	// Object is the object in the request, as Kind namespace/name; empty if there is none.
 	Object string `json:"object,omitempty"`
-	// Request and Response are the bodies, the data of Secrets replaced.
+	// Request and Response are the bodies, with the data of Secrets replaced.
 	Request  string `json:"request"`
 	Response string `json:"response,omitempty"`
-	// Redacted says that the data of a Secret was replaced in one of them.
+	// Redacted means that the data of a Secret was replaced in one of the bodies.
 	Redacted bool `json:"redacted,omitempty"`
-	// Code is the HTTP status; zero when there was no response.
+	// Code is the HTTP status; zero if there was no response.
 	Code int `json:"code,omitempty"`
-	// Error says why there was no response.
+	// Error is the reason why there was no response.
 	Error string `json:"error,omitempty"`
-	// Seconds that the call took.
+	// Seconds is the duration of the call.
 	Seconds float64 `json:"seconds"`
 }
 
-// Writer appends calls to a stream. It may be used by several goroutines at once.
+// Writer appends calls to a stream. It is safe for concurrent use.
 type Writer struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// NewWriter returns a writer to out.
+// NewWriter returns a Writer for out.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
 // Write redacts the call and appends it.
@@ -64,7 +64,7 @@ func (w *Writer) Write(c Call) error {
 	return nil
 }
 
-// Read reads all calls of a stream. The error names the line that is none.
+// Read reads all calls of a stream. The error contains the number of an invalid line.
 func Read(in io.Reader) ([]Call, error) {
 	var calls []Call
 	r := bufio.NewReader(in)

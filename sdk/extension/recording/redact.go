@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// replaced stands where the data of a Secret was: "REDACTED" in base64, so that it is still valid data.
+// replaced replaces the data of a Secret: "REDACTED" in base64, which is still valid data.
 const replaced = "UkVEQUNURUQ="
 
 // Redact replaces the values in data and stringData of every Secret in a JSON document, and reports whether there was
-// one. A document without a Secret, or that is not JSON, is returned as it is.
+// one. A document without a Secret, or that is not JSON, is returned unchanged.
 func Redact(body []byte) ([]byte, bool) {
 	if !bytes.Contains(body, []byte("Secret")) {
 		return body, false
@@ -40,7 +40,7 @@ func redact(v any) (changed bool) {
 		switch v["kind"] {
 		case "Secret":
 			return blank(v)
-		case "SecretList": // its items need not say what they are
+		case "SecretList": // its items may lack apiVersion and kind
 			items, _ := v["items"].([]any)
 			for _, item := range items {
 				if secret, ok := item.(map[string]any); ok {
@@ -56,7 +56,7 @@ func redact(v any) (changed bool) {
 	return changed
 }
 
-// blank replaces the values of a Secret, also in the annotation that kubectl apply keeps a copy in.
+// blank replaces the values of a Secret, and removes the annotation with the copy of kubectl apply.
 func blank(secret map[string]any) (changed bool) {
 	for field, value := range map[string]string{"data": replaced, "stringData": "REDACTED"} {
 		values, _ := secret[field].(map[string]any)
@@ -75,8 +75,8 @@ func blank(secret map[string]any) (changed bool) {
 	return changed
 }
 
-// Object returns what a request is about as Kind namespace/name, and an empty text where it is about nothing that has
-// a name: the Cluster, the Machine or the MachineSet in it, or the Cluster of its builtin variables.
+// Object returns the object of a request as Kind namespace/name: its Cluster, Machine or MachineSet, or the Cluster in
+// its builtin variables. It returns "" if there is none.
 func Object(body []byte) string {
 	var r struct {
 		Cluster, ClusterClass *named
@@ -119,8 +119,8 @@ func text(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, strings.TrimPrefix(namespace+"/"+name, "/"))
 }
 
-// Split takes the path of a call apart. The first elements may be a prefix of the extension; hook and handler are what
-// comes after the group and version of a hook. ok is false where the path is not that of a hook.
+// Split splits the path of a call, which may start with a prefix of the extension. own is the path without the prefix;
+// hook and handler follow the group and version. ok is false if it is not the path of a hook.
 func Split(path string) (own, hook, handler string, ok bool) {
 	elements := strings.Split(strings.Trim(path, "/"), "/")
 	n := slices.IndexFunc(elements, func(e string) bool { return strings.HasPrefix(e, "hooks.runtime.") })

@@ -1,10 +1,5 @@
-// Package servingcert makes a serving certificate with a certificate authority of its own.
-//
-// Does: makes an authority that signs one certificate and is then forgotten: its key leaves this package never.
-//
-// Never: writes files.
-//
-// Read first: [New].
+// Package servingcert generates a serving certificate with its own certificate authority (CA). The CA signs only this
+// certificate, and its key is discarded. The package writes no files. See [New].
 package servingcert
 
 import (
@@ -21,16 +16,16 @@ import (
 	"time"
 )
 
-// validity of what is made: a server that runs longer is started again in between.
+// validity is the validity period. A server that runs longer must be restarted in time.
 const validity = 365 * 24 * time.Hour
 
-// Certificate is a certificate with its key and authority, each in PEM.
+// Certificate is a certificate with its key and its CA, PEM-encoded.
 type Certificate struct {
 	CA, Certificate, Key []byte
 }
 
-// New makes a certificate for names and addresses; none: localhost, 127.0.0.1, ::1 and the name of this machine. It is
-// valid for a year, and is also good as a client certificate whose common name is the first host.
+// New generates a certificate for host names and addresses; default: localhost, 127.0.0.1, ::1 and the name of this
+// machine. It is valid for one year, and also usable as a client certificate with the first host as the common name.
 func New(hosts ...string) (Certificate, error) {
 	if len(hosts) == 0 {
 		hosts = []string{"localhost", "127.0.0.1", "::1"}

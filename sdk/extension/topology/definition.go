@@ -11,7 +11,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// DiscoverVariables answers the hook DiscoverVariables with the fields of a struct, see [Definitions]:
+// DiscoverVariables handles the hook DiscoverVariables with the fields of a struct; see [Definitions]:
 //
 //	type variables struct {
 //		Image string `json:"image" required:"true" description:"Image of all nodes."`
@@ -21,30 +21,30 @@ import (
 //
 //	extension.OnErr("variables", hooksv1.DiscoverVariables, topology.DiscoverVariables[variables])
 //
-// [Read] reads them in a rule.
+// [Read] reads the variables in a rule.
 func DiscoverVariables[T any](_ context.Context, _ *hooksv1.DiscoverVariablesRequest, out *hooksv1.DiscoverVariablesResponse) error {
 	var err error
 	out.Variables, err = Definitions[T]()
 	return err
 }
 
-// Definitions returns the variables of a ClusterClass that the exported fields of a struct stand for, with their schemas. The
-// name of a variable, and of a field within one, is that of JSON. These tags say more:
+// Definitions returns the variables of a ClusterClass, with their schemas, for the exported fields of a struct. The
+// names of variables, and of fields in them, are the JSON names. The following tags are supported:
 //
-//	required      "true": it must be set
-//	description   for people
-//	default       value: of a text as it is, else YAML or JSON
-//	example       likewise
-//	enum          values it may have, divided by commas
-//	minimum, maximum                of a number
-//	minLength, maxLength, pattern   of a text
-//	minItems, maxItems              of a list
+//	required      "true": a value is required
+//	description   text for users
+//	default       default value: a string as it is, other types in YAML or JSON
+//	example       example value, in the same format
+//	enum          allowed values, separated by commas
+//	minimum, maximum                for numbers
+//	minLength, maxLength, pattern   for strings
+//	minItems, maxItems              for lists
 //	format        such as "ipv4"
-//	rule, ruleMessage               a rule in CEL, and what is said when it does not hold
+//	rule, ruleMessage               a CEL rule, and its message
 //
-// A field is a text, a bool, a number, a struct, a list, a map with texts as keys, a pointer to one of these, an interface or
-// JSON of any form, or a type that names its own form as those of Kubernetes do (metav1.Duration, resource.Quantity,
-// intstr.IntOrString). The error names every field that is something else, or whose tags do not fit.
+// A field may be a string, a bool, a number, a struct, a list, a map with string keys, a pointer to one of these, an
+// interface or JSON of any form, or a type that defines its JSON type as Kubernetes types do (metav1.Duration,
+// resource.Quantity, intstr.IntOrString). The error lists every field with another type or invalid tags.
 func Definitions[T any]() ([]clusterv1.ClusterClassVariable, error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
@@ -68,8 +68,8 @@ func Definitions[T any]() ([]clusterv1.ClusterClassVariable, error) {
 	return out, errors.Join(problems...)
 }
 
-// Read reads variables into the fields of a struct, those of [Definitions]; one without a value leaves its field as it is in
-// a new T. Variables that the struct has no field for are left alone. The errors are those of [Get], all at once.
+// Read reads variables into the fields of a struct as in [Definitions]. A variable without a value leaves its field at
+// the zero value. Variables without a field are ignored. It joins the errors of [Get].
 func Read[T any](v Variables) (T, error) {
 	var out T
 	target := reflect.ValueOf(&out).Elem()

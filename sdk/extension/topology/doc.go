@@ -1,5 +1,5 @@
-// Package topology helps with the topology mutation hooks: it goes through the templates of a request, decodes them,
-// gives access to variables, and makes patches of what was changed.
+// Package topology supports handlers of the topology mutation hooks. It iterates over the templates of a request,
+// decodes them, provides access to variables, and creates patches for the changes.
 //
 //	patches := topology.Patcher{Rules: []topology.Rule{
 //		topology.For("infrastructure.slipway.dev/v1alpha1", "LocalMachineTemplate", setImage),
@@ -15,11 +15,8 @@
 //		return err
 //	}
 //
-// Does: GeneratePatches ([Patcher]) and ValidateTopology ([Validator]) with rules, for templates of a kind and where they are
-// used ([Rule.Where]); DiscoverVariables from a Go struct ([DiscoverVariables]); reading of variables ([Get], [Read]), those
-// named builtin included.
-//
-// Never: patches what a rule did not change: fields that a Go type does not know stay as they are.
-//
-// Read first: [Patcher], [Variables].
+// [Patcher] and [Validator] handle GeneratePatches and ValidateTopology with rules, for templates of a kind and
+// optionally their use ([Rule.Where]). [DiscoverVariables] handles DiscoverVariables for a Go struct. [Get] and [Read]
+// read variables, including the builtin ones. Patches contain only what a rule has changed: fields that a Go type does
+// not define are preserved.
 package topology

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// NotFoundError says that a variable, or a field of it, has no value.
+// NotFoundError means that a variable, or a field in it, has no value.
 type NotFoundError struct {
-	// Path that was read.
+	// Path is the requested path.
 	Path string
-	// Missing is the part of it that was not found.
+	// Missing is the part of the path that was not found.
 	Missing string
 }
 
@@ -21,11 +21,11 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("variable %q has no value: there is no %q", e.Path, e.Missing)
 }
 
-// InvalidError says that a variable cannot be read as what it was asked for.
+// InvalidError means that a variable does not have the requested type.
 type InvalidError struct {
-	// Path that was read.
+	// Path is the requested path.
 	Path string
-	// Cause is why.
+	// Cause is the underlying error.
 	Cause error
 }
 
@@ -35,11 +35,11 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("variable %q: %v", e.
 // Unwrap returns the cause.
 func (e *InvalidError) Unwrap() error { return e.Cause }
 
-// TemplateError says which template a rule failed for.
+// TemplateError is the error of a rule for a template.
 type TemplateError struct {
-	// Kind of the template, and where it is used: the holder as kind namespace/name.
+	// Kind is the kind of the template, and Holder the object that uses it, as kind namespace/name.
 	Kind, Holder string
-	// Cause is why.
+	// Cause is the underlying error.
 	Cause error
 }
 
@@ -51,7 +51,7 @@ func (e *TemplateError) Error() string {
 // Unwrap returns the cause.
 func (e *TemplateError) Unwrap() error { return e.Cause }
 
-// IsNotFound reports whether err says that a variable has no value.
+// IsNotFound reports whether err means that a variable has no value.
 func IsNotFound(err error) bool {
 	var e *NotFoundError
 	return errors.As(err, &e)

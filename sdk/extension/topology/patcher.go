@@ -11,18 +11,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Patcher answers the hook GeneratePatches with rules. Its method Generate is a handler.
+// Patcher handles the hook GeneratePatches with rules. Its method Generate is a handler.
 type Patcher struct {
-	// Rules that apply to a template are carried out in their order, each on what the one before left.
+	// Rules for the same template are applied in order, each to the result of the previous one.
 	Rules []Rule
-	// Format of the patches; empty: JSONPatch.
+	// Format is the format of the patches; default JSONPatch.
 	Format hooksv1.PatchType
-	// Strict fails for templates of a kind that no rule is for, wherever they are used, instead of leaving them alone.
+	// Strict makes the hook fail for templates of a kind without any rule, instead of leaving them unchanged.
 	Strict bool
 }
 
-// Generate answers a request: a patch for every template that the rules change. The errors of all templates are put
-// into the message of a response with status Failure.
+// Generate responds with a patch for every template that the rules change. The errors of all templates are joined in
+// the message of a response with status Failure.
 func (p Patcher) Generate(ctx context.Context, in *hooksv1.GeneratePatchesRequest, out *hooksv1.GeneratePatchesResponse) {
 	format := p.Format
 	if format == "" {
@@ -53,13 +53,13 @@ func (p Patcher) Generate(ctx context.Context, in *hooksv1.GeneratePatchesReques
 	}
 }
 
-// Validator answers the hook ValidateTopology with rules that only check: what they change is ignored. Its method
+// Validator handles the hook ValidateTopology with rules that only validate: their changes are ignored. Its method
 // Validate is a handler.
 type Validator struct {
 	Rules []Rule
 }
 
-// Validate answers a request: Success when no rule returns an error, else Failure with all of them.
+// Validate responds with Success if no rule returns an error, or else with Failure and all errors.
 func (v Validator) Validate(ctx context.Context, in *hooksv1.ValidateTopologyRequest, out *hooksv1.ValidateTopologyResponse) {
 	var problems []error
 	for _, i := range in.Items {
@@ -83,7 +83,7 @@ func validated(i *hooksv1.ValidateTopologyRequestItem) item {
 	return item{holder: i.HolderReference, raw: i.Object.Raw, variables: i.Variables}
 }
 
-// walk carries out the rules that are for a template and returns what becomes of it.
+// walk applies the matching rules to a template and returns the result.
 func walk(ctx context.Context, rules []Rule, t Template, strict bool) ([]byte, error) {
 	object, matched := t.raw, false
 	for _, r := range rules {

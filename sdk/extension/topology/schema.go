@@ -16,17 +16,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// field is a field of a struct that JSON knows.
+// field is a struct field in the JSON encoding.
 type field struct {
 	name     string
-	of       string // Go's name, with its struct
+	of       string // the Go name with the struct
 	index    []int
 	typ      reflect.Type
 	tag      reflect.StructTag
 	required bool
 }
 
-// jsonFields are the fields of a struct, those of embedded structs included.
+// jsonFields returns the fields of a struct, including the fields of embedded structs.
 func jsonFields(t reflect.Type) []field {
 	var out []field
 	for _, f := range reflect.VisibleFields(t) {
@@ -43,8 +43,8 @@ func jsonFields(t reflect.Type) []field {
 	return out
 }
 
-// isOutOfReach reports whether a field comes from an embedded struct that JSON does not take apart, because it has a name or is
-// behind a pointer of a type that is not exported.
+// isOutOfReach reports whether a field belongs to an embedded struct that JSON does not flatten, because the struct has
+// a name or is a pointer to an unexported type.
 func isOutOfReach(t reflect.Type, f reflect.StructField) bool {
 	for i := 1; i < len(f.Index); i++ {
 		parent := t.FieldByIndex(f.Index[:i])
@@ -60,7 +60,7 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
-// in is the field in a struct; pointers to embedded structs on the way get one.
+// in returns the field in a struct, and allocates nil pointers to embedded structs.
 func (f field) in(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		if v.Kind() == reflect.Pointer {
@@ -74,7 +74,7 @@ func (f field) in(v reflect.Value) reflect.Value {
 	return v
 }
 
-// schema is that of the field, tags included. within are the structs around it.
+// schema returns the schema of the field, including its tags. within are the enclosing structs.
 func (f field) schema(within []reflect.Type) (clusterv1.JSONSchemaProps, error) {
 	s, err := schemaOf(f.typ, within)
 	if err != nil {
@@ -86,13 +86,13 @@ func (f field) schema(within []reflect.Type) (clusterv1.JSONSchemaProps, error) 
 	return s, nil
 }
 
-// ownForm is what types of Kubernetes say of their JSON.
+// ownForm is implemented by Kubernetes types with a custom JSON encoding.
 type ownForm interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// schemaOf is the schema of a type.
+// schemaOf returns the schema of a type.
 func schemaOf(t reflect.Type, within []reflect.Type) (clusterv1.JSONSchemaProps, error) {
 	if t.Kind() == reflect.Pointer {
 		return schemaOf(t.Elem(), within)
@@ -162,7 +162,7 @@ func schemaOfStruct(t reflect.Type, within []reflect.Type) (clusterv1.JSONSchema
 	return out, errors.Join(problems...)
 }
 
-// bounds are the tags whose value is a number, with the types of JSON that they are for.
+// bounds returns the numeric tags, with the JSON types that they apply to.
 func bounds(s *clusterv1.JSONSchemaProps) map[string]struct {
 	types []string
 	set   **int64
@@ -178,7 +178,7 @@ func bounds(s *clusterv1.JSONSchemaProps) map[string]struct {
 	}
 }
 
-// tagged adds to a schema what the tags of the field say.
+// tagged adds the values of the field's tags to a schema.
 func (f field) tagged(s *clusterv1.JSONSchemaProps) error {
 	var problems []error
 	for _, tag := range []string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
@@ -228,7 +228,7 @@ func (f field) values(s *clusterv1.JSONSchemaProps) error {
 	return errors.Join(problems...)
 }
 
-// value reads a value of the field from a tag.
+// value parses a value of the field in a tag.
 func (f field) value(tag, text string) (apiextensionsv1.JSON, error) {
 	typ := f.typ
 	for typ.Kind() == reflect.Pointer {

@@ -8,18 +8,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Selector picks templates by what they are used for. The ones of this package pick what matchResources of an inline patch
-// picks; any function may be one.
+// Selector selects templates by their use. The selectors in this package match like matchResources of inline patches;
+// any other function can be used, too.
 type Selector func(t Template) bool
 
-// InfrastructureCluster picks the template of the infrastructure cluster.
+// InfrastructureCluster selects the template of the infrastructure cluster.
 func InfrastructureCluster() Selector {
 	return func(t Template) bool {
 		return t.heldBy(clusterv1.ClusterKind) && t.Holder.FieldPath == "spec.infrastructureRef"
 	}
 }
 
-// ControlPlane picks the template of the control plane and that of its machines.
+// ControlPlane selects the templates of the control plane and its machines.
 func ControlPlane() Selector {
 	return func(t Template) bool {
 		if t.heldBy(clusterv1.ClusterKind) {
@@ -29,8 +29,8 @@ func ControlPlane() Selector {
 	}
 }
 
-// MachineDeploymentClass picks the templates of MachineDeployments whose class, spec.workers.machineDeployments[].class of the
-// ClusterClass, has one of the names. A name may begin or end with *.
+// MachineDeploymentClass selects the templates of MachineDeployments whose class,
+// spec.workers.machineDeployments[].class of the ClusterClass, has one of the names. A name may start or end with *.
 func MachineDeploymentClass(names ...string) Selector {
 	return func(t Template) bool {
 		b, err := t.Variables.Builtins()
@@ -46,7 +46,7 @@ func MachinePoolClass(names ...string) Selector {
 	}
 }
 
-// heldBy reports whether the template is used by a kind of Cluster API's core group.
+// heldBy reports whether an object of a core Cluster API kind uses the template.
 func (t Template) heldBy(kind string) bool {
 	gv, err := schema.ParseGroupVersion(t.Holder.APIVersion)
 	return err == nil && gv.Group == clusterv1.GroupVersion.Group && t.Holder.Kind == kind

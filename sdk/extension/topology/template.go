@@ -13,40 +13,40 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/patch"
 )
 
-// Template is one template of a request.
+// Template is a template of a request.
 type Template struct {
-	// UID names the template within the request.
+	// UID identifies the template within the request.
 	UID string
-	// Kind of the template with group and version.
+	// Kind is the group, version and kind of the template.
 	Kind schema.GroupVersionKind
-	// Holder is the object that uses the template, with the field that refers to it: for instance the
-	// MachineDeployment and spec.template.spec.infrastructureRef.
+	// Holder is the object that uses the template, with the field that refers to it, for example the MachineDeployment
+	// and spec.template.spec.infrastructureRef.
 	Holder hooksv1.HolderReference
-	// Variables that hold for the template.
+	// Variables are the variables for the template.
 	Variables Variables
 
 	raw []byte
 }
 
-// Raw is the template as JSON.
+// Raw returns the template as JSON.
 func (t Template) Raw() []byte { return t.raw }
 
-// Rule changes or checks templates of one kind. Make it with [For] or [ForUnstructured].
+// Rule modifies or validates templates of one kind. Create it with [For] or [ForUnstructured].
 type Rule struct {
 	kind  schema.GroupVersionKind
 	where []Selector
 	apply func(ctx context.Context, t Template, object []byte) ([]byte, error)
 }
 
-// For returns a rule for templates of an apiVersion and kind, decoded as a T. What do changes in the T becomes the
-// patch; an error ends the hook with status Failure.
+// For returns a rule for templates of an apiVersion and kind, decoded as a T. The changes that do makes become the
+// patch. An error results in status Failure.
 func For[T any](apiVersion, kind string, do func(ctx context.Context, t Template, object *T) error) Rule {
 	return Rule{kind: kindOf(apiVersion, kind), apply: func(ctx context.Context, t Template, object []byte) ([]byte, error) {
 		return patch.Typed(object, func(typed *T) error { return do(ctx, t, typed) })
 	}}
 }
 
-// ForUnstructured is [For] for templates whose Go type is not at hand. The kind "*" is every kind.
+// ForUnstructured is [For] for templates without a Go type. The kind "*" matches every kind.
 func ForUnstructured(apiVersion, kind string, do func(ctx context.Context, t Template, object *unstructured.Unstructured) error) Rule {
 	return Rule{kind: kindOf(apiVersion, kind), apply: func(ctx context.Context, t Template, object []byte) ([]byte, error) {
 		u := &unstructured.Unstructured{}
@@ -64,7 +64,7 @@ func kindOf(apiVersion, kind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(apiVersion, kind)
 }
 
-// Where returns the rule for those of its templates that one of the selectors picks:
+// Where restricts the rule to templates that one of the selectors matches:
 //
 //	topology.For("infrastructure.slipway.dev/v1alpha1", "LocalMachineTemplate", addDisk).
 //		Where(topology.ControlPlane(), topology.MachineDeploymentClass("storage-*"))
@@ -73,17 +73,17 @@ func (r Rule) Where(one ...Selector) Rule {
 	return r
 }
 
-// isOfKind reports whether the rule is for templates of a kind, wherever they are used.
+// isOfKind reports whether the rule applies to templates of a kind, ignoring selectors.
 func (r Rule) isOfKind(kind schema.GroupVersionKind) bool {
 	return r.kind == kind || r.kind.Kind == "*"
 }
 
-// selects reports whether the rule is for a template of its kind.
+// selects reports whether the selectors match a template.
 func (r Rule) selects(t Template) bool {
 	return r.where == nil || slices.ContainsFunc(r.where, func(s Selector) bool { return s(t) })
 }
 
-// item is what the requests of GeneratePatches and ValidateTopology have in common.
+// item is the common part of GeneratePatches and ValidateTopology requests.
 type item struct {
 	uid       string
 	holder    hooksv1.HolderReference
@@ -106,7 +106,7 @@ func (i item) template(global []hooksv1.Variable) (Template, error) {
 	return t, nil
 }
 
-// failed says which template an error is about.
+// failed adds the template to an error.
 func (t Template) failed(err error) error {
 	kind := t.Kind.Kind
 	if kind == "" {

@@ -14,14 +14,14 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Variables are the variables that hold for one template: those of the cluster, with those of the template in front.
-// They never change once they are made.
+// Variables are the variables for one template: the variables of the cluster, overridden by the template's own. They
+// are immutable.
 type Variables struct {
 	values map[string]json.RawMessage
 }
 
-// NewVariables puts lists of variables together, later ones in front. Of the variable "builtin" each list has a part
-// only, which are put together field by field.
+// NewVariables merges lists of variables; later ones take precedence. The variable "builtin", of which each list has
+// only a part, is merged field by field.
 func NewVariables(lists ...[]hooksv1.Variable) (Variables, error) {
 	values := map[string]json.RawMessage{}
 	for _, list := range lists {
@@ -62,20 +62,21 @@ func overlay(under, over map[string]any) map[string]any {
 	return out
 }
 
-// decode keeps numbers as they are written: a large integer is no float.
+// decode preserves the representation of numbers, because float64 cannot represent large integers.
 func decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// Names lists the variables that have a value, sorted.
+// Names returns the names of the variables with a value, sorted.
 func (v Variables) Names() []string { return slices.Sorted(maps.Keys(v.values)) }
 
-// Lookup returns the JSON of a variable or a field of it: the path is the name of a variable, then fields after dots
-// and positions in lists in brackets, as in "network.dns.servers[0]" or "builtin.machineDeployment.version". A field
-// whose name has a dot is written in brackets with quotes: labels["topology.io/zone"]. The error is a [NotFoundError]
-// where there is no value or null, an [InvalidError] where the path does not fit the value.
+// Lookup returns the JSON value of a variable or of a field in it. The path is the name of a variable, followed by
+// fields after dots and list indexes in brackets, as in "network.dns.servers[0]" or
+// "builtin.machineDeployment.version". A field name with a dot is written in brackets and quotes:
+// labels["topology.io/zone"]. The error is a [NotFoundError] if there is no value or null, and an [InvalidError] if the
+// path does not match the value.
 func (v Variables) Lookup(path string) (json.RawMessage, error) {
 	steps, err := parse(path)
 	if err != nil {
@@ -100,8 +101,8 @@ func (v Variables) Lookup(path string) (json.RawMessage, error) {
 	return value, nil
 }
 
-// Get returns a variable, or a field of it, as a T: a string, a number, a bool, or a struct with JSON names. The errors
-// are those of [Variables.Lookup], and an [InvalidError] where the value is no T.
+// Get returns a variable, or a field in it, as a T: a string, a number, a bool, or a struct with JSON names. It returns
+// the errors of [Variables.Lookup], and an [InvalidError] if the value is not a T.
 func Get[T any](v Variables, path string) (T, error) {
 	var out T
 	raw, err := v.Lookup(path)
@@ -118,7 +119,7 @@ func unmarshal(raw json.RawMessage, path string, into any) error {
 	return nil
 }
 
-// GetOr is [Get] with a value for where there is none.
+// GetOr is [Get] with a default value.
 func GetOr[T any](v Variables, path string, otherwise T) (T, error) {
 	out, err := Get[T](v, path)
 	if IsNotFound(err) {
@@ -127,16 +128,16 @@ func GetOr[T any](v Variables, path string, otherwise T) (T, error) {
 	return out, err
 }
 
-// Builtins returns the variable "builtin", which tells about the cluster and what the template is used for; empty where
-// there is none.
+// Builtins returns the variable "builtin", which describes the cluster and the use of the template; empty if it does
+// not exist.
 func (v Variables) Builtins() (hooksv1.Builtins, error) {
 	return GetOr(v, hooksv1.BuiltinsName, hooksv1.Builtins{})
 }
 
-// step goes from a value to one in it: a field of an object, or an element of a list.
+// step is one step of a path: a field of an object, or an element of a list.
 type step struct {
 	field string
-	index int // -1: a field
+	index int // -1 for a field
 }
 
 func (s step) into(value json.RawMessage) (json.RawMessage, error) {
@@ -174,7 +175,7 @@ func text(steps []step) string {
 	return b.String()
 }
 
-// parse reads a path: a name, then .field, ["field"] or [0] any number of times.
+// parse parses a path: a name, followed by any number of .field, ["field"] or [0].
 func parse(path string) ([]step, error) {
 	rest, steps := "."+path, []step(nil)
 	for rest != "" {

@@ -9,15 +9,16 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// maxLag is how many minor versions a worker may be behind the control plane.
+// maxLag is the maximum version skew between workers and the control plane in minor versions.
 const maxLag = 3
 
-// Check says what is wrong with a plan, by the rules of the hook:
+// Check validates a plan by the rules of the hook:
 //
-//   - The versions of the control plane rise from the one that it has, or are another build of the same version, leave out no
-//     minor version, and end with the requested one. There are none where the control plane has the requested version.
-//   - Those of the workers may be left out. They rise and end likewise, each is a version that the control plane has or passes,
-//     in its order, and no worker falls more than three minor versions behind. There are none where there are no workers.
+//   - The control plane versions increase from the current one, or are another build of the same version, skip no minor
+//     version, and end with the requested version. The list is empty if the control plane already has the requested version.
+//   - The worker versions may be omitted. They increase and end in the same way, are current or planned versions of the
+//     control plane in their order, and are never more than three minor versions behind it. The list is empty without
+//     workers.
 func Check(in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.GenerateUpgradePlanResponse) error {
 	target, err := parse("the requested version", in.ToKubernetesVersion)
 	if err != nil {
@@ -34,7 +35,7 @@ func Check(in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.GenerateUpgradeP
 	return errors.Join(problems...)
 }
 
-// list is a list of a plan, with the version in front that it starts from.
+// list is a list of versions in a plan, preceded by the current version.
 type list struct {
 	name  string
 	texts []string
@@ -64,7 +65,7 @@ func versionsOf(steps []hooksv1.UpgradeStep) []string {
 	return out
 }
 
-// check says what is wrong with a list that is not empty unless there is nothing to do.
+// check validates a list, which may be empty only if no upgrade is necessary.
 func (l list) check(target *version.Version, everyMinor bool) error {
 	if same(l.all[0], target) {
 		if len(l.all) > 1 {
@@ -87,7 +88,7 @@ func (l list) check(target *version.Version, everyMinor bool) error {
 	return nil
 }
 
-// checkWorkers says what is wrong with the steps of the workers, given those of the control plane.
+// checkWorkers validates the steps of the workers, given the steps of the control plane.
 func checkWorkers(in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.GenerateUpgradePlanResponse, target *version.Version, plane list) error {
 	const name = "workersUpgrades"
 	if in.FromWorkersKubernetesVersion == "" {

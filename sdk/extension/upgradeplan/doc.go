@@ -1,14 +1,8 @@
-// Package upgradeplan helps with the hook GenerateUpgradePlan: it makes a plan from the versions that there are, and checks one
-// by the rules that the caller checks it by.
+// Package upgradeplan supports handlers of the hook GenerateUpgradePlan: a [Planner] creates a plan from the available
+// versions ([Plan]), and [Check] validates a plan by the same rules as the caller.
 //
 //	plans := upgradeplan.Planner{Versions: func(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
 //		return images.Versions(ctx)
 //	}}
 //	extension.OnErr("plan", hooksv1.GenerateUpgradePlan, plans.Generate)
-//
-// Does: GenerateUpgradePlan ([Planner]), plans ([Plan]), checks of plans ([Check]).
-//
-// Never: upgrades anything.
-//
-// Read first: [Planner], [Check].
 package upgradeplan

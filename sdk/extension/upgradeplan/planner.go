@@ -10,17 +10,16 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Planner answers the hook GenerateUpgradePlan. Its method Generate is a handler for extension.OnErr.
+// Planner handles the hook GenerateUpgradePlan. Its method Generate is a handler for extension.OnErr.
 type Planner struct {
-	// Versions returns the versions of Kubernetes that a cluster may get, in any order, such as those that there are
-	// images of.
+	// Versions returns the Kubernetes versions available to a cluster, in any order, for example those with an image.
 	Versions func(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error)
-	// EveryWorker upgrades the workers with every step of the control plane. Otherwise the plan leaves their steps to the
-	// caller, who takes the fewest that the version skew allows.
+	// EveryWorker upgrades the workers with every step of the control plane. Otherwise the plan omits the steps of the
+	// workers, and the caller uses as few as the version skew allows.
 	EveryWorker bool
 }
 
-// Generate answers a request with the plan that passes the newest version of each minor version.
+// Generate responds with a plan that includes the newest version of each minor version.
 func (p Planner) Generate(ctx context.Context, in *hooksv1.GenerateUpgradePlanRequest, out *hooksv1.GenerateUpgradePlanResponse) error {
 	versions, err := p.Versions(ctx, &in.Cluster)
 	if err != nil {
@@ -37,9 +36,9 @@ func (p Planner) Generate(ctx context.Context, in *hooksv1.GenerateUpgradePlanRe
 	return Check(in, out)
 }
 
-// Plan returns the steps of the control plane to the requested version: the newest of the versions of each minor version
-// between, then the requested one. It is empty where the control plane has that version. The error says which version is
-// missing.
+// Plan returns the steps of the control plane to the requested version: the newest version of each intermediate minor
+// version, followed by the requested one. It is empty if the control plane already has the requested version. The error
+// names a missing version.
 func Plan(in *hooksv1.GenerateUpgradePlanRequest, versions []string) ([]hooksv1.UpgradeStep, error) {
 	from, err := parse("the version of the control plane", in.FromControlPlaneKubernetesVersion)
 	if err != nil {
@@ -69,7 +68,7 @@ func Plan(in *hooksv1.GenerateUpgradePlanRequest, versions []string) ([]hooksv1.
 	return append(out, hooksv1.UpgradeStep{Version: in.ToKubernetesVersion}), nil
 }
 
-// everyWorker are the versions that the control plane has and gets, above that of the workers.
+// everyWorker returns the current and planned versions of the control plane that are newer than the workers.
 func everyWorker(in *hooksv1.GenerateUpgradePlanRequest, controlPlane []hooksv1.UpgradeStep) ([]hooksv1.UpgradeStep, error) {
 	if in.FromWorkersKubernetesVersion == "" {
 		return nil, nil
@@ -91,7 +90,7 @@ func everyWorker(in *hooksv1.GenerateUpgradePlanRequest, controlPlane []hooksv1.
 	return out, nil
 }
 
-// newestOf is the newest version of a minor version; empty: there is none. Texts that are no versions are passed over.
+// newestOf returns the newest version of a minor version, or "". Invalid versions are ignored.
 func newestOf(versions []string, major, minor uint) string {
 	best, newest := "", (*version.Version)(nil)
 	for _, text := range versions {
@@ -119,5 +118,5 @@ func isVersion(text string, v *version.Version) bool {
 	return err == nil && same(other, v)
 }
 
-// same reports whether two versions are the same, builds included, which have no order.
+// same reports whether two versions are equal, including their build metadata, which has no order.
 func same(a, b *version.Version) bool { return a.String() == b.String() }

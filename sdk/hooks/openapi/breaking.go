@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Breaking says what in a document breaks extensions that were made for an earlier one, sorted; none: they work as they are. A
-// version of a hook stays as it is: what changes otherwise is a new version. It is a break when
+// Breaking returns the changes in a document that break extensions built for an earlier one, sorted. A hook version is
+// immutable; incompatible changes require a new version. A change is breaking if
 //
-//   - a hook, or a version of one, is gone that was not deprecated;
-//   - a field of a request is gone, has another type or form, or need not be there any more: handlers read it;
-//   - a field of a response is gone, or has another type or form, or has fewer values, or must be there now: handlers that were
-//     made before write what they did.
+//   - a hook, or a version of one, was removed without being deprecated;
+//   - a field of a request was removed, has another type or format, or is no longer required, because handlers read it;
+//   - a field of a response was removed, has another type or format, has fewer values, or became required, because existing
+//     handlers do not change what they return.
 //
-// New hooks, new fields of requests, and new fields of responses that may be left out break nothing.
+// New hooks, new fields of requests, and new optional fields of responses are not breaking.
 func Breaking(before, after *Doc) []string {
 	var out []string
 	for path, item := range before.Paths {
@@ -39,12 +39,12 @@ func Breaking(before, after *Doc) []string {
 
 func schemaIn(content map[string]Media) *Schema { return content["application/json"].Schema }
 
-// comparison is that of the two sides of one hook.
+// comparison compares two versions of one hook's request or response.
 type comparison struct {
 	before, after *Doc
 	hook          string
 	request       bool
-	seen          map[string]bool // names of schemas: they may contain themselves
+	seen          map[string]bool // names of schemas, which may be recursive
 	breaks        []string
 }
 
@@ -52,7 +52,7 @@ func (c *comparison) broken(at, format string, args ...any) {
 	c.breaks = append(c.breaks, fmt.Sprintf("%s: %s: ", c.hook, at)+fmt.Sprintf(format, args...))
 }
 
-// resolved follows a reference.
+// resolved resolves a reference.
 func resolved(d *Doc, s *Schema) *Schema {
 	if s != nil && s.Ref != "" {
 		return d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
@@ -123,7 +123,7 @@ func form(s *Schema) string {
 	return s.Type
 }
 
-// without are the texts that are not among the others.
+// without returns the texts that are not in others.
 func without(texts, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return slices.Contains(others, t) })
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Describe returns what a Go type means, or with a field its JSON field of that name; empty where that is not known.
+// Describe returns the description of a Go type, or of its JSON field with a given name; empty if it is unknown.
 type Describe func(t reflect.Type, field string) string
 
-// Info says what the document is of.
+// Info describes the document.
 type Info struct {
-	// Version of the program that the document belongs to, such as "v1.2.3".
+	// Version is the version of the program, such as "v1.2.3".
 	Version string
-	// Describe explains types and fields; nil: they stay without an explanation.
+	// Describe provides descriptions of types and fields; nil for none.
 	Describe Describe
 }
 
-// Doc is an OpenAPI 3.0 document: the part of the format that hooks need.
+// Doc is an OpenAPI 3.0 document, with the parts of the format that hooks need.
 type Doc struct {
 	OpenAPI    string               `json:"openapi"`
 	Info       About                `json:"info"`
@@ -41,7 +41,7 @@ type Tag struct {
 	Name string `json:"name"`
 }
 
-// PathItem is what is served at a path: hooks are POST.
+// PathItem describes a path. Hooks use POST.
 type PathItem struct {
 	Post *Operation `json:"post"`
 }
@@ -58,7 +58,7 @@ type Operation struct {
 	Responses   map[string]*Response `json:"responses"`
 }
 
-// Parameter of an operation.
+// Parameter is a parameter of an operation.
 type Parameter struct {
 	Name        string  `json:"name"`
 	In          string  `json:"in"`
@@ -67,24 +67,24 @@ type Parameter struct {
 	Schema      *Schema `json:"schema"`
 }
 
-// Body of a request.
+// Body is the body of a request.
 type Body struct {
 	Required bool             `json:"required"`
 	Content  map[string]Media `json:"content"`
 }
 
-// Response of an operation.
+// Response is a response of an operation.
 type Response struct {
 	Description string           `json:"description"`
 	Content     map[string]Media `json:"content,omitempty"`
 }
 
-// Media is a body in one format.
+// Media is the body in one media type.
 type Media struct {
 	Schema *Schema `json:"schema"`
 }
 
-// Components hold the schemas by name.
+// Components has the schemas by name.
 type Components struct {
 	Schemas map[string]*Schema `json:"schemas"`
 }
@@ -94,7 +94,8 @@ const about = "The hooks of the Runtime SDK of Cluster API. The management clust
 	"serves those it names in its answer to the Discovery hook, over HTTPS, and is registered with an ExtensionConfig. " +
 	"Requests and responses are JSON. A status other than 200 is an error of the call; the status in the response is the answer."
 
-// Document describes the hooks of a catalog. It fails when two Go types would get the same name.
+// Document returns the OpenAPI document for the hooks of a catalog. It returns an error if two Go types would get the
+// same name.
 func Document(c *hooks.Catalog, info Info) (*Doc, error) {
 	s := newSchemas(info.Describe)
 	doc := &Doc{
@@ -118,7 +119,7 @@ func Document(c *hooks.Catalog, info Info) (*Doc, error) {
 
 func (s *schemas) operation(h hooks.Hook) *Operation {
 	request := s.body(h.NewRequest(), h.RequestKind(), h, "apiVersion", "kind")
-	response := s.body(h.NewResponse(), h.ResponseKind(), h) // libraries for extensions leave them out
+	response := s.body(h.NewResponse(), h.ResponseKind(), h) // extension libraries omit apiVersion and kind in responses
 	op := &Operation{
 		Tags: []string{string(h.Tag)}, Summary: h.Summary, Description: h.Description,
 		OperationID: h.ID.Hook + "-" + h.Version, Deprecated: h.Deprecation != nil,
@@ -144,7 +145,7 @@ func (s *schemas) operation(h hooks.Hook) *Operation {
 
 func media(s *Schema) map[string]Media { return map[string]Media{"application/json": {s}} }
 
-// body is the schema of a request or response, which says its apiVersion and kind, and has fields that must be there.
+// body returns the schema of a request or response with its apiVersion and kind, and with additional required fields.
 func (s *schemas) body(object any, kind string, h hooks.Hook, must ...string) *Schema {
 	t := reflect.TypeOf(object).Elem()
 	ref := s.of(t)

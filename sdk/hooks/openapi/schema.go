@@ -14,7 +14,7 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Schema is a JSON schema as OpenAPI 3.0 has it. Where Ref is set, nothing else is.
+// Schema is a JSON schema of OpenAPI 3.0. If Ref is set, all other fields are empty.
 type Schema struct {
 	Ref                  string             `json:"$ref,omitempty"`
 	Type                 string             `json:"type,omitempty"`
@@ -31,7 +31,7 @@ type Schema struct {
 	AdditionalProperties *Schema            `json:"additionalProperties,omitempty"`
 }
 
-// schemas are those of one document.
+// schemas collects the schemas of one document.
 type schemas struct {
 	named    map[string]*Schema
 	types    map[string]reflect.Type
@@ -47,7 +47,7 @@ func newSchemas(describe Describe) *schemas {
 	return &schemas{named: map[string]*Schema{}, types: map[string]reflect.Type{}, own: forms(), describe: describe}
 }
 
-// forms are the types whose JSON is not what their Go says.
+// forms returns the schemas of types with a custom JSON encoding.
 func forms() map[reflect.Type]func() *Schema {
 	date := func() *Schema { return &Schema{Type: "string", Format: "date-time"} }
 	text := func(values ...string) func() *Schema {
@@ -72,7 +72,7 @@ func forms() map[reflect.Type]func() *Schema {
 	}
 }
 
-// of returns the schema of a type; structs are named, and referred to.
+// of returns the schema of a type. Structs become named schemas that are referenced.
 func (s *schemas) of(t reflect.Type) *Schema {
 	if form := s.own[t]; form != nil {
 		return form()
@@ -120,7 +120,7 @@ func (s *schemas) structOf(t reflect.Type) *Schema {
 	return ref
 }
 
-// fields adds the fields of a struct, those of embedded structs included.
+// fields adds the fields of a struct, including the fields of embedded structs.
 func (s *schemas) fields(t reflect.Type, into *Schema) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -144,7 +144,7 @@ func (s *schemas) fields(t reflect.Type, into *Schema) {
 	}
 }
 
-// described adds a description, beside a reference where it is one.
+// described adds a description to a schema. A reference is wrapped, because it cannot have one.
 func described(schema *Schema, text string) *Schema {
 	if text == "" {
 		return schema
@@ -162,7 +162,7 @@ func required(list []string, names ...string) []string {
 	return slices.Compact(list)
 }
 
-// nameOf is the last two elements of the package's path and the type, as in "core.v1beta2.Cluster".
+// nameOf returns the last two elements of the package path and the type name, as in "core.v1beta2.Cluster".
 func nameOf(t reflect.Type) string {
 	elements := strings.Split(t.PkgPath(), "/")
 	elements = elements[max(0, len(elements)-2):]

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Command builds the verb.
+// Command returns the create cluster command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -78,7 +78,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	f.format = output.Flag(set)
 }
 
-// check finds mistakes in the flags before anything is asked or written.
+// check validates the flags before any request or change.
 func (f *flags) check(name string) error {
 	if err := cluster.CheckName(name); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (f *flags) checkVersion() error {
 	return nil
 }
 
-// checkRoom bounds nodes in containers by the ranges that their Pods need.
+// checkRoom limits the number of nodes in containers by the Pod ranges that they need.
 func (f *flags) checkRoom() error {
 	layout, err := subnet.Plan(f.prefix)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *flags) checkRoom() error {
 	return nil
 }
 
-// beside says how many nodes the control plane has; empty: none.
+// beside formats the number of control plane nodes. It returns an empty string if there are none.
 func (f *flags) beside() string {
 	if f.controlPlanes == 0 {
 		return ""

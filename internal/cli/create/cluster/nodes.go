@@ -17,21 +17,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/kernel"
 )
 
-// imageVariable and resourceVariables are variables of the classes that come with Slipway, by which nodes in containers are chosen.
+// imageVariable and resourceVariables are the variables of Slipway's classes that select the nodes in containers.
 const imageVariable = "nodeImage"
 
 func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
 
-// host is what is known of the host that nodes are to run on.
+// host is the known state of the host of the nodes.
 type host struct {
 	allowed    policy.Configuration
 	processors int
-	// has reports whether the host has an image; true where that cannot be found out.
+	// has reports whether the host has an image. It returns true if this cannot be determined.
 	has func(image string) bool
 }
 
-// checkNodes refuses nodes that the host of the management cluster cannot have, before anything is written. Of another host nothing is known:
-// there the Machine says it.
+// checkNodes rejects nodes that the host of the management cluster cannot run, before anything is written. For
+// management clusters on other hosts, the Machine reports such problems.
 func (f *flags) checkNodes(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable) error {
 	if c == nil || c.DataDir == "" || !slices.Contains(classes.Names(), f.ref.Name) {
 		return nil
@@ -58,7 +58,7 @@ func (f *flags) checkNodes(ctx context.Context, c *management.Connection, values
 	return nil
 }
 
-// refuses returns why the host cannot have nodes with these values of variables; empty: it can, as far as is known.
+// refuses returns the reason why the host cannot run nodes with these variables, or an empty string if none is known.
 func (h host) refuses(values []clusterv1.ClusterVariable) string {
 	for _, v := range values {
 		switch {

@@ -54,7 +54,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	})
 }
 
-// apply makes the manifest and applies it, one command after the other.
+// apply generates the manifest and applies it. A lock prevents concurrent commands from choosing the same network.
 func (f *flags) apply(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
 	release, err := creation.Lock(ctx, c.DataDir)
 	if err != nil {
@@ -71,7 +71,8 @@ func (f *flags) apply(ctx context.Context, c *management.Connection, name string
 	return objects, creation.Apply(ctx, c.Client, objects)
 }
 
-// print prints the manifest. Without a management cluster (c is nil) only the routes of this host are known.
+// print prints the manifest. Without a management cluster (c is nil), only the routes of this host are known to be in
+// use.
 func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, name string) error {
 	missing, objects, err := f.objects(ctx, c, name)
 	if c != nil && fault.KindOf(err) == fault.Unreachable {
@@ -96,7 +97,8 @@ func (f *flags) print(ctx context.Context, e env.Env, c *management.Connection, 
 	return err
 }
 
-// objects makes the manifest, and what is missing of its class. The management cluster decides whether the host has the version.
+// objects generates the manifest and the missing objects of its class. The management cluster determines whether the
+// host has the version.
 func (f *flags) objects(ctx context.Context, c *management.Connection, name string) (missing, objects []*unstructured.Unstructured, err error) {
 	var reader client.Reader
 	namespace := f.connection.Namespace
@@ -145,7 +147,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	return chosen.Missing, objects, err
 }
 
-// choose finds a network that is free: the one that the flags name, or another.
+// choose selects an unused network: the one from the flags, or any other.
 func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKey, host creation.Host) (err error) {
 	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, manifest.Subnet+"=") }) {
 		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", manifest.Subnet)
@@ -161,7 +163,7 @@ func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKe
 	return f.checkRoom()
 }
 
-// nodes says how many there will be.
+// nodes formats the number of nodes.
 func (f *flags) nodes() string {
 	workers := fmt.Sprintf("workers: %d", f.workers)
 	if f.controlPlanes == 0 {
@@ -170,7 +172,7 @@ func (f *flags) nodes() string {
 	return fmt.Sprintf("control plane nodes: %d, %s", f.controlPlanes, workers)
 }
 
-// network says which network was chosen; empty: the class brings its own.
+// network formats the chosen network. It returns an empty string if the class defines the network.
 func (f *flags) network() string {
 	if !f.prefix.IsValid() {
 		return ""
@@ -184,12 +186,12 @@ func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, n
 	return progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, screen.Reporter(e))
 }
 
-// list is what kubectl makes of several objects in JSON.
+// list returns the JSON List that kubectl prints for several objects.
 func list(objects []*unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// onward says at the end of a wait that the creation continues without it, and how to see that.
+// onward prints, when the wait ends early, that the creation continues and how to follow it.
 func (f *flags) onward(e env.Env, err error, name string) error {
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
@@ -201,8 +203,8 @@ func (f *flags) onward(e env.Env, err error, name string) error {
 	return err
 }
 
-// next lists the commands that usually follow. Credentials are those of who asks; the administrator's where the cluster may be a simulated
-// one, which signs none.
+// next lists the usual next commands. They request credentials for the current user, or the administrator's if the
+// cluster may be simulated, because simulated clusters sign no certificates.
 func (f *flags) next(name string) string {
 	again, person := f.again(), ""
 	if f.prefix.IsValid() {
@@ -217,7 +219,7 @@ func (f *flags) next(name string) string {
 	}, "\n")
 }
 
-// again repeats the flags that say which management cluster and namespace.
+// again repeats the flags that select the management cluster and the namespace.
 func (f *flags) again() string {
 	if f.connection.Namespace == "" {
 		return f.connection.Again()

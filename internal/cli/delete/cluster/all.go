@@ -20,10 +20,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// selection is which clusters are deleted: those that are named, or all of the namespace.
+// selection selects the clusters to delete: named ones, or all in the namespace.
 type selection struct{ all, yes bool }
 
-// args demands names, or with --all none.
+// args requires names, or none with --all.
 func (s *selection) args(cmd *cobra.Command, args []string) error {
 	switch {
 	case s.all && len(args) > 0:
@@ -37,7 +37,7 @@ func (s *selection) args(cmd *cobra.Command, args []string) error {
 	return argument.One("CLUSTER")(cmd, args)
 }
 
-// runNamed deletes clusters by name, and none of them where one does not exist.
+// runNamed deletes clusters by name. If one of them does not exist, it deletes none.
 func runNamed(ctx context.Context, e env.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
@@ -48,7 +48,7 @@ func runNamed(ctx context.Context, e env.Env, c *management.Connection, names []
 	return runEach(ctx, e, c, names, timeout)
 }
 
-// runAll deletes the clusters that there are in a namespace now.
+// runAll deletes the existing clusters of a namespace.
 func (s *selection) runAll(ctx context.Context, e env.Env, c *management.Connection, timeout time.Duration) error {
 	var list clusterv1.ClusterList
 	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
@@ -72,7 +72,7 @@ func (s *selection) runAll(ctx context.Context, e env.Env, c *management.Connect
 	return runEach(ctx, e, c, names, timeout)
 }
 
-// runEach deletes clusters: asked for are all at once, waited for is one after the other.
+// runEach requests the deletion of all clusters, then waits for them one after the other.
 func runEach(ctx context.Context, e env.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	start := e.Now()
 	before := map[string]tree.Snapshot{}
@@ -83,9 +83,9 @@ func runEach(ctx context.Context, e env.Env, c *management.Connection, names []s
 			return err
 		}
 		if err != nil {
-			continue // just now
+			continue // the cluster was just deleted
 		}
-		if len(before) == 0 { // while it is not being deleted: no webhook is called for one that is
+		if len(before) == 0 { // check before the deletion, because no webhook is called for a cluster that is being deleted
 			if away := c.NoManager(ctx, key); away != "" {
 				_, _ = fmt.Fprintln(e.Err, away)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the delete cluster command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster {CLUSTER... | --all}",
@@ -59,7 +59,8 @@ type deletion struct {
 	timeout time.Duration
 }
 
-// awaited is a cluster whose deletion has been asked for: as it was before, whether it was there, and when.
+// awaited is a cluster whose deletion was requested: its previous state, whether it existed, and the time of the
+// request.
 type awaited struct {
 	first tree.Snapshot
 	found bool
@@ -95,7 +96,7 @@ func wait(ctx context.Context, e env.Env, c *management.Connection, d deletion, 
 		case err != nil:
 			return nil, err
 		case s.Cluster.UID != first.Cluster.UID:
-			return progress.Deletion(first, tree.Snapshot{}), nil // another client created a new one of the same name
+			return progress.Deletion(first, tree.Snapshot{}), nil // another client created a new cluster with the same name
 		}
 		return progress.Deletion(first, s), nil
 	}, screen.Reporter(e))

@@ -1,9 +1,3 @@
-// Package cluster is the verb "delete cluster".
-//
-// Does: asks for the deletion of a Cluster and waits until it is gone, with everything that belongs to it (package
-// progress).
-//
-// Never: removes anything itself; the controllers do, in their order.
-//
-// Read first: Command.
+// Package cluster implements the delete cluster command. It deletes a Cluster and waits until the Cluster and all its
+// objects are gone (package progress). The controllers delete the objects.
 package cluster

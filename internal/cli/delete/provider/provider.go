@@ -1,11 +1,5 @@
-// Package provider is the part of the verb "delete" that deletes providers, as clusterctl does.
-//
-// Does: reads what is installed of the providers that are named, makes a plan (package installation), and carries it out or
-// prints it.
-//
-// Never: decides what is deleted.
-//
-// Read first: Add.
+// Package provider implements the deletion of providers in the delete command, as in clusterctl. It reads the installed
+// providers, computes a plan (package installation), and executes or prints it.
 package provider
 
 import (
@@ -24,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 )
 
-// Add makes cmd delete providers where its flags name some; alone it does what it did before.
+// Add extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
 func Add(e env.Env, cmd *cobra.Command) {
 	f := &flags{connection: management.AddClusterScoped(cmd.Flags()), named: providers.Add(cmd.Flags(), "delete")}
 	cmd.Flags().String("config", "", "accepted as clusterctl does; what is installed says what to delete")

@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the describe cluster command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER",
@@ -73,12 +73,12 @@ what it should be and has a message, unless another row says the same.`,
 	return cmd
 }
 
-// flags are those of clusterctl.
+// flags are the flags of clusterctl.
 type flags struct {
 	tree.Options
 	color   bool
 	v1beta2 bool
-	// ungrouped is the flag that --grouping has replaced.
+	// ungrouped is the deprecated flag that --grouping replaces.
 	ungrouped *bool
 }
 
@@ -99,7 +99,7 @@ func addFlags(set *pflag.FlagSet) *flags {
 	return f
 }
 
-// expand replaces plural and short names, such as md, by the kinds that they stand for. What stands for none stays.
+// expand replaces plural and short names, such as md, with the kinds. Unknown names remain unchanged.
 func (f *flags) expand(c *management.Connection) error {
 	if !slices.ContainsFunc(f.ShowConditions, func(want string) bool { return !strings.EqualFold(want, "all") }) {
 		return nil
@@ -120,13 +120,13 @@ func (f *flags) expand(c *management.Connection) error {
 	return nil
 }
 
-// read returns the tree, and what it is made of.
+// read returns the tree and the snapshot it was built from.
 func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (root *tree.Object, snapshot tree.Snapshot, err error) {
 	f.Deprecated = !f.v1beta2
 	f.Grouping = f.Grouping && !*f.ungrouped
 	snapshot, err = tree.Read(ctx, c, key, f.Options)
 	if apierrors.IsNotFound(err) {
-		_, err = cluster.Get(ctx, c, key) // says which clusters there are
+		_, err = cluster.Get(ctx, c, key) // the error lists the existing clusters
 	}
 	if err != nil {
 		return nil, snapshot, err
@@ -134,7 +134,7 @@ func (f *flags) read(ctx context.Context, c tree.Reader, key client.ObjectKey) (
 	return tree.Build(snapshot, f.Options), snapshot, nil
 }
 
-// remark says, beside the tree, what was asked for and is not in it, and that nothing of it will change where no manager runs.
+// remark reports requested objects that are not in the tree, and that nothing will change if no manager is running.
 func (f *flags) remark(ctx context.Context, e env.Env, c *management.Connection, root *tree.Object, snapshot tree.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {

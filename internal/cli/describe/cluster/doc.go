@@ -1,9 +1,3 @@
-// Package cluster is the verb "describe cluster".
-//
-// Does: prints the objects of a cluster as a tree, with what each says of itself: for people as a table, for
-// programs as JSON or YAML.
-//
-// Never: writes to the API.
-//
-// Read first: Command.
+// Package cluster implements the describe cluster command, which prints the objects of a cluster as a tree with their
+// conditions: as a table, or as JSON or YAML. It only reads from the API.
 package cluster

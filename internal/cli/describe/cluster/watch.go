@@ -15,14 +15,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// erase moves to the upper left corner of a terminal and clears it.
+// erase moves the cursor to the upper left corner of a terminal and clears the screen.
 const erase = "\x1b[H\x1b[2J"
 
-// patience is how many reads in a row may find the management cluster unreachable: it may be restarting.
+// patience is how many consecutive reads may fail because the management cluster is unreachable, which may be
+// restarting.
 const patience = 15
 
-// watch shows the tree whenever something in it changes, apart from the time that passes. It ends without an error when the
-// cluster is gone after it was seen.
+// watch shows the tree after every change except changes of age. It returns nil when the cluster is gone after it was
+// shown.
 func (f *flags) watch(ctx context.Context, e env.Env, c client.WithWatch, key client.ObjectKey, asked bool) error {
 	changes := progress.NewAPI(ctx, c, key)
 	shown, failures := "", 0
@@ -50,8 +51,8 @@ func (f *flags) watch(ctx context.Context, e env.Env, c client.WithWatch, key cl
 	}
 }
 
-// show prints the tree unless it is the one that was shown, and returns what was shown. On a terminal it takes the place of the one
-// before, with the ages of now.
+// show prints the tree unless it is unchanged, and returns it. On a terminal it replaces the previous tree and updates
+// the ages.
 func show(e env.Env, root *tree.Object, style tree.Style, shown string) (string, error) {
 	ageless := style
 	ageless.Now = time.Time{}

@@ -1,10 +1,5 @@
-// Package call is the verb "extension call".
-//
-// Does: calls a handler with a request from a file, as the manager would, and shows the answer.
-//
-// Never: changes anything in the management cluster.
-//
-// Read first: Command.
+// Package call implements the extension call command. It calls a handler with a request from a file, like the manager,
+// and prints the response. It changes nothing in the management cluster.
 package call
 
 import (
@@ -27,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the extension call command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call HANDLER",
@@ -84,7 +79,7 @@ func read(e env.Env, file string) ([]byte, error) {
 	return data, nil
 }
 
-// text shows the answer to people: patches as what they say, which are base64 in JSON.
+// text prints the response as YAML with decoded patches, which are base64 in the JSON response.
 func text(w io.Writer, r call.Result) error {
 	data, err := json.Marshal(r.Response)
 	if err != nil {
@@ -106,7 +101,7 @@ func text(w io.Writer, r call.Result) error {
 	return err
 }
 
-// legible returns the value with each patch in it decoded; what is no patch stays as it is.
+// legible returns the value with all patches decoded; other values are unchanged.
 func legible(value any) any {
 	switch v := value.(type) {
 	case []any:

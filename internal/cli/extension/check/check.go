@@ -1,10 +1,5 @@
-// Package check is the verb "extension check".
-//
-// Does: says which extensions of a management cluster this binary could not call.
-//
-// Never: changes anything.
-//
-// Read first: Command.
+// Package check implements the extension check command, which lists the extensions of a management cluster that this
+// binary cannot call.
 package check
 
 import (
@@ -21,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Command builds the verb.
+// Command returns the extension check command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",

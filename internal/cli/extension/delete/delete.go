@@ -1,10 +1,5 @@
-// Package delete is the verb "extension delete".
-//
-// Does: removes the registration of an extension.
-//
-// Never: stops the extension itself.
-//
-// Read first: Command.
+// Package delete implements the extension delete command, which removes the registration of an extension. The extension
+// process continues to run.
 package delete
 
 import (
@@ -18,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
 )
 
-// Command builds the verb.
+// Command returns the extension delete command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete EXTENSION",

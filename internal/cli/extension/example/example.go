@@ -1,10 +1,5 @@
-// Package example is the verb "extension example".
-//
-// Does: prints a request of a hook, or which hooks there are.
-//
-// Never: needs a management cluster.
-//
-// Read first: Command.
+// Package example implements the extension example command. It prints an example request of a hook, or lists all hooks,
+// without a management cluster.
 package example
 
 import (
@@ -19,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/example"
 )
 
-// Command builds the verb.
+// Command returns the extension example command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "example [HOOK]",
@@ -51,11 +46,11 @@ hooks that there are.`,
 	return cmd
 }
 
-// Row is a hook as data.
+// Row is a hook in structured output.
 type Row struct {
 	Hook       string `json:"hook"`
 	APIVersion string `json:"apiVersion"`
-	// Blocking says that a handler can hold the caller back.
+	// Blocking is true if a handler can block the caller.
 	Blocking bool   `json:"blocking"`
 	Summary  string `json:"summary"`
 }

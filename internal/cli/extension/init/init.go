@@ -1,10 +1,5 @@
-// Package initialize is the verb "extension init".
-//
-// Does: writes the project of a new extension (package scaffold) and says how to go on.
-//
-// Never: runs a command.
-//
-// Read first: Command.
+// Package initialize implements the extension init command. It writes the project of a new extension (package scaffold)
+// and prints the next steps.
 package initialize
 
 import (
@@ -18,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/scaffold"
 )
 
-// Command builds the verb.
+// Command returns the extension init command.
 func Command(e env.Env) *cobra.Command {
 	var o scaffold.Options
 	cmd := &cobra.Command{

@@ -1,12 +1,5 @@
-// Package list is the verb "extension list".
-//
-// Does: shows the extensions of a management cluster, whether they are discovered, and their handlers.
-//
-// Owns: the columns.
-//
-// Never: calls an extension.
-//
-// Read first: Command.
+// Package list implements the extension list command. It lists the extensions of a management cluster with their
+// discovery status and handlers. It does not call extensions.
 package list
 
 import (
@@ -27,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
 )
 
-// Command builds the verb.
+// Command returns the extension list command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -52,21 +45,21 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// Row is an extension as data.
+// Row is an extension in structured output.
 type Row struct {
 	Name string `json:"name"`
 	// At is its URL, or service namespace/name.
 	At string `json:"at"`
-	// Discovered is True, False or Unknown; Message says why.
+	// Discovered is the status of the condition: True, False or Unknown. Message is its message.
 	Discovered string    `json:"discovered"`
 	Message    string    `json:"message,omitempty"`
 	Created    time.Time `json:"created"`
-	// Run says that `slipway extension run` registered it.
+	// Run is true if `slipway extension run` registered it.
 	Run      bool      `json:"run,omitempty"`
 	Handlers []Handler `json:"handlers,omitempty"`
 }
 
-// Handler is a handler as data.
+// Handler is a handler in structured output.
 type Handler struct {
 	Name           string `json:"name"`
 	Hook           string `json:"hook"`
@@ -75,7 +68,7 @@ type Handler struct {
 	FailurePolicy  string `json:"failurePolicy"`
 }
 
-// Rows returns extensions as data.
+// Rows converts extensions to structured output.
 func Rows(configs []runtimev1.ExtensionConfig) []Row {
 	rows := []Row{}
 	for _, c := range configs {

@@ -1,10 +1,5 @@
-// Package openapi is the verb "extension openapi".
-//
-// Does: prints the OpenAPI document of all hooks, or the page to read it in.
-//
-// Never: needs a management cluster.
-//
-// Read first: Command.
+// Package openapi implements the extension openapi command. It prints the OpenAPI document of all hooks, or an HTML
+// page with it, without a management cluster.
 package openapi
 
 import (
@@ -16,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 )
 
-// Command builds the verb.
+// Command returns the extension openapi command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "openapi",

@@ -1,12 +1,5 @@
-// Package record is the verb "extension record".
-//
-// Does: what "extension run" does, and writes every call to a file, the data of Secrets left out.
-//
-// Owns: the file.
-//
-// Never: overwrites a file.
-//
-// Read first: Command.
+// Package record implements the extension record command. It works like "extension run", and writes every call to a new
+// file without the data of Secrets. It does not overwrite files.
 package record
 
 import (
@@ -22,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// Command builds the verb.
+// Command returns the extension record command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE -- COMMAND [ARGUMENTS]",

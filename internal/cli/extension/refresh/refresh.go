@@ -1,10 +1,5 @@
-// Package refresh is the verb "extension refresh".
-//
-// Does: has the management cluster discover an extension once more, and says which handlers it has then.
-//
-// Never: calls the extension itself.
-//
-// Read first: Command.
+// Package refresh implements the extension refresh command. It triggers a new discovery of an extension in the
+// management cluster and prints the resulting handlers.
 package refresh
 
 import (
@@ -25,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/register"
 )
 
-// Command builds the verb.
+// Command returns the extension refresh command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh EXTENSION",

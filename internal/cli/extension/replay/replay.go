@@ -1,10 +1,5 @@
-// Package replay is the verb "extension replay".
-//
-// Does: starts a build of an extension, repeats recorded calls, and shows what it answers differently.
-//
-// Never: needs a management cluster.
-//
-// Read first: Command.
+// Package replay implements the extension replay command. It starts a build of an extension, repeats recorded calls,
+// and prints the differences in the responses. It needs no management cluster.
 package replay
 
 import (
@@ -26,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// options of the verb.
+// options holds the options of the command.
 type options struct {
 	env     env.Env
 	format  *output.Format
@@ -34,7 +29,7 @@ type options struct {
 	within  time.Duration
 }
 
-// Command builds the verb.
+// Command returns the extension replay command.
 func Command(e env.Env) *cobra.Command {
 	o := options{env: e}
 	cmd := &cobra.Command{
@@ -84,7 +79,7 @@ func (o options) run(ctx context.Context, calls []recording.Call, command []stri
 	return nil
 }
 
-// show prints one result, unless they are printed as data in the end.
+// show prints one result as text. Structured output is printed at the end.
 func (o options) show(r replay.Result) {
 	if o.format.String() == "" {
 		_, _ = io.WriteString(o.env.Out, lines(r))

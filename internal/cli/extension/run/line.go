@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// printer shows calls, one a line, and records them.
+// printer prints each call on one line, and records it.
 type printer struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -32,7 +32,7 @@ func (p *printer) call(c recording.Call) {
 	}
 }
 
-// Line is a call for people: when, hook, handler, object, result, how long it took, message.
+// Line formats a call as text: time, hook, handler, object, result, duration, message.
 func Line(c recording.Call) string {
 	took := time.Duration(c.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
 	fields := []string{c.Time.Local().Format("15:04:05"), HookName(c.Hook)}
@@ -49,7 +49,7 @@ func Line(c recording.Call) string {
 	return strings.Join(fields, "  ")
 }
 
-// resultOf says how a call ended.
+// resultOf returns the result of a call.
 func resultOf(c recording.Call) (result, message string) {
 	var r struct {
 		Status, Message   string
@@ -68,7 +68,7 @@ func resultOf(c recording.Call) (result, message string) {
 	return r.Status, oneLine(r.Message)
 }
 
-// oneLine is the beginning of a text.
+// oneLine returns the beginning of a text on one line.
 func oneLine(s string) string {
 	const most = 160
 	s = strings.Join(strings.Fields(s), " ")
@@ -78,7 +78,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// HookName is the name of a hook that a path has in lower case.
+// HookName returns the name of a hook for its lower-case form in a path.
 func HookName(lower string) string {
 	for _, h := range hooks.ClusterAPI() {
 		if strings.EqualFold(h.ID.Hook, lower) {

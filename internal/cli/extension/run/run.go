@@ -1,12 +1,6 @@
-// Package run is the verb "extension run", and what "extension record" shares with it.
-//
-// Does: runs an extension in front of a management cluster (package session) and shows every call in a line.
-//
-// Owns: the lines, and the file of a recording.
-//
-// Never: prints bodies of requests or responses: they may hold what is secret.
-//
-// Read first: Command.
+// Package run implements the extension run command, and the parts that "extension record" shares with it. It runs an
+// extension with a management cluster (package session) and prints one line per call. Request and response bodies are
+// not printed, because they may contain secrets.
 package run
 
 import (
@@ -30,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// Command builds the verb.
+// Command returns the extension run command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -- COMMAND [ARGUMENTS]",
@@ -55,10 +49,11 @@ recordings and programs are not watched.`,
 	return cmd
 }
 
-// lookAtFiles is how often files are compared with --watch: no more than one look is between two saves of an editor.
+// lookAtFiles is the interval of file checks with --watch. A change is reported once the files are unchanged for one
+// interval, which is longer than the time between the writes of an editor.
 const lookAtFiles = 300 * time.Millisecond
 
-// Options are the flags of a session.
+// Options holds the flags of a session.
 type Options struct {
 	env        env.Env
 	connection *management.Flags
@@ -70,7 +65,7 @@ type Options struct {
 	ready      bool
 }
 
-// Add adds the flags of a session to a verb.
+// Add adds the flags of a session to a command.
 func Add(cmd *cobra.Command, e env.Env) *Options {
 	o := &Options{env: e, connection: management.AddClusterScoped(cmd.Flags())}
 	f := cmd.Flags()
@@ -83,7 +78,7 @@ func Add(cmd *cobra.Command, e env.Env) *Options {
 	return o
 }
 
-// Run runs a session, which ends with the context of the command. record, where set, gets every call.
+// Run runs a session until the context of the command is done. If record is set, it receives every call.
 func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
 	name, err := o.nameOf()
 	if err != nil {

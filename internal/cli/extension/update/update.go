@@ -1,10 +1,6 @@
-// Package update is the verb "extension update".
-//
-// Does: replaces the SDK in the project of an extension with that of this binary (package scaffold), and says what that changed.
-//
-// Never: changes files of the author's but go.mod and go.sum.
-//
-// Read first: Command.
+// Package update implements the extension update command. It replaces the SDK in the project of an extension with the
+// SDK of this binary (package scaffold), and prints the changes. Of the author's files it changes only go.mod and
+// go.sum.
 package update
 
 import (
@@ -18,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/extension/scaffold"
 )
 
-// Command builds the verb.
+// Command returns the extension update command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [DIR]",
@@ -45,13 +41,13 @@ Changes that were made in third_party/slipway-sdk are lost. Everything else is l
 	return cmd
 }
 
-// Result is what was changed, as data.
+// Result is the structured output of the changes.
 type Result struct {
-	// Added, Changed and Removed are numbers of files of the SDK.
+	// Added, Changed and Removed are numbers of SDK files.
 	Added   int `json:"added"`
 	Changed int `json:"changed"`
 	Removed int `json:"removed"`
-	// Modules that are required in a newer version now.
+	// Modules are the modules with a newer required version.
 	Modules []string `json:"modules,omitempty"`
 }
 

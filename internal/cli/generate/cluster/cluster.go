@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the generate cluster command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -48,7 +48,7 @@ provider that is installed in the management cluster; for one of "slipway up", t
 // contractCount is the name of --control-plane-machine-count in the contract of clusterctl.
 const contractCount = "controlplane-machine-count"
 
-// options are the flags of clusterctl.
+// options holds the flags of clusterctl.
 type options struct {
 	management *management.Flags
 	source     *source.Flags
@@ -67,7 +67,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.version, "kubernetes-version", "", "version of Kubernetes (default: the variable KUBERNETES_VERSION)")
 	flags.Int64Var(&o.controlPlane, "control-plane-machine-count", 1, "number of machines of the control plane")
 	flags.Int64Var(&o.controlPlane, contractCount, 1, "the name that the contract of clusterctl has for --control-plane-machine-count")
-	_ = flags.MarkHidden(contractCount) // the flag is defined in the line above
+	_ = flags.MarkHidden(contractCount) // the flag was just defined
 	flags.Int64Var(&o.workers, "worker-machine-count", 0, "number of worker machines")
 	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "infrastructure provider whose template to use, with or without :VERSION (default: the one that is installed)")
 	flags.StringVarP(&o.flavor, "flavor", "f", "", "flavor of the template (default: the one without a name)")
@@ -79,7 +79,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.write, "write-to", "", "file to write to instead of the standard output")
 }
 
-// check refuses flags that contradict each other.
+// check rejects conflicting flags.
 func (o *options) check(flags *pflag.FlagSet) error {
 	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count") || flags.Changed(contractCount), flags.Changed("worker-machine-count")
 	kinds := 0

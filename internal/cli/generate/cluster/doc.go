@@ -1,9 +1,4 @@
-// Package cluster is the verb "generate cluster".
-//
-// Does: prints the manifest of a cluster made from a template: of an infrastructure provider, an address, a file or a
-// ConfigMap. Where the management cluster is one of "slipway up" and no provider was named, the templates are those of this build.
-//
-// Never: writes to the management cluster.
-//
-// Read first: Command.
+// Package cluster implements the generate cluster command. It prints the manifest of a cluster from a template of an
+// infrastructure provider, at an address, in a file or in a ConfigMap. For a management cluster of "slipway up", the
+// default is the templates of this build. It only reads from the management cluster.
 package cluster

@@ -20,17 +20,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// generation is one run of the verb.
+// generation is one run of the command.
 type generation struct {
 	*options
 	e      env.Env
 	loader selection.Loader
-	// cluster is nil where there is none, which is why in missing.
+	// cluster is nil if there is no management cluster; missing is the reason.
 	cluster *management.Connection
 	missing error
-	// builtin says that the template is one of this build.
+	// builtin is true if the template is part of this build.
 	builtin bool
-	// network is the first half of a range for the cluster, for templates of this build; empty: the template's own.
+	// network is the first half of a range for the cluster, for templates of this build; empty: the default of the
+	// template.
 	network string
 }
 
@@ -80,7 +81,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	return g.print(t, err)
 }
 
-// text is that of a template which is in no release.
+// text returns a template that is not part of a release.
 func (g *generation) text(ctx context.Context) ([]byte, error) {
 	if g.from != "" {
 		return template.Source{In: g.e.In, Variable: g.loader.Config.Variable}.Read(ctx, g.from)
@@ -96,7 +97,7 @@ func (g *generation) text(ctx context.Context) ([]byte, error) {
 	return text, g.cluster.Explain(err)
 }
 
-// release is the version of the provider whose template is used.
+// release returns the provider version whose template is used.
 func (g *generation) release(ctx context.Context) (template.Release, error) {
 	named, err := g.named(ctx)
 	if err != nil {
@@ -115,14 +116,14 @@ func (g *generation) release(ctx context.Context) (template.Release, error) {
 	return template.Release{Source: s, Version: version, Flavor: g.flavor}, err
 }
 
-// isBuiltin reports whether the provider of this build was not replaced by one of the configuration file.
+// isBuiltin reports whether the configuration file does not override the provider of this build.
 func (g *generation) isBuiltin() bool {
 	_, err := g.loader.Config.Provider(provider.Infrastructure, template.BuiltinName)
 	return err != nil
 }
 
-// named is the provider of the flag, with the version that is installed where it gives none; without a flag it is the one that is
-// installed.
+// named returns the provider from the flag, with the installed version if the flag contains none. Without a flag it
+// returns the installed provider.
 func (g *generation) named(ctx context.Context) (string, error) {
 	reference := provider.Reference{}
 	if g.infrastructure != "" {
@@ -147,7 +148,7 @@ func (g *generation) named(ctx context.Context) (string, error) {
 	return installed.String(), nil
 }
 
-// template are the choices for the cluster.
+// template returns the options for the template.
 func (g *generation) template() template.Options {
 	out := template.Options{Name: g.name, Namespace: g.namespace, KubernetesVersion: g.version, Lookup: g.lookup()}
 	if g.controlPlaneGiven {
@@ -159,8 +160,9 @@ func (g *generation) template() template.Options {
 	return out
 }
 
-// choose finds a network that no cluster of the management cluster has: two that are made from one template would have the same. Where
-// that cannot be asked, the template's own stays, as without a management cluster.
+// choose selects a network that no other cluster of the management cluster uses, because two clusters from the same
+// template would have the same network. If the networks in use cannot be read, the default of the template applies, as
+// without a management cluster.
 func (g *generation) choose(ctx context.Context) {
 	if !g.builtin {
 		return
@@ -170,7 +172,8 @@ func (g *generation) choose(ctx context.Context) {
 	}
 }
 
-// lookup knows the version of Kubernetes of this build, and a network, for templates of this build.
+// lookup returns variable values. For templates of this build it adds the Kubernetes version of this build and a
+// network.
 func (g *generation) lookup() substitution.Lookup {
 	return func(name string) (string, bool) {
 		value, ok := g.loader.Config.Variable(name)
@@ -185,11 +188,11 @@ func (g *generation) lookup() substitution.Lookup {
 	}
 }
 
-// warn tells of numbers that were asked for and that the template does not read.
+// warn reports flags for machine counts that the template does not use.
 func (g *generation) warn(text []byte) {
 	all, err := substitution.Envsubst{}.Variables(text)
 	if err != nil {
-		return // which is told where values are set
+		return // the error is reported when the variables are replaced
 	}
 	for _, flag := range []struct {
 		given                 bool

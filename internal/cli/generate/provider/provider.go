@@ -1,10 +1,5 @@
-// Package provider is the verb "generate provider".
-//
-// Does: prints the objects of a provider as "init" would create them, or describes them.
-//
-// Never: calls a management cluster.
-//
-// Read first: Command.
+// Package provider implements the generate provider command. It prints the objects of a provider as "init" would create
+// them, or describes them, without a management cluster.
 package provider
 
 import (
@@ -30,7 +25,7 @@ type options struct {
 	describe, raw    bool
 }
 
-// Command builds the verb.
+// Command returns the generate provider command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
@@ -53,7 +48,7 @@ configuration file. --describe says which variables and images it has; for this,
 	return cmd
 }
 
-// shorthand is the letter of a type's flag, where it has one.
+// shorthand returns the one-letter flag of a provider type, if it has one.
 func shorthand(t provider.Type) string {
 	switch t {
 	case provider.Bootstrap, provider.ControlPlane, provider.Infrastructure:
@@ -95,7 +90,7 @@ func (o options) run(ctx context.Context, e env.Env) error {
 	return source.Write(e, o.write, data)
 }
 
-// one is the only provider that was named.
+// one returns the provider from the flags, and rejects more than one.
 func (o options) one() (provider.Type, string, error) {
 	var found []provider.Type
 	for _, t := range provider.Types() {

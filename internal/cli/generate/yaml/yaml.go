@@ -1,10 +1,5 @@
-// Package yaml is the verb "generate yaml".
-//
-// Does: replaces the variables of a text, or lists them.
-//
-// Never: calls a management cluster, or changes anything else of the text.
-//
-// Read first: Command.
+// Package yaml implements the generate yaml command. It replaces the variables of a text, or lists them, without a
+// management cluster.
 package yaml
 
 import (
@@ -16,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// Command builds the verb.
+// Command returns the generate yaml command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yaml",

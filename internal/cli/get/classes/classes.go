@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
 )
 
-// Command builds the verb.
+// Command returns the get classes command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classes",

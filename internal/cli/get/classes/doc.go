@@ -1,9 +1,3 @@
-// Package classes is the verb "get classes".
-//
-// Does: prints the ClusterClasses of the management cluster with their workers, variables and clusters, and those that come with
-// Slipway.
-//
-// Never: writes.
-//
-// Read first: Command.
+// Package classes implements the get classes command. It prints the ClusterClasses of the management cluster, including
+// the ones that are part of Slipway, with their workers, variables and clusters.
 package classes

@@ -1,10 +1,5 @@
-// Package clusters is the verb "get clusters".
-//
-// Does: lists the clusters with their class, version, and how many of their nodes are there.
-//
-// Never: writes.
-//
-// Read first: Command.
+// Package clusters implements the get clusters command. It lists the clusters with their class, version, and numbers of
+// available nodes.
 package clusters
 
 import (
@@ -31,18 +26,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// row is one cluster.
+// row is a cluster in structured output.
 type row struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Class is empty for a cluster without one.
+	// Class is empty for a cluster without a class.
 	Class   string `json:"class,omitempty"`
 	Version string `json:"version,omitempty"`
 	Phase   string `json:"phase"`
-	// ControlPlane counts machines; a control plane without machines has none.
+	// ControlPlane counts Machines; it is nil for a control plane without Machines.
 	ControlPlane *count `json:"controlPlane,omitempty"`
 	Workers      *count `json:"workers,omitempty"`
-	// Available is the status of the condition of this name.
+	// Available is the status of the Available condition.
 	Available string    `json:"available"`
 	Message   string    `json:"message,omitempty"`
 	Paused    bool      `json:"paused,omitempty"`
@@ -61,7 +56,7 @@ func (c *count) String() string {
 	return fmt.Sprintf("%d/%d", c.Available, c.Desired)
 }
 
-// Command builds the verb.
+// Command returns the get clusters command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters",
@@ -100,7 +95,7 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// isAbsent reports whether there is no such namespace, as far as this user may know.
+// isAbsent reports whether the namespace does not exist. It returns false if the user may not read it.
 func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
 	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 }
@@ -148,7 +143,7 @@ func rowOf(c *clusterv1.Cluster) row {
 	return r
 }
 
-// versions are those that machines of the control plane have; more than one during an upgrade.
+// versions returns the versions of the control plane Machines, which differ during an upgrade.
 func versions(found []clusterv1.StatusVersion) string {
 	var out []string
 	for _, v := range found {

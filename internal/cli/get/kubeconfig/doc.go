@@ -1,9 +1,5 @@
-// Package kubeconfig is the verb "get kubeconfig".
-//
-// Does: prints the kubeconfig of a workload cluster, or writes it to a file, or adds it to the one that kubectl reads; with --user, the
-// credentials in it are those of one person (package personal).
-//
-// Never: changes the kubeconfig of a management cluster; verbs find that cluster by it.
-//
-// Read first: Command, then merge.
+// Package kubeconfig implements the get kubeconfig command. It prints the kubeconfig of a workload cluster, writes it
+// to a file, or merges it into the kubeconfig of kubectl. With --user, the kubeconfig contains credentials for one user
+// (package personal). The kubeconfig of a management cluster is never modified, because commands use it to find the
+// cluster. Start with [Command], then merge.
 package kubeconfig

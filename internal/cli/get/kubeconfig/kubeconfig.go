@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// flags are those of the verb.
+// flags holds the flags of the command.
 type flags struct {
 	merge      bool
 	admin      bool
@@ -37,7 +37,7 @@ type flags struct {
 	valid      time.Duration
 }
 
-// Command builds the verb.
+// Command returns the get kubeconfig command.
 func Command(e env.Env) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ RoleBindings of yours to "view", "edit" or others give the user and the groups t
 	return cmd
 }
 
-// read returns the kubeconfig that the flags name.
+// read returns the kubeconfig that the flags select.
 func (f *flags) read(ctx context.Context, e env.Env, c *management.Connection, cluster string) ([]byte, error) {
 	if f.management {
 		return f.ofManagement(ctx, e, c)
@@ -107,7 +107,7 @@ func (f *flags) read(ctx context.Context, e env.Env, c *management.Connection, c
 	return administrator(ctx, c, cluster)
 }
 
-// administrator reads the kubeconfig that the control plane provider wrote.
+// administrator returns the kubeconfig that the control plane provider created.
 func administrator(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
 	data, err := kubeconfig.Read(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
 	if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
@@ -127,7 +127,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.valid, "valid", 8*time.Hour, "with --user or --merge: how long the credentials are valid, 10m to 168h")
 }
 
-// isPersonal reports whether the credentials are those of a person.
+// isPersonal reports whether to issue credentials for one user.
 func (f *flags) isPersonal() bool { return f.user != "" || f.merge && !f.admin }
 
 func (f *flags) check(set *pflag.FlagSet) error {
@@ -144,7 +144,8 @@ func (f *flags) check(set *pflag.FlagSet) error {
 	return nil
 }
 
-// personal issues credentials of a workload cluster: by the manager, or, where none does that, with the administrator's kubeconfig.
+// personal issues credentials of a workload cluster: through the manager, or with the administrator's kubeconfig if the
+// manager does not support it.
 func (f *flags) personal(ctx context.Context, e env.Env, c *management.Connection, cluster string) ([]byte, error) {
 	r, err := f.request()
 	if err != nil {
@@ -174,13 +175,15 @@ func (f *flags) personal(ctx context.Context, e env.Env, c *management.Connectio
 	return issued.Kubeconfig(server, cluster, r.User)
 }
 
-// isFinal reports whether the manager, or the command, has refused the request: the administrator's kubeconfig is no way around that.
+// isFinal reports whether the manager or the command rejected the request, in which case the administrator's kubeconfig
+// must not be used instead.
 func isFinal(err error) bool {
 	known := fault.As(err)
 	return known != nil && known.Reason != personal.ReasonNotHandled
 }
 
-// byAdministrator issues credentials with the administrator's kubeconfig, on management clusters whose manager issues none.
+// byAdministrator issues credentials with the administrator's kubeconfig, for management clusters whose manager issues
+// none.
 func byAdministrator(ctx context.Context, c *management.Connection, cluster string, r personal.Request) (personal.Credentials, *rest.Config, error) {
 	data, err := administrator(ctx, c, cluster)
 	if err != nil {
@@ -217,7 +220,7 @@ func (f *flags) ofManagement(ctx context.Context, e env.Env, c *management.Conne
 	return issued.Kubeconfig(c.Config, "management", r.User)
 }
 
-// request is what the flags request, for the user of this machine where they name none.
+// request returns the credential request from the flags. The default user is the current user of this machine.
 func (f *flags) request() (personal.Request, error) {
 	r := personal.Request{User: f.user, Groups: f.groups, Role: f.role, For: f.valid}
 	if r.User != "" {
@@ -228,7 +231,7 @@ func (f *flags) request() (personal.Request, error) {
 	return r, err
 }
 
-// report prints until when credentials are valid, and how their rights end.
+// report prints the expiry of credentials, and how to revoke them.
 func (f *flags) report(e env.Env, r personal.Request, issued personal.Credentials) {
 	end := "Role bindings there give the user and the groups their rights: delete them to revoke the credentials"
 	if f.management {
@@ -240,7 +243,7 @@ func (f *flags) report(e env.Env, r personal.Request, issued personal.Credential
 	_, _ = fmt.Fprintf(e.Err, "Credentials of %s are valid until %s. %s\n", r.User, issued.Expires.UTC().Format(time.RFC3339), end)
 }
 
-// me is who runs the command.
+// me returns the name of the current user.
 func me() (string, error) {
 	current, err := user.Current()
 	if err != nil {
@@ -249,7 +252,7 @@ func me() (string, error) {
 	return current.Username, nil
 }
 
-// write puts a kubeconfig into a file that only its owner can read, in the place of what was there.
+// write writes a kubeconfig to a file that only its owner can read, and replaces an existing file.
 func write(file string, data []byte) error {
 	if _, err := datadir.WriteFile(file, data, 0o600); err != nil {
 		return fault.New(fault.Invalid, ReasonNoFile, "%s cannot be written: %v", file, err).From(err)

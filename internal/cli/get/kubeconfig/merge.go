@@ -13,13 +13,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults of this verb.
+// Reasons of the faults of this command.
 const (
 	ReasonNoFile       = "NoKubeconfigFile"
 	ReasonNotMergeable = "KubeconfigNotMergeable"
 )
 
-// contextName is that of one cluster alone: no name of a namespace has the separator in it.
+// contextName returns a context name that is unique for the cluster, because names of namespaces do not contain the
+// separator.
 func contextName(namespace, cluster string) string {
 	if namespace == "default" {
 		return "slipway-" + cluster
@@ -27,7 +28,7 @@ func contextName(namespace, cluster string) string {
 	return "slipway-" + namespace + "/" + cluster
 }
 
-// merge adds what a kubeconfig's current context needs to the file of kubectl, in place of what an earlier merge left there.
+// merge adds the current context of a kubeconfig to the file of kubectl, and replaces the result of an earlier merge.
 func merge(e env.Env, flags *management.Flags, name string, data []byte) error {
 	from, err := clientcmd.Load(data)
 	if err != nil {
@@ -60,11 +61,12 @@ func merge(e env.Env, flags *management.Flags, name string, data []byte) error {
 	return err
 }
 
-// target is the first file that kubectl reads. The kubeconfig of the management cluster, which KUBECONFIG often names, is not meant.
+// target returns the first file that kubectl reads, except the kubeconfig of the management cluster, which KUBECONFIG
+// often contains.
 func target(e env.Env, flags *management.Flags) (string, error) {
 	managed := flags.Kubeconfig
 	if found, err := flags.Find(e); err == nil && managed == "" {
-		managed = found.Path // also that with which a manager was started
+		managed = found.Path // or the kubeconfig that a manager was started with
 	}
 	files := filepath.SplitList(e.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	if home := e.Getenv("HOME"); home != "" {

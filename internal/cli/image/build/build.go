@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// Command builds the verb.
+// Command returns the image build command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",

@@ -1,8 +1,3 @@
-// Package build is the verb "image build".
-//
-// Does: makes the node image for a Kubernetes version in Docker, and tells about each step (package nodeimage).
-//
-// Never: pulls an image.
-//
-// Read first: Command.
+// Package build implements the image build command. It builds the node image for a Kubernetes version in Docker without
+// pulling images, and prints the progress of each step (package nodeimage).
 package build

@@ -1,8 +1,3 @@
-// Package list is the verb "image list".
-//
-// Does: prints the node images that Docker holds, and which of them lack a month of fixes.
-//
-// Never: builds or removes images.
-//
-// Read first: Command.
+// Package list implements the image list command. It prints the node images in Docker, and which of them are more than
+// a month behind in fixes.
 package list

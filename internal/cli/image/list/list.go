@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// Command builds the verb.
+// Command returns the image list command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -39,7 +39,7 @@ func Command(e env.Env) *cobra.Command {
 	return cmd
 }
 
-// Row is an image as data.
+// Row is an image in structured output.
 type Row struct {
 	Image             string    `json:"image"`
 	ID                string    `json:"id"`
@@ -49,7 +49,7 @@ type Row struct {
 	Created           time.Time `json:"created"`
 }
 
-// Of returns the image as data.
+// Of converts an image to structured output.
 func Of(i nodeimage.Image) Row {
 	return Row{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
 }
@@ -82,10 +82,10 @@ func text(w io.Writer, now time.Time, rows []Row) error {
 	return outdated(w, now, rows)
 }
 
-// stale is the age from which an image is said to be old: Debian publishes fixes every few days.
+// stale is the age from which an image is reported as outdated: Debian publishes fixes every few days.
 const stale = 30 * 24 * time.Hour
 
-// outdated says which images lack a month of Debian's fixes, and how they get them.
+// outdated lists the images that lack at least a month of Debian's fixes, and how to update them.
 func outdated(w io.Writer, now time.Time, rows []Row) error {
 	for _, r := range rows {
 		if now.Sub(r.Created) < stale {

@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/kept"
 )
 
-// Reasons of the faults of this verb.
+// Reasons of the faults of this command.
 const (
 	ReasonNoNodes = "NoNodes"
 	ReasonNoImage = "ImageMissing"
@@ -34,7 +34,7 @@ type flags struct {
 	once                        bool
 }
 
-// Command builds the verb.
+// Command returns the image load command.
 func Command(e env.Env) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -76,7 +76,7 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 		return err
 	}
 	defer func() { _ = engine.Close() }()
-	if _, err := f.nodes(ctx, engine); err != nil { // what is wrong with the choice of nodes is said before anything is read
+	if _, err := f.nodes(ctx, engine); err != nil { // report a wrong selection of nodes before reading anything
 		return err
 	}
 	sources, err := sourcesOf(ctx, engine, args)
@@ -88,7 +88,7 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 			return err
 		}
 	}
-	nodes, err := f.nodes(ctx, engine) // with those that were created meanwhile
+	nodes, err := f.nodes(ctx, engine) // including nodes that were created meanwhile
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (f flags) run(ctx context.Context, e env.Env, args []string) error {
 
 func (f flags) keeps() bool { return f.cluster != "" && !f.once }
 
-// keep copies a source for nodes that are created later, from before it is loaded: so there is no node that gets it neither way. The
-// nodes of now get the copy.
+// keep stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no node
+// is missed in between. Existing nodes are loaded from the copy.
 func (f flags) keep(ctx context.Context, archives kept.Archives, s source) (source, error) {
 	if !f.keeps() {
 		return s, nil
@@ -129,7 +129,7 @@ func (f flags) keep(ctx context.Context, archives kept.Archives, s source) (sour
 	return s, nil
 }
 
-// discard removes a copy that could not be loaded: it may be what no node can load.
+// discard removes a copy that could not be loaded, because other nodes may be unable to load it as well.
 func (s source) discard() error {
 	if s.kept == "" {
 		return nil
@@ -137,7 +137,7 @@ func (s source) discard() error {
 	return os.Remove(s.kept)
 }
 
-// nodes are those that get the images.
+// nodes returns the nodes to load the images into.
 func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.Machine, error) {
 	namespace := f.namespace
 	if f.cluster == "" {
@@ -155,21 +155,21 @@ func (f flags) nodes(ctx context.Context, engine *container.Engine) ([]backend.M
 	return nodes, nil
 }
 
-// source is one archive of images.
+// source is an archive of images.
 type source struct {
 	name string
 	open func(context.Context) (io.ReadCloser, error)
-	// kept is the file of its copy for later nodes; empty: none.
+	// kept is the file of the copy for later nodes, or empty.
 	kept string
 }
 
-// docker has images.
+// docker provides images.
 type docker interface {
 	HasImage(ctx context.Context, name string) (bool, error)
 	SaveImages(ctx context.Context, names []string) (io.ReadCloser, error)
 }
 
-// sourcesOf puts the images of Docker before the files. What is missing is said before anything is loaded.
+// sourcesOf returns the sources, images of Docker before files. It reports missing images before anything is loaded.
 func sourcesOf(ctx context.Context, engine docker, args []string) ([]source, error) {
 	var images, files []source
 	for _, arg := range args {

@@ -1,11 +1,6 @@
-// Package images is the verb "init list-images".
-//
-// Does: lists the images of the containers of the providers that "init" would install, and of cert-manager where it would be
-// installed. Without a management cluster, those of the first installation.
-//
-// Never: changes a cluster.
-//
-// Read first: Command.
+// Package images implements the init list-images command. It lists the container images of the providers that "init"
+// would install, and of cert-manager if it would be installed. Without a management cluster it lists the images of the
+// first installation.
 package images
 
 import (
@@ -27,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 )
 
-// Command builds the verb.
+// Command returns the init list-images command.
 func Command(e env.Env, config *source.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
@@ -69,7 +64,8 @@ file, and those of cert-manager where a provider needs it. Without a management 
 	return cmd
 }
 
-// installed is what the management cluster has; nothing where there is none. One that is named has to answer.
+// installed returns the installed providers, or nothing without a management cluster. It fails if a management cluster
+// was selected explicitly but is unreachable.
 func installed(ctx context.Context, e env.Env, flags *management.Flags) (selection.Cluster, error) {
 	isNamed := flags.Kubeconfig != "" || flags.Context != "" || flags.DataDir != ""
 	c, err := flags.Connect(e)
@@ -92,10 +88,10 @@ func installed(ctx context.Context, e env.Env, flags *management.Flags) (selecti
 	return cluster, c.Explain(err)
 }
 
-// answerTime is how long a management cluster may take to say what it has.
+// answerTime is the timeout for reading the installed providers.
 const answerTime = 10 * time.Second
 
-// remark says, beside the list, why it is as short as it is.
+// remark prints notes about images that are not in the list.
 func remark(e env.Env, cluster selection.Cluster, found, notes []string) error {
 	if note := installation.BuiltInNote(cluster.Builtin); note != "" {
 		notes = append(notes, note)
@@ -111,7 +107,7 @@ func remark(e env.Env, cluster selection.Cluster, found, notes []string) error {
 	return nil
 }
 
-// listed says what images are listed for.
+// listed configures the list.
 type listed struct {
 	config      *source.Flags
 	certManager certificates.Mode

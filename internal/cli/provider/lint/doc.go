@@ -1,8 +1,3 @@
-// Package lint is the verb "provider lint".
-//
-// Does: prints what package clusterctl/lint finds in releases of providers.
-//
-// Never: changes a file, or needs a cluster.
-//
-// Read first: Command.
+// Package lint implements the provider lint command. It prints the findings of package clusterctl/lint for releases of
+// providers, without a cluster.
 package lint

@@ -14,16 +14,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonBroken is the reason of the fault for a release that breaks rules.
+// ReasonBroken is the reason of the fault for a release that breaks mandatory rules.
 const ReasonBroken = "ContractBroken"
 
-// Result is what the verb prints as JSON or YAML.
+// Result is the structured output of the command.
 type Result struct {
 	Releases int            `json:"releases"`
 	Findings []lint.Finding `json:"findings"`
 }
 
-// Command builds the verb.
+// Command returns the provider lint command.
 func Command(e env.Env) *cobra.Command {
 	var strict, rules bool
 	cmd := &cobra.Command{

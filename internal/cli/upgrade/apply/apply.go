@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command builds the verb.
+// Command returns the upgrade apply command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -44,7 +44,7 @@ type flags struct {
 	rollback bool
 }
 
-// shown is what is printed with -o.
+// shown is the structured output.
 type shown struct {
 	providers.Shown
 	CertManager    certificates.Upgrade            `json:"certManager"`
@@ -95,7 +95,7 @@ func (w *work) print(out io.Writer) error {
 	return providers.PrintPlan(out, w.plan)
 }
 
-// warn lists on standard error what will be lost.
+// warn lists the customizations that will be lost on standard error.
 func (w *work) warn() error {
 	for _, c := range w.customisations {
 		if c.Kept {
@@ -120,7 +120,7 @@ func (w *work) said(out io.Writer) error {
 	return err
 }
 
-// changed says what became of a provider: a version that is named may be an older one, or the same.
+// changed describes the change of a provider. The requested version may also be older or the same.
 func changed(c providerupgrade.Change) string {
 	switch semver.Compare(c.To.Version, c.From.Version) {
 	case -1:
@@ -131,7 +131,7 @@ func changed(c providerupgrade.Change) string {
 	return fmt.Sprintf("Upgraded provider %s in namespace %s from %s to %s.", c.From.Label(), c.From.Namespace, c.From.Version, c.To.Version)
 }
 
-// carryOut carries the plan out, and goes back when providers do not become available.
+// carryOut executes the plan, and rolls back if providers do not become available.
 func (w *work) carryOut(ctx context.Context) error {
 	runner := w.flags.Runner(w.env, w.client)
 	err := runner.Run(ctx, w.plan)
@@ -149,5 +149,5 @@ func (w *work) carryOut(ctx context.Context) error {
 	return fault.New(fault.Invalid, reasonUpgrade, "the providers did not become available, and their former versions are installed again: %s", fault.UserMessage(err)).From(err)
 }
 
-// reasonUpgrade says that an upgrade did not end as it should.
+// reasonUpgrade means that an upgrade failed.
 const reasonUpgrade = "UpgradeFailed"

@@ -1,9 +1,3 @@
-// Package apply is the verb "upgrade apply".
-//
-// Does: reads what is installed and the versions that it is to have, makes a plan (package providerupgrade), and carries it out or
-// prints it; goes back when providers do not become available.
-//
-// Never: decides what is changed.
-//
-// Read first: Command.
+// Package apply implements the upgrade apply command. It reads the installed and the requested versions, computes a
+// plan (package providerupgrade), and executes or prints it. If providers do not become available, it rolls back.
 package apply

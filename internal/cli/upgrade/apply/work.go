@@ -31,14 +31,14 @@ type work struct {
 	certManager    certificates.Upgrade
 	customisations []providerupgrade.Customisation
 	plan           installation.Plan
-	// notes are about providers that stay.
+	// notes are about providers that are not upgraded.
 	notes []string
-	// back is the plan that undoes it; noWayBack says why there is none.
+	// back is the plan for a rollback; noWayBack is the reason if there is none.
 	back      installation.Plan
 	noWayBack string
 }
 
-// read reads everything, checks it, and makes the plans. Nothing is written.
+// read reads and checks everything, and computes the plans. It writes nothing.
 func (w *work) read(ctx context.Context) error {
 	cluster, err := selection.ReadCluster(ctx, w.client)
 	if err != nil {
@@ -83,7 +83,8 @@ func (w *work) read(ctx context.Context) error {
 	return err
 }
 
-// readChanges reads the components of both versions of each provider, what is there of it, and checks that they go together.
+// readChanges reads the components of both versions of each provider and its existing objects, and checks that the
+// versions are compatible.
 func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target, cluster selection.Cluster) error {
 	for _, t := range targets {
 		next, err := w.item(ctx, t, t.To)
@@ -126,8 +127,8 @@ func (w *work) readChanges(ctx context.Context, targets []providerupgrade.Target
 	return providerupgrade.Check(w.changes, others, cluster.Contract)
 }
 
-// checkExtensions refuses to upgrade the core while extensions serve hooks that are not known any more: they would hold back what they are called
-// for. Other providers call no extensions.
+// checkExtensions rejects an upgrade of the core provider while extensions serve unknown hooks, because they would
+// block their callers. Other providers call no extensions.
 func (w *work) checkExtensions(ctx context.Context) error {
 	if !slices.ContainsFunc(w.changes, func(c providerupgrade.Change) bool { return c.From.Type == provider.Core }) {
 		return nil
@@ -156,7 +157,7 @@ func (w *work) item(ctx context.Context, t providerupgrade.Target, version strin
 	return w.loader.Item(ctx, installation.Choice{Type: t.From.Type, Reference: ref}, t.From.Namespace)
 }
 
-// readPresent reads what is there of the providers.
+// readPresent reads the existing objects of the providers.
 func (w *work) readPresent(ctx context.Context) error {
 	found, err := installation.Objects(ctx, w.client, w.kinds, providerupgrade.Records(w.changes))
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// Command builds the verb.
+// Command returns the upgrade cluster command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER --to VERSION",
@@ -135,7 +135,8 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 	return f.wait(ctx, e, c, plan)
 }
 
-// lacksVersion says which version of the control plane this host does not have; empty: it has all, as far as is known.
+// lacksVersion returns an error message if this host lacks a required version of the control plane, and an empty string
+// otherwise.
 func lacksVersion(dir datadir.Dir, used class.Class, plan upgrade.Plan) string {
 	for _, step := range plan.Steps {
 		if !step.ControlPlane {
@@ -148,7 +149,7 @@ func lacksVersion(dir datadir.Dir, used class.Class, plan upgrade.Plan) string {
 	return ""
 }
 
-// classOf is the class of the Cluster; an empty one where it has none.
+// classOf returns the class of the Cluster, or an empty class if it has none.
 func classOf(ctx context.Context, c *management.Connection, s tree.Snapshot) (class.Class, error) {
 	if topology := s.Cluster.Spec.Topology; topology.IsDefined() {
 		return class.Find(ctx, c.Client, s.Cluster.Namespace, topology.ClassRef)

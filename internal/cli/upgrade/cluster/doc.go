@@ -1,9 +1,4 @@
-// Package cluster is the verb "upgrade cluster".
-//
-// Does: shows what an upgrade will do (package upgrade of the library), asks, writes the version, and waits until the control plane
-// and all nodes have it (package progress).
-//
-// Never: does anything that a change of spec.topology.version would not.
-//
-// Read first: Command.
+// Package cluster implements the upgrade cluster command. It shows the steps of an upgrade (package
+// clusterctl/upgrade), asks for confirmation, writes the version, and waits until the control plane and all nodes have
+// it (package progress). It has the same effect as a change of spec.topology.version.
 package cluster

@@ -18,8 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// lacks says how to make the node images that an upgrade needs and this host does not have; empty: none, or that is not known: the
-// management cluster is elsewhere, or Docker does not answer.
+// lacks returns commands that build the node images that an upgrade needs and this host lacks. It returns an empty
+// string if there are none or if this is unknown, because the management cluster is on another host or Docker is
+// unreachable.
 func lacks(ctx context.Context, c *management.Connection, s tree.Snapshot, plan upgrade.Plan) string {
 	if c.DataDir == "" || len(missing(s, plan, nil)) == 0 {
 		return ""
@@ -38,11 +39,11 @@ func lacks(ctx context.Context, c *management.Connection, s tree.Snapshot, plan 
 	return strings.Join(missing(s, plan, have), "; ")
 }
 
-// dockerTimeout is how long Docker may take to list its images.
+// dockerTimeout is the timeout for listing the images of Docker.
 const dockerTimeout = 10 * time.Second
 
-// missing are the commands that make the images which the steps of a plan need and which are not there. What has an image of its own is
-// left to those who chose it.
+// missing returns the commands that build the missing images for the steps of a plan. Nodes with custom images are
+// skipped, because their users choose the images.
 func missing(s tree.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
 	var out []string
 	for _, step := range plan.Steps {
@@ -65,7 +66,8 @@ func missing(s tree.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []strin
 	return out
 }
 
-// usual reports whether nodes of the control plane, or workers, are containers of the image that goes with their version.
+// usual reports whether nodes of the control plane, or workers, are containers with the default image for their
+// version.
 func usual(s tree.Snapshot, controlPlane bool) bool {
 	plane := map[tree.Ref]bool{}
 	for _, m := range s.Machines {
@@ -97,7 +99,7 @@ func usual(s tree.Snapshot, controlPlane bool) bool {
 	return false
 }
 
-// withoutImages is the error of an upgrade that would wait for images.
+// withoutImages returns the error message for an upgrade without the required images.
 func withoutImages(commands string) string {
 	return fmt.Sprintf("the nodes of this upgrade would wait for images that are not on this host; make them first: %s", commands)
 }

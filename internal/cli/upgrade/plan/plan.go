@@ -1,11 +1,5 @@
-// Package plan is the verb "upgrade plan".
-//
-// Does: lists the versions to which the installed providers, and cert-manager, can be upgraded, for each contract, with the
-// command that does it.
-//
-// Never: changes anything.
-//
-// Read first: Command.
+// Package plan implements the upgrade plan command. It lists, for each contract, the versions to which the installed
+// providers and cert-manager can be upgraded, with the upgrade command.
 package plan
 
 import (
@@ -29,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 )
 
-// Command builds the verb.
+// Command returns the upgrade plan command.
 func Command(e env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -56,12 +50,12 @@ is changed.`,
 	return cmd
 }
 
-// shown is what is printed with -o.
+// shown is the structured output.
 type shown struct {
 	Builtin     string                  `json:"builtIn,omitempty"`
 	CertManager certificates.Upgrade    `json:"certManager"`
 	Offers      []providerupgrade.Offer `json:"offers"`
-	// Extensions are those that this version of slipway could not call, or not for long.
+	// Extensions are the extensions that this version of slipway cannot call, or that use deprecated hooks.
 	Extensions compatibility.Report `json:"extensions"`
 }
 

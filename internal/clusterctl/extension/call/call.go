@@ -1,12 +1,7 @@
-// Package call calls a handler of a registered extension as the manager would.
-//
-// Does: finds the handler by its name, makes a request from YAML, and calls it with the manager's own client (package
-// hook): settings merged, namespaceSelector applied, converted to the version the handler serves. An extension behind a
-// Service is reached through the API server, which can resolve it.
-//
-// Never: hides an error: the failure policy Ignore is named, not followed.
-//
-// Read first: [Do].
+// Package call calls a handler of a registered extension as the manager does ([Do]). It finds the handler by name,
+// parses the request from YAML, and calls the handler with the manager's client (package hook): with merged settings,
+// the namespaceSelector applied, and the request converted to the version of the handler. An extension behind a Service
+// is called through the API server. Errors are always returned; a failure policy Ignore is reported, but not applied.
 package call
 
 import (
@@ -35,33 +30,33 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Options say what to call.
+// Options select the handler and the request.
 type Options struct {
-	// Handler as "handler.extension", or the handler alone where one extension only has it.
+	// Handler is "handler.extension", or the handler alone if it is unique.
 	Handler string
-	// Request in YAML or JSON; apiVersion and kind may be left out.
+	// Request is YAML or JSON; apiVersion and kind may be omitted.
 	Request []byte
-	// Config of the management cluster, for extensions behind a Service.
+	// Config connects to the management cluster, for extensions behind a Service.
 	Config *rest.Config
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
-	// Handler as "handler.extension".
+	// Handler is "handler.extension".
 	Handler string `json:"handler"`
 	Hook    string `json:"hook"`
-	// Object that the request is about.
+	// Object is the object in the request.
 	Object string `json:"object,omitempty"`
-	// FailurePolicy is what the manager does when a call fails.
+	// FailurePolicy is the failure policy that the manager applies.
 	FailurePolicy runtimev1.FailurePolicy `json:"failurePolicy"`
 	Seconds       float64                 `json:"seconds"`
 	Response      hooks.Response          `json:"response"`
 }
 
-// Do calls the handler. A response with status Failure is an error, as for the manager. The result says what was called
-// also when there is an error.
+// Do calls the handler. A response with status Failure is an error, as in the manager. The result identifies the
+// handler even if there is an error.
 func Do(ctx context.Context, c client.Client, o Options) (Result, error) {
 	configs, err := register.List(ctx, c)
 	if err != nil {
@@ -99,7 +94,7 @@ func Do(ctx context.Context, c client.Client, o Options) (Result, error) {
 	return result, err
 }
 
-// find returns the handler of a name and its extension, a copy.
+// find returns the handler with a name, and a copy of its extension.
 func find(configs []runtimev1.ExtensionConfig, name string) (*runtimev1.ExtensionConfig, runtimev1.ExtensionHandler, error) {
 	var known, found []string
 	var config *runtimev1.ExtensionConfig
@@ -125,7 +120,7 @@ func find(configs []runtimev1.ExtensionConfig, name string) (*runtimev1.Extensio
 	return nil, handler, fault.New(fault.Gone, "HandlerNotFound", "there is no handler %q; there are: %s", name, strings.Join(known, ", "))
 }
 
-// requestOf reads a request of the hook. Fields that it does not have are an error: no one would see that they are lost.
+// requestOf parses a request of the hook. Unknown fields are an error, because they would be dropped silently.
 func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &meta); err != nil {
@@ -142,7 +137,7 @@ func requestOf(h hooks.Hook, text []byte) (runtime.Object, error) {
 	return request, nil
 }
 
-// objectOf is the object that a request is about, as Kind namespace/name and as far as its namespace counts.
+// objectOf returns the object in a request, as Kind namespace/name and as metadata for the namespaceSelector.
 func objectOf(request runtime.Object) (string, client.Object) {
 	o := &metav1.PartialObjectMetadata{}
 	data, err := json.Marshal(request)
@@ -187,7 +182,7 @@ func dial(c client.Client, config *runtimev1.ExtensionConfig, o Options) (*hook.
 	return extensions, func() { extensions.Forget(config.Name); done() }, nil
 }
 
-// throughAPIServer puts a proxy in place of the Service, which sends requests through the API server.
+// throughAPIServer replaces the Service by a proxy that sends requests through the API server.
 func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (*proxy.Proxy, error) {
 	service := config.Spec.ClientConfig.Service
 	port := int32(443)

@@ -1,11 +1,6 @@
-// Package compatibility says which extensions of a management cluster this binary could not call.
-//
-// Does: compares the handlers in the status of ExtensionConfigs with the hooks that this binary knows: before an upgrade, with the
-// binary that is to be installed.
-//
-// Never: changes anything, or calls an extension. [Report.Err] is what refuses an upgrade.
-//
-// Read first: [Check], then [Read].
+// Package compatibility checks which extensions of a management cluster this binary cannot call. Before an upgrade,
+// with the new binary, it compares the handlers in the status of ExtensionConfigs with the hooks of the binary
+// ([Check], [Read]). It changes nothing and calls no extension. [Report.Err] prevents an upgrade.
 package compatibility
 
 import (
@@ -23,16 +18,17 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Report is what there is to say, sorted.
+// Report lists incompatible extensions, sorted.
 type Report struct {
-	// Broken are handlers of hooks, or versions of them, that the binary does not know: they would hold back what they are
-	// called for.
+	// Broken are handlers of hooks, or hook versions, that the binary does not support. They would block the operations
+	// that call them.
 	Broken []string `json:"broken,omitempty"`
-	// Deprecated are handlers of versions that go later.
+	// Deprecated are handlers of hook versions that will be removed.
 	Deprecated []string `json:"deprecated,omitempty"`
 }
 
-// Read compares the extensions of a management cluster with the hooks of this binary. One without the kind has none.
+// Read compares the extensions of a management cluster with the hooks of this binary. There are none if the CRD does
+// not exist.
 func Read(ctx context.Context, c client.Reader) (Report, error) {
 	var list runtimev1.ExtensionConfigList
 	switch err := c.List(ctx, &list); {
@@ -44,7 +40,7 @@ func Read(ctx context.Context, c client.Reader) (Report, error) {
 	return Check(hooks.Default(), list.Items), nil
 }
 
-// Err is the fault of extensions that would break; nil: there are none.
+// Err returns a fault if any extension would break; otherwise nil.
 func (r Report) Err() error {
 	if len(r.Broken) == 0 {
 		return nil
@@ -60,7 +56,7 @@ func Check(catalog *hooks.Catalog, configs []runtimev1.ExtensionConfig) Report {
 		for _, h := range c.Status.Handlers {
 			id, err := hooks.ParseID(h.RequestHook.APIVersion, h.RequestHook.Hook)
 			if err != nil {
-				continue // no hook of any version: the status was not written by a manager
+				continue // not a valid hook: the status was not written by a manager
 			}
 			switch known, ok := catalog.Hook(id); {
 			case !ok:

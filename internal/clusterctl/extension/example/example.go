@@ -1,12 +1,5 @@
-// Package example has a request of every hook, to begin with: for `slipway extension call`, and for tests.
-//
-// Does: returns the request of a hook as YAML, with everything that a caller sends and values that belong together.
-//
-// Owns: the texts of the requests.
-//
-// Never: is sent by a management cluster.
-//
-// Read first: [Of].
+// Package example provides an example request for every hook, for `slipway extension call` and for tests. The requests
+// have all fields that a caller sets, with consistent values. See [Of].
 package example
 
 import (
@@ -22,14 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Request is an example.
+// Request is an example request.
 type Request struct {
 	Hook hooks.Hook
-	// YAML of the request without apiVersion and kind, which callers of examples may leave out.
+	// YAML is the request without apiVersion and kind, which may be omitted in examples.
 	YAML string
 }
 
-// Hooks are all hooks that there is an example of, in the order in which a cluster meets them.
+// Hooks returns all hooks that have an example, in the order of a cluster's lifecycle.
 func Hooks() []hooks.Hook {
 	var out []hooks.Hook
 	catalog := hooks.Default()
@@ -41,8 +34,8 @@ func Hooks() []hooks.Hook {
 	return out
 }
 
-// Of returns the example of a hook by its name, in any case, with dashes or without: BeforeClusterCreate, before-cluster-create. A
-// name that does not exist is a fault that lists those that do.
+// Of returns the example of a hook. The name is case-insensitive and may contain hyphens: BeforeClusterCreate,
+// before-cluster-create. For an unknown name, the fault lists the valid ones.
 func Of(name string) (Request, error) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	catalog := hooks.Default()
@@ -63,7 +56,7 @@ func newest(catalog *hooks.Catalog, hook string) (hooks.Hook, bool) {
 	return catalog.Newest(hooks.Name{Group: hooks.Group, Hook: hook})
 }
 
-// Object is the request as it is sent, apiVersion and kind included.
+// Object returns the request object with apiVersion and kind.
 func (r Request) Object() (runtime.Object, error) {
 	out := r.Hook.NewRequest()
 	if err := yaml.UnmarshalStrict([]byte(r.YAML), out); err != nil {
@@ -73,7 +66,7 @@ func (r Request) Object() (runtime.Object, error) {
 	return out, nil
 }
 
-// Document is the request as YAML with apiVersion and kind, or as JSON.
+// Document returns the request as YAML or JSON with apiVersion and kind.
 func (r Request) Document(asJSON bool) ([]byte, error) {
 	head := fmt.Sprintf("apiVersion: %s\nkind: %s\n", r.Hook.APIVersion(), r.Hook.RequestKind())
 	if !asJSON {
@@ -87,7 +80,7 @@ func (r Request) Document(asJSON bool) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// FileName is the name of a hook as part of the name of a file: before-cluster-create.
+// FileName returns the name of a hook for use in file names: before-cluster-create.
 func FileName(hook string) string {
 	var b strings.Builder
 	for i, r := range hook {
@@ -99,7 +92,7 @@ func FileName(hook string) string {
 	return strings.ToLower(b.String())
 }
 
-// indent puts text below a field.
+// indent indents text to nest it below a field.
 func indent(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	return "  " + strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "  ")

@@ -1,9 +1,9 @@
 package example
 
-// request is the YAML of one hook.
+// request is the YAML of one hook's request.
 type request struct{ hook, yaml string }
 
-// requests are all, in the order in which a cluster meets the hooks.
+// requests returns all requests in the order of a cluster's lifecycle.
 func requests() []request {
 	upgrade := cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n" + steps
 	step := cluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.35.1\n" + steps

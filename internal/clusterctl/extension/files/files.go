@@ -1,12 +1,6 @@
-// Package files notices when the files of a project change.
-//
-// Does: compares the files below a folder at every tick, and reports a change once it is over: when nothing changed for
-// another tick. Files and folders whose names begin with a dot are left out, and so are recordings (.jsonl) and what is no text,
-// such as a program that the project is built to.
-//
-// Never: reads more than the beginning of a file.
-//
-// Read first: [Changes].
+// Package files detects changes of the files in a project ([Changes]). It compares the files in a folder at every tick,
+// and reports a change when no file has changed for another tick. It ignores files and folders whose names start with a
+// dot, recordings (.jsonl), and binary files, such as the compiled program. It reads at most the first bytes of a file.
 package files
 
 import (
@@ -22,7 +16,8 @@ import (
 	"time"
 )
 
-// Changes sends a value after files below dir changed. Changes that nothing has received yet are one. It ends with ctx.
+// Changes sends a value after files in dir have changed. Changes that have not been received yet are merged. It ends
+// with ctx.
 func Changes(ctx context.Context, dir string, tick <-chan time.Time) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	w := newWatched(dir)
@@ -44,7 +39,7 @@ func Changes(ctx context.Context, dir string, tick <-chan time.Time) <-chan stru
 	return changed
 }
 
-// watched is a folder, as it was when a change was last reported and when it was last looked at.
+// watched is a folder with its state at the last reported change and at the last tick.
 type watched struct {
 	dir         string
 	known, last map[string]string
@@ -55,7 +50,7 @@ func newWatched(dir string) *watched {
 	return &watched{dir, now, now}
 }
 
-// look reports whether there is a change that is over.
+// look reports whether there is a change that is complete.
 func (w *watched) look() bool {
 	now := stamps(w.dir)
 	over := maps.Equal(now, w.last) && !maps.Equal(now, w.known)
@@ -65,7 +60,8 @@ func (w *watched) look() bool {
 	return over
 }
 
-// stamps are sizes and times of the files by their paths. What cannot be read is not there: it may come and go while we look.
+// stamps returns the sizes and modification times of the files by path. Unreadable files are skipped, because files may
+// disappear during the walk.
 func stamps(dir string) map[string]string {
 	out := map[string]string{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -88,7 +84,7 @@ func stamps(dir string) map[string]string {
 	return out
 }
 
-// isText reports whether a file begins with text.
+// isText reports whether a file starts with text.
 func isText(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

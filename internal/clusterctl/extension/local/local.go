@@ -1,13 +1,7 @@
-// Package local runs an extension as a process of this machine.
-//
-// Does: starts a command with a port, a certificate and a key in its environment, waits until it answers the Discovery
-// hook, and stops it with all it started.
-//
-// Owns: the folder with certificate and key, and the process group.
-//
-// Never: gives the extension credentials of a management cluster: KUBECONFIG is taken out of its environment.
-//
-// Read first: [Start].
+// Package local runs an extension as a process on this machine ([Start]). It starts a command with a port, a
+// certificate and a key in its environment, waits until it responds to the Discovery hook, and stops it together with
+// its child processes. It owns the folder with the certificate and key, and the process group. The extension gets no
+// credentials of a management cluster: KUBECONFIG is removed from its environment.
 package local
 
 import (
@@ -35,31 +29,31 @@ import (
 )
 
 const (
-	// again is how long to wait between two attempts to reach the extension.
+	// again is the delay between two attempts to reach the extension.
 	again = 50 * time.Millisecond
-	// attempt is how long one of them may take.
+	// attempt is the timeout of one attempt.
 	attempt = 2 * time.Second
-	// patience is how long the extension may take to stop before it is killed.
+	// patience is the termination grace period of the extension.
 	patience = 10 * time.Second
-	// loopback is where the extension is to listen.
+	// loopback is the listen address of the extension.
 	loopback = "127.0.0.1"
 )
 
-// Options say what to start.
+// Options are the options of an extension process.
 type Options struct {
-	// Command with its arguments.
+	// Command is the command with its arguments.
 	Command []string
-	// Environment that the extension gets, besides what this package sets, as in os.Environ.
+	// Environment are additional environment variables, as in os.Environ.
 	Environment []string
-	// Out receives what the extension prints.
+	// Out receives the output of the extension.
 	Out io.Writer
-	// Within is how long it may take to answer, compilation by `go run` included.
+	// Within is the startup timeout, including compilation by `go run`.
 	Within time.Duration
 }
 
-// Extension is a process that answers.
+// Extension is a running extension process.
 type Extension struct {
-	// URL it serves at, and Client that trusts its certificate.
+	// URL is its address, and Client trusts its certificate.
 	URL    *url.URL
 	Client *http.Client
 
@@ -69,8 +63,8 @@ type Extension struct {
 	err   error
 }
 
-// Start starts the command and returns once it answers the Discovery hook. The faults say what to do: of kind Invalid
-// when the command cannot be started or ends, Unreachable when it does not answer in time.
+// Start starts the command and returns when it responds to the Discovery hook. The fault is Invalid if the command
+// cannot be started or exits, and Unreachable if it does not respond in time.
 func Start(ctx context.Context, o Options) (*Extension, error) {
 	if len(o.Command) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "no command was given; put it after \"--\", as in: -- go run .")
@@ -82,10 +76,10 @@ func Start(ctx context.Context, o Options) (*Extension, error) {
 	x.cmd = exec.Command(o.Command[0], o.Command[1:]...)
 	x.cmd.Env = append(Clean(o.Environment),
 		extension.EnvAddress+"="+x.URL.Host, "EXTENSION_PORT="+x.URL.Port(),
-		extension.EnvQuiet+"=true", // each call is shown by who runs it
+		extension.EnvQuiet+"=true", // calls are displayed by the caller
 		extension.EnvCertFile+"="+filepath.Join(x.dir, "tls.crt"), extension.EnvKeyFile+"="+filepath.Join(x.dir, "tls.key"))
 	x.cmd.Stdout, x.cmd.Stderr = o.Out, o.Out
-	x.cmd.WaitDelay = time.Second // what a grandchild left open must not hold us
+	x.cmd.WaitDelay = time.Second // do not wait for output inherited by grandchildren
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := x.cmd.Start(); err != nil {
 		_ = os.RemoveAll(x.dir)
@@ -102,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Extension, error) {
 	return x, nil
 }
 
-// prepare chooses a port and makes the certificate.
+// prepare selects a port and creates the certificate.
 func prepare() (*Extension, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -136,7 +130,7 @@ func prepare() (*Extension, error) {
 	}, nil
 }
 
-// Clean takes out of an environment what leads to management clusters.
+// Clean removes variables that refer to management clusters from an environment.
 func Clean(environment []string) []string {
 	var out []string
 	for _, e := range environment {
@@ -148,7 +142,7 @@ func Clean(environment []string) []string {
 	return out
 }
 
-// await returns when the extension answers.
+// await returns when the extension responds.
 func (x *Extension) await(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Within, errors.New("too late"))
 	defer cancel()
@@ -195,10 +189,10 @@ func (x *Extension) discover(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has exited.
 func (x *Extension) Done() <-chan struct{} { return x.ended }
 
-// Ending says how it ended. Call it after Done.
+// Ending returns the exit status. Call it after Done.
 func (x *Extension) Ending() string {
 	if x.err == nil {
 		return "exit status 0"
@@ -206,7 +200,7 @@ func (x *Extension) Ending() string {
 	return x.err.Error()
 }
 
-// Stop ends the process and what it started, politely at first, and removes its certificate.
+// Stop terminates the process group, first with SIGTERM and then with SIGKILL, and removes the certificate.
 func (x *Extension) Stop() {
 	x.signal(syscall.SIGTERM)
 	select {
@@ -219,5 +213,5 @@ func (x *Extension) Stop() {
 	_ = os.RemoveAll(x.dir)
 }
 
-// signal reaches the process group, which outlives its first process when that leaves something behind.
+// signal signals the process group, which may outlive its first process.
 func (x *Extension) signal(s syscall.Signal) { _ = syscall.Kill(-x.cmd.Process.Pid, s) }

@@ -1,11 +1,6 @@
-// Package proxy stands between a management cluster and an extension and shows every call.
-//
-// Does: listens with TLS and a certificate made for it, sends each request on, byte for byte, and tells an observer what
-// was asked and answered.
-//
-// Never: changes a request or a response, or keeps one.
-//
-// Read first: [Start].
+// Package proxy forwards the calls of a management cluster to an extension, byte for byte, and reports every call to an
+// observer ([Start]). It listens with TLS and a generated certificate. It neither modifies nor stores requests and
+// responses.
 package proxy
 
 import (
@@ -28,30 +23,30 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
-// Limits of what is passed on.
+// Size limits of forwarded calls.
 const (
 	maxRequest  = 64 << 20
-	maxResponse = 21 << 20 // a manager reads 20 MiB: one more, so that it sees what is wrong
+	maxResponse = 21 << 20 // one MiB more than a manager accepts, so that it reports the excess
 )
 
-// Options say where a proxy listens and where requests go.
+// Options configure a proxy.
 type Options struct {
-	// Listen is host:port; the certificate is for the host. Port 0 is any free one.
+	// Listen is host:port, and the certificate is for the host. Port 0 selects a free port.
 	Listen string
-	// Host that callers use, where it is another than that of Listen.
+	// Host is the host name for callers, if it differs from Listen.
 	Host string
-	// Upstream is put before the path of every request, and Client sends them on, until [Proxy.SwitchTo].
+	// Upstream is the prefix of every forwarded URL, and Client sends the requests, until [Proxy.SwitchTo].
 	Upstream *url.URL
 	Client   *http.Client
-	// Observe is told of every call, once it is answered. It may be called by several goroutines at once.
+	// Observe is called after every call, possibly concurrently.
 	Observe func(recording.Call)
-	// Now is the clock.
+	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// Proxy is one that listens.
+// Proxy is a running proxy.
 type Proxy struct {
-	// URL that callers use, and CA the PEM of the authority of its certificate.
+	// URL is the URL for callers, and CA the PEM-encoded CA of its certificate.
 	URL string
 	CA  []byte
 
@@ -60,13 +55,13 @@ type Proxy struct {
 	server   *http.Server
 }
 
-// upstream is where requests go.
+// upstream is the destination of requests.
 type upstream struct {
 	url    *url.URL
 	client *http.Client
 }
 
-// Start listens until Close.
+// Start starts a proxy that listens until Close.
 func Start(o Options) (*Proxy, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -103,13 +98,13 @@ func Start(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Close stops listening, and cuts calls that are under way.
+// Close stops listening, and aborts calls in progress.
 func (p *Proxy) Close() error { return p.server.Close() }
 
-// SwitchTo makes another server the one that requests go to from now on.
+// SwitchTo changes the destination of subsequent requests.
 func (p *Proxy) SwitchTo(to *url.URL, by *http.Client) { p.upstream.Store(&upstream{to, by}) }
 
-// ServeHTTP passes a request on.
+// ServeHTTP forwards a request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := p.o.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -170,7 +165,7 @@ func (p *Proxy) forward(ctx context.Context, r *http.Request, body []byte) (answ
 	return answer{response.StatusCode, response.Header.Get("Content-Type"), data}, err
 }
 
-// explain says what went wrong without the address, which is another one every time.
+// explain describes an error without the address, which differs each time.
 func explain(ctx context.Context, err error) string {
 	var where *url.Error
 	if errors.As(err, &where) {

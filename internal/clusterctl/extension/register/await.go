@@ -16,8 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 )
 
-// Await waits until the management cluster has asked the extension for its handlers, and returns the ExtensionConfig
-// with them. tell is called with the reason whenever that changes while it does not succeed. It ends with ctx.
+// Await waits until the management cluster has discovered the handlers of the extension, and returns the
+// ExtensionConfig with them. It calls tell with the reason whenever the reason for a failed discovery changes. It ends
+// with ctx.
 func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
 	last := ""
 	found, err := await(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
@@ -34,9 +35,8 @@ func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfi
 	return found, nil
 }
 
-// Refresh requests that the management cluster discovers the extension of a name once more, waits until it has, and returns the
-// ExtensionConfig with its handlers. request names the request: another one each time. That the discovery failed is a fault of kind
-// Unreachable that says why.
+// Refresh requests another discovery of an extension, waits for it, and returns the ExtensionConfig with its handlers.
+// request is an identifier that is unique for each call. A failed discovery is an Unreachable fault with the reason.
 func Refresh(ctx context.Context, c client.WithWatch, name, request string) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	switch err := c.Get(ctx, client.ObjectKey{Name: name}, config); {
@@ -67,8 +67,8 @@ func Refresh(ctx context.Context, c client.WithWatch, name, request string) (*ru
 	return found, nil
 }
 
-// await watches an ExtensionConfig until it is as wanted, which is the error of ctx when ctx ends before. One that another has taken
-// the place of never is; one that was deleted is a fault of kind Gone.
+// await watches an ExtensionConfig until wanted returns true, or returns the error of ctx. If the object was replaced
+// by another one, it waits until ctx ends; if it was deleted, the fault is Gone.
 func await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
 	for {
 		found, err := watch(ctx, c, of, wanted)
@@ -84,7 +84,7 @@ func await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfi
 	}
 }
 
-// watch follows the object until it is as wanted or the watch ends, as watches do after some minutes.
+// watch watches the object until wanted returns true or the watch ends, which API servers do after some minutes.
 func watch(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, wanted func(*runtimev1.ExtensionConfig) bool) (*runtimev1.ExtensionConfig, error) {
 	w, err := c.Watch(ctx, &runtimev1.ExtensionConfigList{}, &client.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name),
@@ -115,7 +115,7 @@ func watch(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfi
 	}
 }
 
-// discovered reports whether a generation has been discovered, and if not, why.
+// discovered reports whether a generation has been discovered, or the reason why not.
 func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool, reason string) {
 	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if c == nil || c.ObservedGeneration < generation {
@@ -124,7 +124,7 @@ func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool,
 	return c.Status == metav1.ConditionTrue, c.Message
 }
 
-// late says why waiting ended.
+// late returns the error for a wait that timed out.
 func late(ctx context.Context, err error, reason string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err

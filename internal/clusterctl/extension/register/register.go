@@ -1,14 +1,8 @@
-// Package register keeps the ExtensionConfigs of extensions that a developer runs.
-//
-// Does: lists extensions, registers one that runs on this machine, waits until the management cluster has discovered it,
-// requests that one is discovered once more, and removes the registration.
-//
-// Owns: ExtensionConfigs with the annotation [RunAnnotation]. Of others only the annotation that requests a discovery is written,
-// and any may be deleted by name.
-//
-// Never: calls an extension; the management cluster does.
-//
-// Read first: [Register].
+// Package register manages the ExtensionConfigs of extensions during development. It lists extensions, registers an
+// extension running on this machine ([Register]), waits for its discovery ([Await]), requests another discovery
+// ([Refresh]), and deletes the registration ([Withdraw]). It owns ExtensionConfigs with the annotation [RunAnnotation];
+// on others it only sets the annotation that requests a discovery, and deletes one by name ([Delete]). It does not call
+// extensions; the management cluster does.
 package register
 
 import (
@@ -26,25 +20,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// RunAnnotation marks what `slipway extension run` registered.
+// RunAnnotation marks ExtensionConfigs that were registered by `slipway extension run`.
 const RunAnnotation = "extension.slipway.dev/run"
 
-// manager is the name under which these objects are written.
+// manager is the field manager.
 const manager = client.FieldOwner("slipway-extension-run")
 
-// Local is an extension of this machine.
+// Local is an extension on this machine.
 type Local struct {
 	Name string
-	// URL at which the management cluster reaches it, with the PEM of the authority of its certificate.
+	// URL is the URL for the management cluster, and CA the PEM-encoded CA of its certificate.
 	URL string
 	CA  []byte
-	// Namespace that it is called for; empty: all.
+	// Namespace limits the extension to one namespace; empty for all.
 	Namespace string
-	// Settings that are added to every request.
+	// Settings are added to every request.
 	Settings map[string]string
 }
 
-// Register creates the ExtensionConfig of a local extension, or takes over one that an earlier run left behind.
+// Register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
 func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	err := c.Get(ctx, client.ObjectKey{Name: l.Name}, config)
@@ -70,7 +64,7 @@ func Register(ctx context.Context, c client.Client, l Local) (*runtimev1.Extensi
 	return config, c.Create(ctx, config, manager)
 }
 
-// Delete removes the registration of a name. A name that does not exist is a fault of kind Gone that lists those that do.
+// Delete deletes a registration by name. If it does not exist, the Gone fault lists the existing names.
 func Delete(ctx context.Context, c client.Client, name string) error {
 	err := c.Delete(ctx, &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if apierrors.IsNotFound(err) {
@@ -79,7 +73,7 @@ func Delete(ctx context.Context, c client.Client, name string) error {
 	return err
 }
 
-// Withdraw removes what Register registered, unless another client has replaced it.
+// Withdraw deletes the ExtensionConfig created by Register, unless another client has replaced it.
 func Withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
 	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
 	if apierrors.IsConflict(err) {

@@ -1,10 +1,5 @@
-// Package replay sends recorded requests to another build of an extension and says what it answers differently.
-//
-// Does: sends every request byte for byte, one after the other in the order of the recording, and compares the answers.
-//
-// Never: needs a management cluster.
-//
-// Read first: [Run].
+// Package replay sends recorded requests to another build of an extension, in the order of the recording and byte for
+// byte, and compares the responses ([Run]). It does not need a management cluster.
 package replay
 
 import (
@@ -20,30 +15,31 @@ import (
 )
 
 const (
-	// within is how long one call may take: the longest timeout that a handler may have.
+	// within is the timeout of one call: the maximum timeout of a handler.
 	within = 30 * time.Second
-	// maxResponse is what a manager reads at most.
+	// maxResponse is the maximum response size that a manager accepts.
 	maxResponse = 20 << 20
 )
 
-// Result is one call that was repeated.
+// Result is the result of one repeated call.
 type Result struct {
-	// Number of the call in the recording, from 1.
+	// Number is the position of the call in the recording, starting with 1.
 	Number int `json:"number"`
-	// Hook, Handler and Object of the call.
+	// Hook, Handler and Object identify the call.
 	Hook    string `json:"hook"`
 	Handler string `json:"handler,omitempty"`
 	Object  string `json:"object,omitempty"`
-	// Differences, one a line; none: the answer is the same.
+	// Differences are the differences of the responses, one per line; empty if they are equal.
 	Differences []string `json:"differences,omitempty"`
-	// Redacted says that the request held a Secret whose data is not in the recording: the answer may differ for that.
+	// Redacted means that the request contained a Secret whose data is not in the recording, which may cause
+	// differences.
 	Redacted bool `json:"redacted,omitempty"`
-	// BeforeSeconds and Seconds are how long the call took when it was recorded, and now.
+	// BeforeSeconds and Seconds are the duration of the recorded and of the repeated call.
 	BeforeSeconds float64 `json:"beforeSeconds"`
 	Seconds       float64 `json:"seconds"`
 }
 
-// Target is the build to send requests to.
+// Target is the build that receives the requests.
 type Target struct {
 	URL    *url.URL
 	Client *http.Client
@@ -51,7 +47,7 @@ type Target struct {
 	Now func() time.Time
 }
 
-// Run repeats the calls that match, and tells each result. It ends early with ctx.
+// Run repeats the calls for which match returns true, and calls tell with each result. It ends early with ctx.
 func Run(ctx context.Context, calls []recording.Call, t Target, match func(recording.Call) bool, tell func(Result)) ([]Result, error) {
 	var out []Result
 	for n, c := range calls {

@@ -1,12 +1,5 @@
-// Package scaffold writes the project of a new Runtime Extension.
-//
-// Does: [Write] fills a new folder with a Go module that builds, passes its test and can be run with `slipway extension
-// run`. The SDK it uses is written beside it, from the source that is embedded in this binary, so that the project
-// builds wherever the Go module proxy, or a filled module cache, can be reached.
-//
-// Owns: the files of project/, which are the templates.
-//
-// Never: writes into a folder that holds something, or runs a command.
-//
-// Read first: [Write].
+// Package scaffold creates the project of a new Runtime Extension. [Write] fills a new folder with a Go module that
+// builds, passes its tests and can be run with `slipway extension run`. It also writes the embedded source of the SDK
+// there, so that the project builds wherever the Go module proxy or a filled module cache is available. The templates
+// are in project/. It never writes to a folder that is not empty, and runs no commands.
 package scaffold

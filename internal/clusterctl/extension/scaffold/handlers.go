@@ -10,24 +10,24 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handler is a handler of the project.
+// Handler is a handler in the project.
 type Handler struct {
-	// Hook that it answers, and Name as it is discovered.
+	// Hook is the hook that it handles, and Name the name for discovery.
 	Hook, Name string
-	// Func is its Go expression, and On the constructor of package extension that takes it.
+	// Func is its Go expression, and On the constructor in package extension for it.
 	Func, On string
-	// Summary of the hook, and whether it can hold its caller back.
+	// Summary describes the hook, and Blocking reports whether it can block its caller.
 	Summary  string
 	Blocking bool
 
-	// file is the template of its source, and what its files are called.
+	// template is the template of its source, and file the base name of its files.
 	template, file string
 }
 
-// defaultHooks are those of a project whose author names none.
+// defaultHooks returns the hooks of a project if none are specified.
 func defaultHooks() []string { return []string{"BeforeClusterCreate", "GeneratePatches"} }
 
-// special are the hooks with more than a function that is called: what their source is made from.
+// special returns the hooks that need more than a function, with their templates.
 func special() map[string]Handler {
 	return map[string]Handler{
 		"BeforeClusterCreate": {Name: "check-owner", Func: "checkOwner", On: "OnErr", template: "before_cluster_create"},
@@ -41,8 +41,8 @@ func special() map[string]Handler {
 	}
 }
 
-// Handlers are those of the project, in the order in which a cluster meets their hooks. An extension that updates Machines in
-// place has all three hooks for it.
+// Handlers returns the handlers of the project in the order of a cluster's lifecycle. An extension for in-place updates
+// of Machines has all three hooks for it.
 func (o Options) Handlers() ([]Handler, error) {
 	wanted := map[string]bool{}
 	names := o.Hooks
@@ -87,7 +87,7 @@ func handlerOf(h hooks.Hook) Handler {
 	return out
 }
 
-// addHandlers adds the sources of the handlers, their tests, and a request of each hook.
+// addHandlers adds the sources of the handlers, their tests, and a request for each hook.
 func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error {
 	for _, h := range handlers {
 		for _, ending := range []string{".go", "_test.go"} {
@@ -107,7 +107,7 @@ func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error 
 	return nil
 }
 
-// Sources are the files of the handlers, sorted, for the README.
+// Sources returns the sorted source files of the handlers, for the README.
 func (p project) Sources() []string {
 	var out []string
 	for _, h := range p.Handlers {
@@ -117,7 +117,7 @@ func (p project) Sources() []string {
 	return slices.Compact(out)
 }
 
-// First is a handler to try, with the file of its request.
+// First returns the name and request file of a handler to try first.
 func (p project) First() string {
 	h := p.Handlers[0]
 	return h.Name + " -f testdata/" + example.FileName(h.Hook) + ".yaml"

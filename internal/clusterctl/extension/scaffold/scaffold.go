@@ -23,30 +23,30 @@ import (
 //go:embed all:project all:hooks
 var templates embed.FS
 
-// vendored is where the SDK is written, from the root of the project.
+// vendored is the path of the SDK source in the project.
 const vendored = "third_party/slipway-sdk"
 
-// Options say what to write.
+// Options are the options of a new project.
 type Options struct {
-	// Dir is made, with the folders above it; it must be empty or absent.
+	// Dir is created with its parents; it must be empty or absent.
 	Dir string
-	// Name of the extension: a DNS label.
+	// Name is the name of the extension, a DNS label.
 	Name string
 	// Module is the path of the Go module.
 	Module string
-	// SDK, where set, is a folder with the source of the SDK to use, in place of the source in this binary.
+	// SDK, if set, is a folder with the SDK source to use instead of the embedded one.
 	SDK string
-	// Hooks that the extension answers, by their names; empty: BeforeClusterCreate and GeneratePatches.
+	// Hooks are the hooks that the extension handles; default: BeforeClusterCreate and GeneratePatches.
 	Hooks []string
 }
 
-// project is what the templates of the project are filled in with.
+// project is the input of the project templates.
 type project struct {
 	Options
 	Handlers []Handler
 }
 
-// Write writes the project and returns the paths of its own files, those of the SDK left out, sorted.
+// Write writes the project and returns the sorted paths of its own files, without the SDK.
 func Write(o Options) ([]string, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// render fills in the templates of the project. A name ends with .tmpl so that the Go files among them are not taken for
-// Slipway's own.
+// render executes the project templates. Their names end with .tmpl, so that Go files among them do not become part of
+// Slipway.
 func render(p project) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := fs.WalkDir(templates, "project", func(path string, d fs.DirEntry, err error) error {
@@ -121,7 +121,7 @@ func render(p project) (map[string][]byte, error) {
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(path, "project/"), ".tmpl")
 		if strings.HasSuffix(name, "ignore") {
-			name = "." + name // under its own name it would hold for this repository
+			name = "." + name // under its own name it would apply to this repository
 		}
 		files[name] = text
 		return nil
@@ -129,7 +129,7 @@ func render(p project) (map[string][]byte, error) {
 	return files, err
 }
 
-// fill fills in one template.
+// fill executes one template.
 func fill(path string, with any) ([]byte, error) {
 	text, err := templates.ReadFile(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func fill(path string, with any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// modules writes go.mod and go.sum: everything that the SDK requires, in the versions that it was tested with.
+// modules adds go.mod and go.sum with the requirements of the SDK, in the versions it was tested with.
 func modules(o Options, files map[string][]byte) error {
 	from := fs.FS(sdk.Source())
 	replacement := "./" + vendored
@@ -188,7 +188,7 @@ func modules(o Options, files map[string][]byte) error {
 	return nil
 }
 
-// source adds the source of the SDK, without its tests.
+// source adds the SDK source without its tests.
 func source(files map[string][]byte) error {
 	from := sdk.Source()
 	return fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {

@@ -16,21 +16,21 @@ import (
 	"github.com/slipwayhq/slipway/sdk"
 )
 
-// Updated is what an update of the SDK in a project did.
+// Updated is the result of an SDK update.
 type Updated struct {
-	// Files of the SDK that were added, changed and removed.
+	// Added, Changed and Removed count files of the SDK.
 	Added, Changed, Removed int
-	// Modules that the project requires in a newer version now, as "path version", sorted.
+	// Modules are the upgraded requirements of the project, as "path version", sorted.
 	Modules []string
 }
 
-// Nothing reports whether the project had the SDK of this binary already.
+// Nothing reports whether the project already had the SDK of this binary.
 func (u Updated) Nothing() bool {
 	return u.Added+u.Changed+u.Removed == 0 && len(u.Modules) == 0
 }
 
-// Update replaces the SDK in a project that Write wrote with that of this binary, and raises what the project requires to the
-// versions that the SDK was tested with. It may be repeated when it was interrupted.
+// Update replaces the SDK in a project created by Write with the SDK in this binary, and upgrades the project's
+// requirements to the versions that the SDK was tested with. It can be repeated after an interruption.
 func Update(dir string) (Updated, error) {
 	path := filepath.Join(dir, "go.mod")
 	data, err := os.ReadFile(path)
@@ -62,14 +62,14 @@ func Update(dir string) (Updated, error) {
 	return u, u.write(dir, files)
 }
 
-// vendors reports whether a project builds with the SDK that is beside it.
+// vendors reports whether the project uses the SDK source in the project.
 func vendors(f *modfile.File) bool {
 	return slices.ContainsFunc(f.Replace, func(r *modfile.Replace) bool {
 		return r.Old.Path == sdk.Module && filepath.ToSlash(filepath.Clean(r.New.Path)) == vendored
 	})
 }
 
-// raise raises the requirements of a project to those of the SDK, and says which.
+// raise upgrades the requirements of a project to the SDK's versions, and returns the upgraded ones.
 func raise(own *modfile.File) ([]string, error) {
 	data, err := fs.ReadFile(sdk.Source(), "go.mod")
 	if err != nil {
@@ -109,7 +109,7 @@ func raise(own *modfile.File) ([]string, error) {
 	return raised, nil
 }
 
-// sums are the checksums of the project and those of the SDK.
+// sums merges the checksums of the project and the SDK.
 func sums(path string) ([]byte, error) {
 	own, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +125,7 @@ func sums(path string) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
 }
 
-// write writes the files that differ, and removes those that the SDK does not have any more.
+// write writes changed files, and removes files that are no longer part of the SDK.
 func (u *Updated) write(dir string, files map[string][]byte) error {
 	for _, name := range names(files) {
 		path := filepath.Join(dir, filepath.FromSlash(name))

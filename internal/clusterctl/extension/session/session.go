@@ -1,16 +1,11 @@
-// Package session is `slipway extension run`: an extension of this machine that a management cluster calls while its
-// author watches.
+// Package session implements `slipway extension run`: a management cluster calls an extension on the developer's
+// machine, and the developer observes the calls.
 //
-//	management cluster ──TLS──▶ proxy (shows, records) ──TLS──▶ the author's process
+//	management cluster ──TLS──▶ proxy (displays, records) ──TLS──▶ the developer's process
 //
-// Does: starts the process, the proxy in front of it, registers the proxy, waits for discovery, and takes everything
-// back when it ends. Where files are watched, it starts the process again when they change, with the same registration.
-//
-// Owns: what packages local, proxy and register own, for the time of one session.
-//
-// Never: leaves a registration behind, unless it is killed; the next session of the same name takes that over.
-//
-// Read first: [Run].
+// [Run] starts the process and the proxy, registers the proxy, waits for its discovery, and stops and unregisters
+// everything at the end. If files are watched, it restarts the process when they change, with the same registration. A
+// registration is left behind only if the program is killed; the next session with the same name updates it.
 package session
 
 import (
@@ -31,33 +26,34 @@ import (
 )
 
 const (
-	// discoverWithin is how long the management cluster may take to discover the extension.
+	// discoverWithin is the timeout for the discovery.
 	discoverWithin = time.Minute
-	// withdrawWithin is how long taking the registration back may take.
+	// withdrawWithin is the timeout for the deletion of the registration.
 	withdrawWithin = 10 * time.Second
 )
 
-// Options say what to run and what to tell.
+// Options are the options of a session.
 type Options struct {
-	// Process is the author's command.
+	// Process is the developer's command.
 	Process local.Options
-	// Local says how to register it; URL and CA are filled in.
+	// Local is the registration; URL and CA are filled in.
 	Local register.Local
-	// Host by which the management cluster reaches this machine; empty: 127.0.0.1.
+	// Host is the address of this machine for the management cluster; empty means 127.0.0.1.
 	Host string
-	// Observe is told of every call.
+	// Observe is called with every call of the extension.
 	Observe func(recording.Call)
-	// Tell is told what happens.
+	// Tell is called with progress messages.
 	Tell func(string)
-	// Discovered is told what the management cluster has discovered, each time.
+	// Discovered is called after each discovery.
 	Discovered func(*runtimev1.ExtensionConfig)
-	// Changed, where set, receives when the extension has to be started again, such as from package files.
+	// Changed, if set, receives a value when the extension must be restarted, for example from package files.
 	Changed <-chan struct{}
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Run runs the extension until ctx ends, which is no error, or the process does, which is one unless files are watched.
+// Run runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless files
+// are watched.
 func Run(ctx context.Context, c client.WithWatch, o Options) (err error) {
 	o.Tell("Starting the extension …")
 	process, err := local.Start(ctx, o.Process)
@@ -87,7 +83,7 @@ func Run(ctx context.Context, c client.WithWatch, o Options) (err error) {
 	return s.follow(ctx)
 }
 
-// session is what runs.
+// session is a running session.
 type session struct {
 	Options
 	client  client.WithWatch
@@ -115,8 +111,8 @@ func (s *session) follow(ctx context.Context) error {
 	}
 }
 
-// restart starts the extension with its changed files. The one before takes calls until the new one answers, and stays where that
-// cannot be started.
+// restart starts a new process for the changed files. The previous process serves calls until the new one is ready, and
+// continues if the new one cannot be started.
 func (s *session) restart(ctx context.Context) {
 	s.Tell("Files changed: starting the extension again …")
 	next, err := local.Start(ctx, s.Process)
@@ -140,7 +136,7 @@ func (s *session) restart(ctx context.Context) {
 	s.Discovered(config)
 }
 
-// listenAt is loopback, unless callers come from elsewhere.
+// listenAt returns the listen address: loopback, unless calls come from other hosts.
 func listenAt(host string) string {
 	if host == "" || host == "localhost" {
 		return "127.0.0.1:0"

@@ -1,10 +1,4 @@
-// Package check says what keeps objects from being moved to another management cluster.
-//
-// Does: judges objects and providers, one at a time.
-//
-// Never: reads or writes anything.
-//
-// Read first: Item.
+// Package check checks whether objects can be moved to another management cluster. It accesses no cluster. See [Item].
 package check
 
 import (
@@ -19,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// BlockMove is the annotation by which a provider keeps an object.
+// BlockMove is the annotation with which a provider blocks the move of an object.
 const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
 
-// Provider is what an inventory says of an installed provider.
+// Provider is an installed provider in an inventory.
 type Provider struct{ Name, Type, Version, Namespace string }
 
-// Item says what keeps one object from being moved.
+// Item returns the problems that prevent the move of an object.
 func Item(i graph.Item) []string {
 	if i.Copy {
 		return nil
@@ -67,7 +61,8 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
-// Providers says which providers the target lacks. A target without inventory is judged by its kinds alone.
+// Providers returns the providers that the target lacks, or has in an older version. It returns none if the target has
+// no inventory; then only kinds are compared.
 func Providers(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil
@@ -88,7 +83,7 @@ func Providers(source, target []Provider) []string {
 	return out
 }
 
-// Blocked are the objects that a provider does not let go yet.
+// Blocked returns the objects that a provider still blocks.
 func Blocked(items []graph.Item) []string {
 	var out []string
 	for _, i := range items {
@@ -113,7 +108,7 @@ func hasTrueCondition(o *unstructured.Unstructured, name string) bool {
 	return ConditionStatus(o, name) == "True"
 }
 
-// ConditionStatus is the status of a condition; empty: there is none.
+// ConditionStatus returns the status of a condition, or "" if the object does not have it.
 func ConditionStatus(o *unstructured.Unstructured, name string) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range all {
@@ -128,13 +123,14 @@ func ConditionStatus(o *unstructured.Unstructured, name string) string {
 // IsClusterPaused reports whether a Cluster is paused.
 func IsClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
 
-// IsClassPaused reports whether an object has the annotation that pauses it.
+// IsClassPaused reports whether an object has the paused annotation.
 func IsClassPaused(o *unstructured.Unstructured) bool {
 	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
 	return paused
 }
 
-// Unobserved are the Clusters of which their controller has not said yet that it is paused. Where none runs, none ever says it.
+// Unobserved returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns none,
+// because the controller may not be running.
 func Unobserved(items []graph.Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
 	if waited >= enough {
@@ -149,7 +145,7 @@ func Unobserved(items []graph.Item, waited time.Duration) []string {
 	return out
 }
 
-// InfrastructureNamespaces are those of infrastructure providers.
+// InfrastructureNamespaces returns the namespaces of infrastructure providers.
 func InfrastructureNamespaces(all []Provider) []string {
 	var out []string
 	for _, p := range all {

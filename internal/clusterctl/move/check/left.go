@@ -11,23 +11,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// Left is an object that is linked to a selected one, and does not go along.
+// Left is an object that is linked to a selected one and does not move.
 type Left struct {
 	graph.Link
-	// Owner is the UID of From, where To depends on it.
+	// Owner is the UID of From, if To depends on it.
 	Owner types.UID
-	// CRD of the kind of To; empty: the kind has none. Unread: no object of the kind was read, because of the CRD's labels.
+	// CRD is the CRD of To's kind; empty for a built-in kind. Unread means that objects of the kind were not read,
+	// because of the CRD's labels.
 	CRD    string
 	Unread bool
-	// Dependent: To is owned by From, and not the other way round.
+	// Dependent means that From owns To, and not the other way round.
 	Dependent bool
-	// BuiltIn: Kubernetes itself serves the kind of To, and objects of it never go along.
+	// BuiltIn means that To has a built-in kind whose objects never move.
 	BuiltIn bool
-	// Refused: To may exist, and cannot be read.
+	// Refused is the error if To may exist and cannot be read.
 	Refused error
 }
 
-// LeftBehind says what objects do not go along with the selection, one sentence for each kind and each way in which they are linked to it.
+// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
 func LeftBehind(all []Left) []string {
 	type group struct{ kind, link string }
 	var order []group
@@ -58,7 +59,7 @@ func LeftBehind(all []Left) []string {
 	return out
 }
 
-// unlisted returns one sentence for all built-in kinds whose objects may not be listed.
+// unlisted returns one sentence for all built-in kinds that the user may not list.
 func unlisted(all []Left) []string {
 	var kinds []string
 	namespace := ""

@@ -1,18 +1,15 @@
-// Package data takes what hosted control planes store along, from one management cluster to another, through the store of an
-// EtcdSnapshotPolicy that both reach. It works with requests on objects alone, so that the two may be on different hosts.
+// Package data transfers the data of hosted control planes from one management cluster to another, through the store of
+// an EtcdSnapshotPolicy that both can access. It only sets annotations on objects, so the two management clusters may
+// be on different hosts.
 //
-//	target could start it? ─► both see the store? ─► source: etcd alone ─► snapshot ─► source: stopped ─► target: restored, answers
-//	└──────── the control plane runs ───────────┘    └──────────────── its API does not answer ────────────────────────────────────┘
+//	target can start it? ─► store shared? ─► source: only etcd ─► snapshot ─► source: stopped ─► target: restored, API ready
+//	└─────── the control plane runs ───────┘ └──────────────────── its API is not available ─────────────────────────────┘
 //
-// No write that was acknowledged is lost: the last snapshot is taken when nothing but etcd runs any more. Until the target answers, the
-// source keeps its data and can start it again ([Back]).
+// No acknowledged write is lost, because the final snapshot is taken while only etcd runs. Until the target is ready,
+// the source retains its data and can start again ([Transfer.Release]). [Survey] determines which control planes are
+// transferred, how, and the problems that prevent it; [Transfer] executes the transfer.
 //
-// Does: says which control planes go along, how, and what keeps them from it ([Survey]); carries it out ([Transfer]).
-//
-// Owns: the annotations controlplane.slipway.dev/quiesce and /restore of control planes that are moved, while they are, and
-// /take-snapshot of their policies.
-//
-// Never: reaches a store, a host, or etcd itself; deletes or pauses an object (package move does).
-//
-// Read first: [Survey], then [Transfer.Save].
+// During a move the package owns the annotations controlplane.slipway.dev/quiesce and /restore of the control planes,
+// and /take-snapshot of their policies. It never accesses a store, a host or etcd itself, and does not delete or pause
+// objects; package move does.
 package data

@@ -16,40 +16,40 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 )
 
-// Choice is what the user has chosen.
+// Choice has the user's options.
 type Choice struct {
-	// Policy is the EtcdSnapshotPolicy whose store is used; empty: the only one for the Cluster.
+	// Policy is the EtcdSnapshotPolicy whose store is used; empty for the only one that selects the Cluster.
 	Policy string
-	// IdentitySecret is the name of a Secret of the target with an identity of age, for a policy that encrypts.
+	// IdentitySecret is the name of a Secret at the target with an age identity, for a policy that encrypts snapshots.
 	IdentitySecret string
 }
 
-// Facts are what a survey is made from.
+// Facts are the input of [Survey].
 type Facts struct {
 	Choice
 	Items []graph.Item
-	// Endpoints are those of the Clusters of the target, with the Cluster that has each.
+	// Endpoints are the control plane endpoints at the target, with their Clusters.
 	Endpoints map[string]graph.ID
-	// Identities are the namespaces of the target that have the Secret with the identity.
+	// Identities are the namespaces at the target that have the identity Secret.
 	Identities map[string]bool
 }
 
-// Plane is a control plane whose data goes along.
+// Plane is a control plane whose data is transferred.
 type Plane struct {
 	ID      graph.ID `json:"id"`
 	Version string   `json:"v"`
 	Cluster string   `json:"cluster"`
-	// Policy is the EtcdSnapshotPolicy of its namespace whose store is used.
+	// Policy is the EtcdSnapshotPolicy in its namespace whose store is used.
 	Policy        string `json:"policy"`
 	PolicyVersion string `json:"pv"`
-	// Snapshot is the last one, taken when nothing wrote any more; empty: it is not taken yet.
+	// Snapshot is the final snapshot, taken after the last write; empty if it is not taken yet.
 	Snapshot string `json:"snapshot,omitempty"`
 
 	store, endpoint string
 }
 
-// Survey says which control planes take their data along, which Machines are replaced at the target, and what keeps them from it. It
-// reads and writes nothing.
+// Survey returns the control planes whose data is transferred, the Machines that are replaced at the target, and the
+// problems that prevent the transfer. It has no side effects.
 func Survey(f Facts) (planes []Plane, replaced []graph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
@@ -75,7 +75,7 @@ func (f Facts) onHost(machine graph.Item) bool {
 	return ok && slices.ContainsFunc(f.Items, func(i graph.Item) bool { return i.ID == id && host.OnHost(i) })
 }
 
-// InfraOf is the LocalMachine of a Machine.
+// InfraOf returns the LocalMachine of a Machine.
 func InfraOf(machine *unstructured.Unstructured) (graph.ID, bool) {
 	ref, _, _ := unstructured.NestedStringMap(machine.UnstructuredContent(), "spec", "infrastructureRef")
 	group, _, _ := strings.Cut(ref["apiVersion"], "/")
@@ -83,7 +83,7 @@ func InfraOf(machine *unstructured.Unstructured) (graph.ID, bool) {
 	return id, id.Kind == "LocalMachine"
 }
 
-// unreplaced says why a Machine could not be replaced at the target; empty: it can.
+// unreplaced returns the reason why a Machine cannot be replaced at the target; empty if it can.
 func unreplaced(machine graph.Item) string {
 	for _, ref := range machine.GetOwnerReferences() {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
@@ -102,7 +102,7 @@ func text(o *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// plane says how a control plane goes along, and what keeps it from that.
+// plane returns how a control plane is transferred, and the problems that prevent it.
 func (f Facts) plane(i graph.Item) (Plane, []string) {
 	p := Plane{ID: i.ID, Version: i.GroupVersionKind().Version}
 	var problems []string
@@ -140,7 +140,7 @@ func (f Facts) plane(i graph.Item) (Plane, []string) {
 	return p, problems
 }
 
-// Endpoint is where the API server of a Cluster is; empty: it has none.
+// Endpoint returns the control plane endpoint of a Cluster; empty if it has none.
 func Endpoint(cluster *unstructured.Unstructured) string {
 	hostName := text(cluster, "spec", "controlPlaneEndpoint", "host")
 	port, found, _ := unstructured.NestedFieldNoCopy(cluster.UnstructuredContent(), "spec", "controlPlaneEndpoint", "port")
@@ -150,7 +150,7 @@ func Endpoint(cluster *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s:%v", hostName, port)
 }
 
-// policy chooses the EtcdSnapshotPolicy whose store is used for a Cluster, or says why none can be.
+// policy returns the EtcdSnapshotPolicy whose store is used for a Cluster, or the reason why there is none.
 func (f Facts) policy(cluster graph.Item) (found graph.Item, why string) {
 	var names []string
 	for _, i := range f.Items {
@@ -169,7 +169,7 @@ func (f Facts) policy(cluster graph.Item) (found graph.Item, why string) {
 	return found, f.unusable(found)
 }
 
-// unusable says why the store of a policy cannot be used; empty: it can.
+// unusable returns the reason why the store of a policy cannot be used; empty if it can.
 func (f Facts) unusable(policy graph.Item) string {
 	o, name := policy.Unstructured, policy.ID.Name
 	suspended, _, _ := unstructured.NestedBool(o.UnstructuredContent(), "spec", "suspend")
@@ -190,7 +190,7 @@ func (f Facts) unusable(policy graph.Item) string {
 	return ""
 }
 
-// storeOf says where a policy stores.
+// storeOf describes the store of a policy.
 func storeOf(policy *unstructured.Unstructured) string {
 	if path := text(policy, "spec", "destination", "folder", "path"); path != "" {
 		return "folder " + path
@@ -198,7 +198,7 @@ func storeOf(policy *unstructured.Unstructured) string {
 	return "bucket " + text(policy, "spec", "destination", "s3", "bucket") + " at " + text(policy, "spec", "destination", "s3", "endpoint")
 }
 
-// Steps say what is done about a control plane.
+// Steps describes the steps for a control plane.
 func (p Plane) Steps() []string {
 	return []string{
 		fmt.Sprintf("target: see that %s could start there, but for its data", p.ID),
@@ -210,7 +210,7 @@ func (p Plane) Steps() []string {
 	}
 }
 
-// Notes say what a user has to know beside the steps.
+// Notes returns hints for the user in addition to the steps.
 func (p Plane) Notes() []string {
 	return []string{"note: images that `slipway image load` keeps for later nodes of Cluster " + p.Cluster + " do not go along: load them again at the target",
 		fmt.Sprintf("note: the API of Cluster %s keeps the endpoint %s: it answers there when the target has its network; clients outside of it have to reach it there", p.Cluster, p.endpoint)}

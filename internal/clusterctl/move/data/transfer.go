@@ -22,22 +22,23 @@ import (
 )
 
 const (
-	// lookEvery is how often it is looked whether something is done.
+	// lookEvery is the polling interval.
 	lookEvery = time.Second
-	// largestWait ends taking, and restoring, a snapshot: longer than either may take.
+	// largestWait is the timeout for taking or restoring a snapshot, longer than either may take.
 	largestWait = 25 * time.Minute
-	// attempts is how often the target is asked whether it sees a snapshot: its cache may not have the Cluster at first.
+	// attempts is the maximum number of snapshot requests at the target, because its cache may not have the Cluster at
+	// first.
 	attempts = 10
 )
 
-// Transfer carries data over. Each of its steps may be repeated at any point.
+// Transfer transfers the data. Each of its steps is idempotent.
 type Transfer struct {
 	Source, Target *sides.Side
-	// ID tells the requests of this move from others.
+	// ID identifies the requests of this move.
 	ID string
-	// IdentitySecret decrypts the snapshots at the target; empty: they are not encrypted.
+	// IdentitySecret decrypts the snapshots at the target; empty if they are not encrypted.
 	IdentitySecret string
-	// Patience is how long a controller may take for what takes no data.
+	// Patience is the timeout for requests to a controller that do not depend on the amount of data.
 	Patience time.Duration
 	Now      func() time.Time
 	Sleep    func(context.Context, time.Duration) error
@@ -46,8 +47,8 @@ type Transfer struct {
 
 func (t Transfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
 
-// Probe sees that the target could start the control planes but for their data, and that both sides reach the stores. Everything keeps
-// running meanwhile.
+// Probe checks that the target can start the control planes except for their data, and that both management clusters
+// can access the stores. It does not interrupt the control planes.
 func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
 	for _, p := range planes {
 		t.report("Seeing that %s could start at the target", p.ID)
@@ -66,7 +67,7 @@ func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
 	return nil
 }
 
-// Save quiesces the control planes at the source, and takes their last snapshots.
+// Save quiesces the control planes at the source, and takes their final snapshots.
 func (t Transfer) Save(ctx context.Context, planes []Plane) error {
 	for n, p := range planes {
 		t.report("Stopping the API server of Cluster %s at the source", p.Cluster)
@@ -83,7 +84,7 @@ func (t Transfer) Save(ctx context.Context, planes []Plane) error {
 	return nil
 }
 
-// Restore stops the control planes at the source, and starts them at the target with the last snapshots.
+// Restore stops the control planes at the source, and starts them at the target from the final snapshots.
 func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
 	for _, p := range planes {
 		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceStopped, hostedv1.QuiesceStopped); err != nil {
@@ -108,7 +109,7 @@ func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
 	return nil
 }
 
-// Release ends that the control planes of a side are kept from their work. Those that are gone are left out.
+// Release removes the quiesce requests in one management cluster. Control planes that no longer exist are skipped.
 func (t Transfer) Release(ctx context.Context, at *sides.Side, planes []Plane) error {
 	for _, p := range planes {
 		if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: nil}); err != nil && fault.KindOf(err) != fault.Gone {
@@ -118,7 +119,7 @@ func (t Transfer) Release(ctx context.Context, at *sides.Side, planes []Plane) e
 	return nil
 }
 
-// quiesce requests a mode of a control plane, and waits until its status has the state of this request.
+// quiesce requests a quiesce mode of a control plane, and waits until its status confirms this request.
 func (t Transfer) quiesce(ctx context.Context, at *sides.Side, p Plane, mode, state string) error {
 	value, want := mode+"/"+t.ID, state+"/"+t.ID
 	if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: &value}); err != nil {
@@ -142,7 +143,7 @@ func (t Transfer) quiesce(ctx context.Context, at *sides.Side, p Plane, mode, st
 	})
 }
 
-// await waits until something is done; why says what it waits for when patience ends.
+// await polls until done returns true; why is the reason for waiting, for the timeout error.
 func (t Transfer) await(ctx context.Context, done func() (is bool, why string, err error)) error {
 	for waited := time.Duration(0); ; waited += lookEvery {
 		is, why, err := done()
@@ -158,7 +159,7 @@ func (t Transfer) await(ctx context.Context, done func() (is bool, why string, e
 	}
 }
 
-// take takes a snapshot at the source, one that was not there before, and returns its name.
+// take takes a new snapshot at the source, and returns its name.
 func (t Transfer) take(ctx context.Context, p Plane) (string, error) {
 	t.Patience = largestWait
 	name := ""
@@ -170,7 +171,7 @@ func (t Transfer) take(ctx context.Context, p Plane) (string, error) {
 		why := fmt.Sprintf("EtcdSnapshotPolicy %s of the source does not take snapshot %s: %s", p.Policy, name, problemOf(o, p.Cluster))
 		asked := o.GetAnnotations()[hostedv1.TakeSnapshotAnnotation]
 		switch {
-		case asked != "": // perhaps of a command before, or of another
+		case asked != "": // perhaps from an earlier command, or another one
 			return false, why, nil
 		case name != "" && slices.Contains(listed(o, p.Cluster), name):
 			return true, "", nil
@@ -183,8 +184,8 @@ func (t Transfer) take(ctx context.Context, p Plane) (string, error) {
 	return name, err
 }
 
-// newName is the name of a snapshot that is not there yet. Those of a schedule are of whole minutes: one that was taken a moment ago, and is
-// not listed yet, is not taken for the new one.
+// newName returns the name of a new snapshot. Scheduled snapshots are named after whole minutes, so that a recent one
+// that is not listed yet cannot be mistaken for the new one.
 func (t Transfer) newName(have []string, cluster string) string {
 	at := t.Now().UTC().Truncate(time.Second)
 	for at.Second() == 0 || slices.Contains(have, snapshots.Name(cluster, at)) {
@@ -193,7 +194,8 @@ func (t Transfer) newName(have []string, cluster string) string {
 	return snapshots.Name(cluster, at)
 }
 
-// seen waits until the target lists a snapshot of the source: a request for one that the store has already is fulfilled by it.
+// seen waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that is
+// already in the store fulfills the request.
 func (t Transfer) seen(ctx context.Context, p Plane, name string) error {
 	asked := 0
 	return t.await(ctx, func() (bool, string, error) {
@@ -219,7 +221,7 @@ func (p Plane) policy() graph.ID {
 	return graph.ID{Group: hostedv1.GroupVersion.Group, Kind: "EtcdSnapshotPolicy", Namespace: p.ID.Namespace, Name: p.Policy}
 }
 
-// listed are the names of the snapshots of a Cluster that the status of a policy lists.
+// listed returns the names of a Cluster's snapshots in the status of a policy.
 func listed(policy *unstructured.Unstructured, cluster string) (names []string) {
 	for _, s := range listOf(clusterOf(policy, cluster), "snapshots") {
 		if name, _ := s["name"].(string); name != "" {
@@ -249,13 +251,13 @@ func listOf(of map[string]any, field string) (out []map[string]any) {
 	return out
 }
 
-// problemOf is what a policy says of a Cluster.
+// problemOf returns the problem that a policy reports for a Cluster.
 func problemOf(policy *unstructured.Unstructured, cluster string) string {
 	message, _ := clusterOf(policy, cluster)["message"].(string)
 	return cmp.Or(conditionMessage(policy, hostedv1.StoreAvailableCondition), message, "its status does not say why; `kubectl events --for etcdsnapshotpolicy/"+policy.GetName()+"` may")
 }
 
-// conditionMessage is the message of a condition that is False.
+// conditionMessage returns the message of a condition that is False.
 func conditionMessage(o *unstructured.Unstructured, kind string) string {
 	status, _, _ := unstructured.NestedMap(o.UnstructuredContent(), "status")
 	for _, c := range listOf(status, "conditions") {
@@ -266,7 +268,8 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// annotate sets annotations, or removes those without a value. Its controller may write the object at the same time.
+// annotate sets annotations, or removes those without a value. It retries on conflict, because the controller may write
+// the object at the same time.
 func (t Transfer) annotate(ctx context.Context, at *sides.Side, id graph.ID, version string, values map[string]*string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o, err := t.get(ctx, at, id, version)
@@ -281,7 +284,7 @@ func (t Transfer) annotate(ctx context.Context, at *sides.Side, id graph.ID, ver
 	})
 }
 
-// get reads an object that has to be there.
+// get reads an object, and returns an error if it does not exist.
 func (t Transfer) get(ctx context.Context, at *sides.Side, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o, err := at.Get(ctx, id, version)
 	if err == nil && o == nil {

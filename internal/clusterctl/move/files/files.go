@@ -1,10 +1,5 @@
-// Package files keeps objects of Kubernetes in files, one each.
-//
-// Does: names, writes and reads the files; each mistake is said with the file's name.
-//
-// Never: talks to a cluster.
-//
-// Read first: Write, Read.
+// Package files reads and writes Kubernetes objects in a directory, with one file for each object. Errors contain the
+// name of the file. See [Write] and [Read].
 package files
 
 import (
@@ -23,15 +18,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// largestFile is more than an API server takes of an object.
+// largestFile is the maximum file size, which exceeds the size limit of API servers for objects.
 const largestFile = 8 << 20
 
-// Name is the name of an object's file.
+// Name returns the file name for an object.
 func Name(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }
 
-// Encode returns the files of objects by their names. Two kinds of one name in different groups have the group in it.
+// Encode returns the file contents by file name. If two objects differ only in the API group, the name includes the
+// group.
 func Encode(objects []*unstructured.Unstructured) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(objects))
 	for _, o := range objects {
@@ -50,7 +46,7 @@ func Encode(objects []*unstructured.Unstructured) (map[string][]byte, error) {
 	return out, nil
 }
 
-// Decode reads an object from a file.
+// Decode parses the object in a file.
 func Decode(name string, data []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	data, err := yaml.YAMLToJSONStrict(data)
@@ -66,7 +62,7 @@ func Decode(name string, data []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// Prepare creates the directory. One that holds objects is refused: there would be a mixture.
+// Prepare creates the directory. It returns an error if the directory already contains objects.
 func Prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
@@ -78,7 +74,7 @@ func Prepare(dir string) error {
 	return err
 }
 
-// Write writes each object to a file that only its owner reads: there are Secrets among them.
+// Write writes each object to a file that only its owner can read, because the objects include Secrets.
 func Write(dir string, objects []*unstructured.Unstructured) error {
 	encoded, err := Encode(objects)
 	if err != nil {
@@ -96,7 +92,7 @@ func Write(dir string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// Read reads all objects of a directory.
+// Read reads all objects in a directory.
 func Read(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,31 +1,29 @@
-// Package graph says which objects of a management cluster belong together, and which of them move.
+// Package graph determines which objects of a management cluster a move includes. It builds a graph of objects from
+// their owner references and from references that Cluster API makes without an owner ([Build]), selects the objects to
+// move, to copy and to reject ([Graph.Select]), and orders the selection with owners first. It accesses no cluster.
 //
-// Does: makes a graph of objects by their owner references and by what Cluster API links without one; selects what moves,
-// what is copied and what is refused; puts the selection into an order in which owners come first.
+// The roots of an object follow from these links:
 //
-// What an object belongs to (its roots) follows from these links:
+//	any object                  its owners (same namespace or cluster-scoped, same UID)
+//	Secret without owner        the Cluster, if it is named <cluster>-<purpose>,
+//	                            or <cluster>-* and has the type cluster.x-k8s.io/secret
+//	ClusterResourceSetBinding   its Cluster
+//	EtcdSnapshotPolicy          the Clusters that it selects
+//	referenced object           the object that refers to it in its spec: infrastructureRef, configRef,
+//	                            templateRef, poolRef, resources, Secrets …
 //
-//	an object            its owners (same namespace or cluster-scoped, same UID)
-//	Secret without owner       the Cluster, if it is named <cluster>-<purpose>, or <cluster>-* and has the type cluster.x-k8s.io/secret
-//	ClusterResourceSetBinding  its Cluster
-//	EtcdSnapshotPolicy         the Clusters that it is for
-//	what an object refers to in its spec (infrastructureRef, configRef, templateRef, poolRef, resources, Secrets …)  that object
+// Roots are Clusters, ClusterClasses, ClusterResourceSets, and objects with the labels move and move-hierarchy. The
+// treatment of an object depends on its roots:
 //
-// Roots are Clusters, ClusterClasses, ClusterResourceSets, and objects with the labels move and move-hierarchy. What happens to
-// an object:
+//	no root, not labelled                                  left at the source
+//	cluster-scoped, or in another namespace                copied: created if missing, never updated or deleted
+//	only cluster-scoped roots (or data with one)           copied
+//	Secret or ConfigMap without owner, only referenced     copied, because another program may use it
+//	a whole namespace is moved                             moved
+//	some Clusters: all its Clusters move                   moved
+//	some Clusters: root is a class, resource set or label  copied
+//	some Clusters: also belongs to another Cluster         copied if it is a template, a policy or plain data,
+//	                                                       else rejected
 //
-//	of no root, not marked                               stays
-//	cluster-scoped, or in another namespace              copied: created where it is missing, never changed, never deleted
-//	of cluster-scoped roots only (or data of one)        copied
-//	Secret or ConfigMap without owner, only referred to  copied: another program may use it
-//	whole namespace is moved                             moves
-//	some Clusters: all its Clusters move                 moves
-//	some Clusters: of a class, a resource set, a mark    copied
-//	some Clusters: another Cluster has it, too           copied if it is a template, a policy or plain data, else refused
-//
-// What the selection refers to or is owned by, and what is not selected, is in [Graph.Loose].
-//
-// Never: reads or writes anything.
-//
-// Read first: [Build], [Graph.Select].
+// [Graph.Loose] returns the references and owners of the selection that are not selected.
 package graph

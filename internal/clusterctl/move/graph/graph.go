@@ -18,15 +18,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 )
 
-// Labels of objects, and of the CRDs of their kinds, that clusterctl's contract gives a meaning.
+// Labels of the clusterctl contract on objects and on the CRDs of their kinds.
 const (
-	// MoveLabel marks what moves although no Cluster owns it.
+	// MoveLabel marks objects that move even though no Cluster owns them.
 	MoveLabel = "clusterctl.cluster.x-k8s.io/move"
-	// MoveHierarchyLabel marks what moves together with everything that it owns.
+	// MoveHierarchyLabel marks objects that move with all objects they own.
 	MoveHierarchyLabel = "clusterctl.cluster.x-k8s.io/move-hierarchy"
 )
 
-// Kinds of Cluster API that the graph knows by name.
+// Cluster API kinds with special treatment.
 const (
 	Cluster            = "Cluster"
 	ClusterClass       = "ClusterClass"
@@ -37,13 +37,13 @@ const (
 // ID identifies an object in any management cluster.
 type ID struct{ Group, Kind, Namespace, Name string }
 
-// IDOf is the ID of an object.
+// IDOf returns the ID of an object.
 func IDOf(o *unstructured.Unstructured) ID {
 	k := o.GroupVersionKind()
 	return ID{k.Group, k.Kind, o.GetNamespace(), o.GetName()}
 }
 
-// String is the object as people write it.
+// String formats the ID for messages.
 func (i ID) String() string {
 	if i.Namespace == "" {
 		return i.Kind + " " + i.Name
@@ -51,21 +51,21 @@ func (i ID) String() string {
 	return i.Kind + " " + i.Namespace + "/" + i.Name
 }
 
-// Compare sorts by kind, namespace and name.
+// Compare orders IDs by kind, namespace and name.
 func (i ID) Compare(j ID) int {
 	return cmp.Or(strings.Compare(i.Kind, j.Kind), strings.Compare(i.Group, j.Group),
 		strings.Compare(i.Namespace, j.Namespace), strings.Compare(i.Name, j.Name))
 }
 
-// IsCore reports whether it is a kind of Cluster API itself.
+// IsCore reports whether the ID has the given core or addons kind of Cluster API.
 func (i ID) IsCore(kind string) bool {
 	return i.Kind == kind && (i.Group == clusterv1.GroupVersion.Group || i.Group == addonsv1.GroupVersion.Group)
 }
 
-// Object is one that was read.
+// Object is an object read from a management cluster.
 type Object struct {
 	*unstructured.Unstructured
-	// Marked and MarkedHierarchy: the CRD of its kind has the label [MoveLabel] or [MoveHierarchyLabel].
+	// Marked and MarkedHierarchy mean that the CRD of its kind has the label [MoveLabel] or [MoveHierarchyLabel].
 	Marked, MarkedHierarchy bool
 }
 
@@ -73,25 +73,25 @@ type Object struct {
 type Node struct {
 	Object
 	ID ID
-	// Owners are those of its owner references that were read.
+	// Owners are the owners that were read.
 	Owners []*Node
-	// parents are what it belongs to, owners included; before is what has to exist before it, besides.
+	// parents are the objects that it belongs to, including owners; before are its other dependencies.
 	parents, before []*Node
-	// children are the other ends of parents, after those of before.
+	// children is the inverse of parents, after the inverse of before.
 	children, after []*Node
-	// roots that it belongs to, itself included if it is one.
+	// roots are the roots that it belongs to, including itself if it is one.
 	roots map[*Node]bool
-	// bound: it belongs to its parents by more than a reference in their spec.
+	// bound means that it belongs to its parents by more than a reference in their spec.
 	bound bool
 }
 
-// Graph is what was read of a management cluster.
+// Graph has the objects read from a management cluster.
 type Graph struct {
 	nodes []*Node // sorted
 	byID  map[ID]*Node
 }
 
-// Build links the objects. Two of the same identity are one: the first counts.
+// Build builds the graph. If two objects have the same ID, the first is used.
 func Build(objects []Object) *Graph {
 	g := &Graph{byID: make(map[ID]*Node, len(objects))}
 	byUID := make(map[types.UID]*Node, len(objects))
@@ -116,10 +116,10 @@ func Build(objects []Object) *Graph {
 	return g
 }
 
-// Get returns the node of an ID, nil if there is none.
+// Get returns the node with an ID, or nil.
 func (g *Graph) Get(id ID) *Node { return g.byID[id] }
 
-// Roots are the nodes of a kind of Cluster API that others belong to, sorted.
+// Roots returns the nodes of a Cluster API kind, sorted.
 func (g *Graph) Roots(kind string) []*Node {
 	var out []*Node
 	for _, n := range g.nodes {
@@ -138,7 +138,7 @@ func (g *Graph) clusterNames() map[string][]string {
 	return out
 }
 
-// linkOwners links an object to its owners. A reference into another namespace means nothing to Kubernetes either.
+// linkOwners adds links to the owners of an object. As in Kubernetes, references to other namespaces are ignored.
 func (g *Graph) linkOwners(n *Node, byUID map[types.UID]*Node) {
 	for _, ref := range n.GetOwnerReferences() {
 		owner := byUID[ref.UID]
@@ -163,7 +163,7 @@ func (n *Node) belongsTo(parent *Node) {
 	parent.children = append(parent.children, n)
 }
 
-// linkSoftly adds the links that no owner reference says.
+// linkSoftly adds links that are not owner references.
 func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 	id := n.ID
 	switch {
@@ -186,12 +186,12 @@ func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
 	g.linkReferences(n)
 }
 
-// IsSnapshotPolicy reports whether it is an EtcdSnapshotPolicy.
+// IsSnapshotPolicy reports whether the ID is an EtcdSnapshotPolicy.
 func IsSnapshotPolicy(id ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "EtcdSnapshotPolicy"
 }
 
-// linkPolicy links an EtcdSnapshotPolicy to the Clusters of its namespace that it is for.
+// linkPolicy links an EtcdSnapshotPolicy to the Clusters that it selects.
 func (g *Graph) linkPolicy(n *Node, clusters []string) {
 	for _, name := range clusters {
 		if cluster := g.byID[ID{clusterv1.GroupVersion.Group, Cluster, n.ID.Namespace, name}]; Covers(n.Unstructured, cluster.Unstructured) {
@@ -200,7 +200,7 @@ func (g *Graph) linkPolicy(n *Node, clusters []string) {
 	}
 }
 
-// Covers reports whether an EtcdSnapshotPolicy is for a Cluster of its namespace. One that cannot be read is for none.
+// Covers reports whether an EtcdSnapshotPolicy selects a Cluster of its namespace. An invalid policy selects none.
 func Covers(policy, cluster *unstructured.Unstructured) bool {
 	name, _, _ := unstructured.NestedString(policy.UnstructuredContent(), "spec", "clusterName")
 	fields, selects, _ := unstructured.NestedMap(policy.UnstructuredContent(), "spec", "clusterSelector")
@@ -215,9 +215,9 @@ func Covers(policy, cluster *unstructured.Unstructured) bool {
 	return err == nil && matches.Matches(labels.Set(cluster.GetLabels()))
 }
 
-// clusterOfSecret returns which of the Clusters a Secret without an owner belongs to, by its name: it is named <cluster>-<purpose> with a
-// purpose of Cluster API, or it has the type of Cluster API's Secrets and a name that begins with the Cluster's, the longest of them.
-// Other Secrets whose names begin like that of a Cluster belong to other programs.
+// clusterOfSecret returns the Cluster that a Secret without an owner belongs to: the Secret is named
+// <cluster>-<purpose> with a purpose of Cluster API, or has the type of Cluster API's Secrets and the prefix
+// <cluster>-. The longest matching Cluster name is used. Other Secrets with such a prefix belong to other programs.
 func clusterOfSecret(names []string, n *Node) string {
 	kind, _, _ := unstructured.NestedString(n.UnstructuredContent(), "type")
 	best := ""
@@ -233,7 +233,7 @@ func clusterOfSecret(names []string, n *Node) string {
 	return best
 }
 
-// ClassOf is the ID of the ClusterClass that a Cluster, of either version, names; empty: it names none.
+// ClassOf returns the ID of a Cluster's ClusterClass, for both API versions of the Cluster; empty if it has none.
 func ClassOf(cluster *unstructured.Unstructured) ID {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(cluster.UnstructuredContent(), append([]string{"spec", "topology"}, path...)...)
@@ -246,7 +246,7 @@ func ClassOf(cluster *unstructured.Unstructured) ID {
 	return ID{clusterv1.GroupVersion.Group, ClusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
 }
 
-// owns reports whether the other belongs to it by owner references; deeper chains than this do not exist.
+// owns reports whether n owns other, directly or indirectly. The depth is limited to detect cycles.
 func (n *Node) owns(other *Node, depth int) bool {
 	const deepest = 16
 	if depth > deepest {
@@ -255,7 +255,7 @@ func (n *Node) owns(other *Node, depth int) bool {
 	return slices.ContainsFunc(other.Owners, func(o *Node) bool { return o == n || n.owns(o, depth+1) })
 }
 
-// spreadRoots notes for each node which roots it belongs to.
+// spreadRoots sets the roots of all nodes.
 func (g *Graph) spreadRoots() {
 	for _, n := range g.nodes {
 		_, alone := n.GetLabels()[MoveLabel]
@@ -273,7 +273,7 @@ func (n *Node) isRootByKind() bool {
 	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet)
 }
 
-// spread notes the root in everything below. What is noted already is not visited again, so that circles end.
+// spread adds the root to all descendants. Nodes that already have it are skipped, so that cycles terminate.
 func (n *Node) spread(root *Node) {
 	for pending := []*Node{n}; len(pending) > 0; {
 		next := pending[len(pending)-1]

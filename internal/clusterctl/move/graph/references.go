@@ -10,17 +10,17 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Link is a reference of one object to another.
+// Link is a reference from one object to another.
 type Link struct {
 	From, To ID
-	// UID of an owner; empty: To is named in the spec of From.
+	// UID is the UID of an owner; empty if To is referenced in the spec of From.
 	UID types.UID
-	// Read: To was read, and is not selected.
+	// Read means that To was read, but not selected.
 	Read bool
 }
 
-// References are the objects of its own namespace that the spec of an object refers to. A reference has a kind, a name and a group or API
-// version; kinds of Cluster API also refer to Secrets and ConfigMaps without a group.
+// References returns the objects in the same namespace that the spec of an object refers to. A reference has a kind, a
+// name, and a group or API version; Cluster API kinds also refer to Secrets and ConfigMaps without a group.
 func References(o *unstructured.Unstructured) []ID {
 	from := IDOf(o)
 	var out []ID
@@ -36,7 +36,7 @@ func References(o *unstructured.Unstructured) []ID {
 	return out
 }
 
-// groupOf is the group that a reference names, and whether it names one.
+// groupOf returns the group in a reference, and whether it has one.
 func groupOf(fields map[string]any) (string, bool) {
 	if version, ok := fields["apiVersion"].(string); ok && version != "" {
 		gv, err := schema.ParseGroupVersion(version)
@@ -46,13 +46,14 @@ func groupOf(fields map[string]any) (string, bool) {
 	return group, group != ""
 }
 
-// isUntyped reports whether a kind without a group means data, as in the resources of a ClusterResourceSet.
+// isUntyped reports whether a kind without a group refers to a Secret or ConfigMap, as in the resources of a
+// ClusterResourceSet.
 func isUntyped(from ID, kind string) bool {
 	return (from.Group == clusterv1.GroupVersion.Group || from.Group == addonsv1.GroupVersion.Group) && (kind == "Secret" || kind == "ConfigMap")
 }
 
-// secretsOf are the names of Secrets that the spec of an object reads: contents of files and passwords of a KubeadmConfig, the bootstrap data
-// of a Machine, the credentials of a store.
+// secretsOf returns the names of Secrets that the spec of an object refers to: file contents and passwords of a
+// KubeadmConfig, the bootstrap data of a Machine, the credentials of a store.
 func secretsOf(o *unstructured.Unstructured) []string {
 	var out []string
 	visit(o.UnstructuredContent()["spec"], func(fields map[string]any) {
@@ -70,7 +71,7 @@ func secretsOf(o *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
 }
 
-// visit calls a function with every map of fields in a value.
+// visit calls do for every map in a value.
 func visit(value any, do func(map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -85,8 +86,8 @@ func visit(value any, do func(map[string]any)) {
 	}
 }
 
-// linkReferences links what an object's spec refers to: the object that is referred to goes where this one goes. That covers restored
-// objects, whose owner references are not back yet.
+// linkReferences adds links from the references in the spec of an object: the referenced object moves with the
+// referring one. This includes restored objects, whose owner references are still missing.
 func (g *Graph) linkReferences(n *Node) {
 	for _, id := range References(n.Unstructured) {
 		to := g.byID[id]
@@ -103,15 +104,16 @@ func (g *Graph) linkReferences(n *Node) {
 	}
 }
 
-// Loose returns the references and owner references of the selection to objects of the same namespace that are not selected. An object that
-// is marked to move alone has none, and what is copied needs no owners, which stay beside it at the source.
+// Loose returns references and owner references of the selection to objects in the same namespace that are not
+// selected. It ignores the owners of objects labelled to move alone, and of copied objects, which remain at the source
+// together with their owners.
 func (g *Graph) Loose(s Selection) []Link {
 	chosen := map[ID]bool{}
 	for _, i := range s.Items() {
 		chosen[i.ID] = true
 	}
 	for id := range s.refused {
-		chosen[id] = true // a problem names it already
+		chosen[id] = true // already reported as a problem
 	}
 	var out []Link
 	for _, i := range s.Items() {
@@ -142,7 +144,7 @@ func (g *Graph) looseOwners(n *Node, chosen map[ID]bool) []Link {
 		at := slices.IndexFunc(n.Owners, func(o *Node) bool { return o.GetUID() == ref.UID })
 		switch {
 		case at < 0 && (g.byID[to] != nil || g.byID[ID{to.Group, to.Kind, "", to.Name}] != nil):
-			// An object of this name was read, and has another UID: the owner is gone.
+			// An object with this name was read, and has another UID: the owner no longer exists.
 		case at < 0:
 			out = append(out, Link{From: n.ID, To: to, UID: ref.UID})
 		case n.Owners[at].ID.Namespace != "" && !chosen[to]:
@@ -152,5 +154,5 @@ func (g *Graph) looseOwners(n *Node, chosen map[ID]bool) []Link {
 	return out
 }
 
-// isAlone reports whether an object moves because of the label [MoveLabel] alone.
+// isAlone reports whether an object moves only because of the label [MoveLabel].
 func (n *Node) isAlone() bool { return len(n.roots) == 1 && n.roots[n] && !n.isRootByKind() }

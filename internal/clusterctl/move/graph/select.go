@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// What says what to select.
+// What specifies the objects to select.
 type What struct {
-	// Namespace that moves; empty: all.
+	// Namespace is the namespace to move; empty for all.
 	Namespace string
-	// Clusters are the names of those that move; empty: everything in the namespace does.
+	// Clusters are the names of the Clusters to move; empty for all objects of the namespace.
 	Clusters []string
 }
 
-// Item is an object that was selected.
+// Item is a selected object.
 type Item struct {
 	*Node
-	// Copy: it is created where it is missing, and stays.
+	// Copy means that the object is created if missing, and left at the source.
 	Copy bool
 }
 
-// Selection is what moves.
+// Selection has the objects to move.
 type Selection struct {
-	// Levels are the objects, those that others need first.
+	// Levels are the objects ordered by dependency, dependencies first.
 	Levels [][]Item
-	// Problems say what keeps the selection from being moved, and what to do.
+	// Problems explain why the selection cannot be moved, with the remedy.
 	Problems []string
-	// refused are the objects that the problems are about.
+	// refused are the objects with problems.
 	refused map[ID]bool
 }
 
-// Items are all objects of the selection, owners first.
+// Items returns all objects of the selection, owners first.
 func (s Selection) Items() []Item { return slices.Concat(s.Levels...) }
 
-// Find returns the items of a kind of Cluster API.
+// Find returns the items of a Cluster API kind.
 func (s Selection) Find(kind string) []Item {
 	var out []Item
 	for _, i := range s.Items() {
@@ -45,7 +45,7 @@ func (s Selection) Find(kind string) []Item {
 	return out
 }
 
-// Select says what moves, what is copied, and what is refused.
+// Select determines the objects to move, to copy and to reject.
 func (g *Graph) Select(w What) Selection {
 	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}
@@ -71,7 +71,7 @@ func (g *Graph) Select(w What) Selection {
 	return s
 }
 
-// choose says what happens to one object; nil: it stays.
+// choose determines the treatment of one object. It returns nil if the object is not selected.
 func (w What) choose(n *Node) (*Item, string) {
 	if len(n.roots) == 0 {
 		return nil, ""
@@ -93,8 +93,9 @@ func (w What) choose(n *Node) (*Item, string) {
 	return item, problem
 }
 
-// isGlobal reports whether an object belongs to cluster-scoped objects, such as the credentials of an identity that Clusters of all
-// namespaces use. One that also belongs to a Cluster is global if there can be two of it.
+// isGlobal reports whether an object belongs to cluster-scoped objects, such as the credentials of an identity that
+// Clusters of all namespaces use. If it also belongs to a Cluster, it is global only if it can exist in two management
+// clusters.
 func (n *Node) isGlobal() bool {
 	global, all := false, true
 	for root := range n.roots {
@@ -103,10 +104,12 @@ func (n *Node) isGlobal() bool {
 	return all || global && isPlain(n)
 }
 
-// isBorrowed reports whether an object is a Secret or ConfigMap that objects of the selection only refer to: another program may use it, too.
+// isBorrowed reports whether an object is a Secret or ConfigMap that the selection only refers to. Another program may
+// use it, too.
 func (n *Node) isBorrowed() bool { return n.ID.Group == "" && !n.bound && !n.roots[n] }
 
-// reaches reports whether an object outside of the namespace belongs to what moves. What is cluster-scoped always does: it is marked.
+// reaches reports whether an object outside of the namespace belongs to the selection. Cluster-scoped objects always
+// do, because they are labelled.
 func (w What) reaches(n *Node) bool {
 	for root := range n.roots {
 		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(ClusterClass) && w.uses(root) {
@@ -145,14 +148,14 @@ func (w What) chooseOfSome(n *Node) (*Item, string) {
 	return &Item{Node: n, Copy: true}, ""
 }
 
-// uses reports whether one of the Clusters that move is of the class.
+// uses reports whether a Cluster to move uses the class.
 func (w What) uses(class *Node) bool {
 	return class.isBefore(func(n *Node) bool {
 		return n.ID.Namespace == w.Namespace && (len(w.Clusters) == 0 || slices.Contains(w.Clusters, n.ID.Name))
 	})
 }
 
-// binds reports whether the set has given something to one of the Clusters that move.
+// binds reports whether the resource set is applied to a Cluster to move.
 func (w What) binds(set *Node) bool {
 	return slices.ContainsFunc(set.children, func(n *Node) bool {
 		return n.ID.IsCore(binding) && slices.ContainsFunc(n.parents, func(p *Node) bool {
@@ -161,11 +164,11 @@ func (w What) binds(set *Node) bool {
 	})
 }
 
-// isBefore reports whether an object that fulfils the condition needs this one.
+// isBefore reports whether an object that fulfills the condition depends on this one.
 func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
 
-// isPlain reports whether there can be two of an object: it is a template or data, which nothing acts upon, or a policy, each of which
-// acts on the Clusters that are beside it.
+// isPlain reports whether an object can exist in two management clusters: it is a template or data that no controller
+// acts on, or a policy, which in each management cluster applies to the Clusters there.
 func isPlain(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
@@ -173,8 +176,8 @@ func isPlain(n *Node) bool {
 	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(ClusterResourceSet) || IsSnapshotPolicy(n.ID)
 }
 
-// levels puts the chosen into an order in which everything comes after its owners and what else it needs. What is left in
-// circles is returned besides.
+// levels sorts the chosen objects so that each follows its owners and other dependencies. It also returns the objects
+// in dependency cycles.
 func levels(nodes []*Node, chosen map[*Node]*Item) (out [][]Item, circle []string) {
 	done := map[*Node]bool{}
 	for len(done) < len(chosen) {
@@ -201,8 +204,8 @@ func levels(nodes []*Node, chosen map[*Node]*Item) (out [][]Item, circle []strin
 	return out, nil
 }
 
-// needs are what has to exist before the object besides its owners: its class, and the Clusters that it belongs to in whatever
-// way, so that it is paused from its beginning.
+// needs returns the dependencies of an object besides its owners: its class, and the Clusters that it belongs to, so
+// that it is paused from the start.
 func (n *Node) needs() []*Node {
 	if n.ID.IsCore(Cluster) {
 		return n.before

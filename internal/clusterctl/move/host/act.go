@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// graceful is how long a control plane that has to restart may take to end.
+	// graceful is the termination grace period of a control plane that has to restart.
 	graceful = 15 * time.Second
-	// lookEvery is how often it is checked whether the source has let a control plane go.
+	// lookEvery is the polling interval for the release of a control plane by the source.
 	lookEvery = 20 * time.Millisecond
 )
 
-// write is called before each write.
+// write calls p.Write, if set.
 func (p *Pair) write() error {
 	if p.Write == nil {
 		return nil
@@ -34,7 +34,7 @@ func (p *Pair) write() error {
 	return p.Write()
 }
 
-// Give hands over what a Cluster has. It may be repeated at any point.
+// Give transfers the ownership of a Cluster's resources. It is idempotent.
 func (p *Pair) Give(ctx context.Context, h Holding) error {
 	if err := p.write(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (p *Pair) Give(ctx context.Context, h Holding) error {
 	return p.To.Book.Take(h.Record)
 }
 
-// GiveBack takes back what is being handed over of the Clusters that move. It may be repeated at any point.
+// GiveBack rolls back the transfers of the Clusters in the move. It is idempotent.
 func (p *Pair) GiveBack(ctx context.Context, what graph.What) error {
 	return p.each(what, func(r custody.Record) error {
 		if err := p.To.Book.Leave(r); err != nil {
@@ -67,10 +67,10 @@ func (p *Pair) GiveBack(ctx context.Context, what graph.What) error {
 	})
 }
 
-// Settle notes that the move of the Clusters is over: nothing is taken back any more.
+// Settle records that the move of the Clusters is complete and can no longer be rolled back.
 func (p *Pair) Settle(what graph.What) error { return p.each(what, p.From.Book.Settle) }
 
-// each does something with every record of what is being handed over by the move, after a write is due.
+// each calls write and do for every record of a transfer that belongs to the move.
 func (p *Pair) each(what graph.What, do func(custody.Record) error) error {
 	records, err := p.From.Book.Given()
 	if err != nil {
@@ -103,12 +103,12 @@ func (p *Pair) transfer(ctx context.Context, r custody.Record, from, to Place) e
 			return err
 		}
 	}
-	for _, name := range r.Balancers { // its process does not notice, and no program acts on it but when its Cluster is reconciled
+	for _, name := range r.Balancers { // the process is not affected, and other programs use the folder only when its Cluster is reconciled
 		if err := p.moveFolder(filepath.Join(from.Dir.Balancers(), name), filepath.Join(to.Dir.Balancers(), name)); err != nil {
 			return err
 		}
 	}
-	for _, name := range r.Images { // read when a node is made
+	for _, name := range r.Images { // read when a node is created
 		if err := p.moveFolder(filepath.Join(from.Dir.Images(), name), filepath.Join(to.Dir.Images(), name)); err != nil {
 			return err
 		}
@@ -127,10 +127,11 @@ func (p *Pair) moveFolder(from, to string) error {
 	return p.rename(from, to)
 }
 
-// moving is a folder that moves.
+// moving is the move of a folder.
 type moving struct{ from, to, keeper string }
 
-// isThere reports whether a folder has moved; one that is nowhere has, too: its object says what is missing.
+// isThere reports whether a folder has been moved. It also returns true if neither folder exists; the object then
+// reports the missing data.
 func isThere(from, to string) (bool, error) {
 	_, here := os.Lstat(from)
 	_, there := os.Lstat(to)
@@ -147,7 +148,7 @@ func isThere(from, to string) (bool, error) {
 	return false, nil
 }
 
-// movePlane moves the folder of a control plane, once its supervisor has let it go.
+// movePlane moves the folder of a control plane after its supervisor has released it.
 func (p *Pair) movePlane(ctx context.Context, m moving) error {
 	done, err := isThere(m.from, m.to)
 	if err != nil {
@@ -167,7 +168,7 @@ func (p *Pair) movePlane(ctx context.Context, m moving) error {
 	return custody.ClearKeeper(m.to)
 }
 
-// take ends supervision and moves the folder, with the lock held that a supervisor would need.
+// take ends the supervision and moves the folder while holding the supervisor's lock.
 func (p *Pair) take(ctx context.Context, m moving) error {
 	if err := p.write(); err != nil {
 		return err
@@ -191,7 +192,8 @@ func (p *Pair) take(ctx context.Context, m moving) error {
 	return p.rename(m.from, m.to)
 }
 
-// relocatable reports whether the process finds its files, and others its socket, when its folder is at the place.
+// relocatable reports whether the process still finds its files, and clients its socket, after its folder has moved to
+// place.
 func relocatable(run workload.Run, place string) bool {
 	return run.Relocatable && etcd.SocketInside(workload.Folder(place).Etcd())
 }
@@ -207,7 +209,7 @@ func (p *Pair) rename(from, to string) error {
 	return err
 }
 
-// awaitRelease waits until no program keeps the control plane in a folder running, and keeps others from it.
+// awaitRelease waits until no process supervises the control plane in a folder, and locks it.
 func (p *Pair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, error) {
 	host, _ := os.Hostname()
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC(), Version: buildinfo.Version()}

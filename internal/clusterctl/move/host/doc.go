@@ -1,19 +1,19 @@
-// Package host hands over what Clusters have on the host of two management clusters of `slipway up`: processes, their folders,
-// networks and containers. None is restarted for it.
+// Package host transfers the ownership of Clusters' host resources between two `slipway up` management clusters on the
+// same host: processes, their folders, networks and containers. Nothing is restarted.
 //
-//	source keeps it ─► given ─► folders move ─► taken ─► target keeps it
-//	                     └──────────┴─────────────┴─► (rollback) source keeps it
+//	source owns ─► outgoing recorded ─► folders move ─► incoming recorded ─► target owns
+//	                  └────────────────────┴─────────────────┴─► (rollback) source owns
 //
-// Between "given" and "taken" neither of the two does anything about it: it keeps running. Each of the arrows is the writing of one
-// file, or the renaming of one folder, so that what was interrupted is continued, or taken back, from what is on disk.
+// Between the two records neither management cluster acts on the resources, which continue to run. Each arrow is the
+// write of one file or the rename of one folder, so that an interrupted transfer can be continued or rolled back from
+// the state on disk.
 //
-// Does: finds out whether both management clusters, and this command, are on one host and of one user ([Find]); reads what
-// Clusters have there ([Pair.Read]), says what is to be done and what keeps it from being done ([Survey]), and does it.
+// [Find] checks whether both management clusters and this command are on one host and owned by the same user;
+// [Pair.Read] reads the host resources of Clusters; [Survey] computes what to transfer and the problems that prevent
+// it; [Pair.Give] executes it. During a move the package owns the records in both data directories (package custody)
+// and moves the folders.
 //
-// Owns: the records of both data directories while a move is under way (package custody), the place of folders.
-//
-// Never: believes an object, a status or a journal about what belongs to whom. Names of folders follow from the names of objects in
-// the namespaces that an administrator moves, and what is Docker's is taken by the records of the data directory of the source.
-//
-// Read first: [Survey], then [Pair.Give].
+// Objects, status and journal are not trusted for ownership: the names of folders derive from the names of objects in
+// the namespaces that an administrator moves, and Docker resources are determined by the records in the data directory
+// of the source.
 package host

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Docker lists what a Cluster has there that is the source's.
+// Docker lists the Docker resources of a Cluster that the source owns.
 type Docker interface {
 	Holdings(ctx context.Context, cluster string) ([]custody.Item, error)
 }
@@ -29,17 +29,17 @@ type Docker interface {
 type Place struct {
 	Dir  datadir.Dir
 	Book *custody.Book
-	// Versions of Kubernetes that it can run.
+	// Versions are the Kubernetes versions that it can run.
 	Versions []string
 }
 
-// Pair is two data directories on one host.
+// Pair is the source and target data directories on one host.
 type Pair struct {
 	From, To Place
 	Docker   Docker
-	// Write is called before each write; its error ends what is done. Nil: nothing is.
+	// Write is called before each write, and can abort with an error; it may be nil.
 	Write func() error
-	// Patience is how long the source may take to let a control plane go.
+	// Patience is the timeout for the source to release a control plane.
 	Patience time.Duration
 }
 
@@ -53,7 +53,7 @@ func newPair(from, to Found) (*Pair, error) {
 	return p, err
 }
 
-// Read reads what the Clusters of a selection have on the host. It writes nothing.
+// Read reads the host resources of the selected Clusters. It writes nothing.
 func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, error) {
 	f := Facts{From: p.From.Book.Instance(), To: p.To.Book.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
 	records, err := p.From.Book.Given()
@@ -88,7 +88,7 @@ func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, erro
 	return f, nil
 }
 
-// strays are what is of none of the Clusters.
+// strays returns the selected objects on the host that belong to none of the Clusters.
 func strays(selection graph.Selection, clusters []Cluster) []graph.ID {
 	var out []graph.ID
 	for _, i := range selection.Items() {
@@ -100,7 +100,7 @@ func strays(selection graph.Selection, clusters []Cluster) []graph.ID {
 	return out
 }
 
-// readObjects reads what the objects of one Cluster have; onHost tells whether any of it may be Docker's.
+// readObjects reads the host resources of one Cluster's objects; onHost reports whether any may be in Docker.
 func (p *Pair) readObjects(c *Cluster, cluster graph.ID, selection graph.Selection) (onHost bool, err error) {
 	for _, i := range selection.Items() {
 		if !OnHost(i) || i.ID.Namespace != cluster.Namespace || clusterOf(i) != cluster.Name {
@@ -127,7 +127,7 @@ func (p *Pair) readObjects(c *Cluster, cluster graph.ID, selection graph.Selecti
 	return onHost, nil
 }
 
-// folderName is the name of the folder of an object. A namespace has no dot in it.
+// folderName returns the name of an object's folder. It is unique, because a namespace contains no dot.
 func folderName(id graph.ID) string { return id.Namespace + "." + id.Name }
 
 func exists(root, name string) bool {

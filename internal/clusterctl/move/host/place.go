@@ -21,34 +21,34 @@ import (
 	"github.com/slipwayhq/slipway/internal/releases"
 )
 
-// Access is how one of the management clusters is reached.
+// Access is the connection to a management cluster.
 type Access struct {
 	Client client.Reader
 	Config *rest.Config
 }
 
-// Found is a management cluster and what is at the place that it names.
+// Found is a management cluster and the state of the location that it publishes.
 type Found struct {
-	// Name is source or target.
+	// Name is "source" or "target".
 	Name string
-	// Named tells that it names a place at all.
+	// Named reports whether it publishes a location.
 	Named bool
 	custody.Place
-	// Instance of the data directory at that place, as this host has it; empty: there is none that this user can read.
+	// There is the instance ID of the data directory at that location; empty if this user cannot read one.
 	There string
-	// Own tells that the folder is this user's.
+	// Own reports whether this user owns the folder.
 	Own bool
-	// Held tells that a process holds it.
+	// Held reports whether a process holds the lock of the data directory.
 	Held bool
-	// Authority tells that the connection trusts the authority whose key is there.
+	// Authority reports whether the connection trusts the CA in the data directory.
 	Authority bool
-	// Mount is the file system that it is on.
+	// Mount is the ID of its mount.
 	Mount uint64
-	// Versions of Kubernetes that it can run.
+	// Versions are the Kubernetes versions that it can run.
 	Versions []string
 }
 
-// find reads where a management cluster runs.
+// find reads the location where a management cluster runs.
 func find(ctx context.Context, name string, a Access) (Found, error) {
 	f := Found{Name: name}
 	cm := &corev1.ConfigMap{}
@@ -65,7 +65,7 @@ func find(ctx context.Context, name string, a Access) (Found, error) {
 	dir := datadir.Dir(f.Dir)
 	info, err := os.Stat(f.Dir)
 	if err != nil {
-		return f, nil // [apart] says so
+		return f, nil // reported by [apart]
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		f.Own = int(st.Uid) == os.Geteuid()
@@ -91,7 +91,7 @@ func find(ctx context.Context, name string, a Access) (Found, error) {
 	return f, nil
 }
 
-// trusts reports whether a connection trusts the authority in a file, and so reaches who has its key.
+// trusts reports whether a connection trusts the CA in a file, which proves that it reaches the owner of its key.
 func trusts(cfg *rest.Config, file string) bool {
 	data := cfg.CAData
 	if len(data) == 0 && cfg.CAFile != "" {
@@ -106,7 +106,8 @@ func trusts(cfg *rest.Config, file string) bool {
 	return a != nil && b != nil && bytes.Equal(a.Bytes, b.Bytes)
 }
 
-// apart says why nothing can be handed over between the two; empty: it can. boot is the start of the kernel that this runs on.
+// apart returns the reason why nothing can be transferred between the two; empty if it can. boot is the boot ID of the
+// running kernel.
 func apart(source, target Found, boot string) string {
 	for _, f := range []Found{source, target} {
 		switch {
@@ -135,7 +136,7 @@ func apart(source, target Found, boot string) string {
 	return ""
 }
 
-// Publish makes a management cluster say that it runs in a data directory of this host.
+// Publish publishes the location of a management cluster's data directory in a ConfigMap.
 func Publish(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
 	place, err := custody.Here(string(h.Dir), h.Instance, getenv)
 	if err != nil {
@@ -158,7 +159,7 @@ func Publish(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv 
 	return writer.Patch(ctx, cm, func(o client.Object) { o.(*corev1.ConfigMap).Data = place.Data() })
 }
 
-// Find returns what both management clusters share of a host; why says why they share none.
+// Find returns the pair of data directories if both management clusters are on this host; otherwise why is the reason.
 func Find(ctx context.Context, source, target Access) (p *Pair, why string, err error) {
 	from, err := find(ctx, "source", source)
 	if err != nil {

@@ -15,76 +15,76 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Facts are what clusters have on the host.
+// Facts are the host resources of Clusters, the input of [Survey].
 type Facts struct {
-	// From and To are the instances, Target is the data directory of the target.
+	// From and To are instance IDs; Target is the data directory of the target.
 	From, To, Target string
-	// Versions of Kubernetes that the target can run.
+	// Versions are the Kubernetes versions that the target can run.
 	Versions []string
 	Clusters []Cluster
-	// Strays are objects of none of these Clusters.
+	// Strays are objects that belong to none of these Clusters.
 	Strays []graph.ID
 }
 
-// Cluster is what one has on the host.
+// Cluster has the host resources of a Cluster.
 type Cluster struct {
 	// Key is its namespace and name.
 	Key, UID string
 	Planes   []Plane
-	// Networks are its LocalClusters, Machines its LocalMachines with their containers' names.
+	// Networks are its LocalClusters; Machines are its LocalMachines with the names of their containers.
 	Networks []graph.ID
 	Machines []Machine
-	// Balancers are the names of folders of load balancers that are there.
+	// Balancers are the names of existing load balancer folders.
 	Balancers []string
-	// Images is the name of the folder with the images that are kept for its later nodes, where there is one; ImagesThere tells that the
-	// target has one of this name.
+	// Images is the folder with images for future nodes, if it exists; ImagesThere reports whether the target has a
+	// folder with this name.
 	Images      []string
 	ImagesThere bool
-	// Items are what the source has of Docker's.
+	// Items are the Docker resources of the source.
 	Items []custody.Item
-	// Record is what the source notes already about giving it; nil: nothing.
+	// Record is the source's record of a transfer; nil if there is none.
 	Record *custody.Record
 }
 
-// Machine is a LocalMachine.
+// Machine is a LocalMachine on the host.
 type Machine struct {
 	ID graph.ID
 	// Object is its namespace and name.
 	Object string
 }
 
-// Plane is a HostedControlPlane with a process.
+// Plane is a HostedControlPlane with its process.
 type Plane struct {
 	ID graph.ID
-	// Name of its folder.
+	// Name is the name of its folder.
 	Name string
-	// Here and There tell that the source and the target have the folder.
+	// Here and There report whether the source and the target have the folder.
 	Here, There bool
-	// Initialized and Restoring are what its annotations say.
+	// Initialized and Restoring are set from its annotations.
 	Initialized, Restoring bool
-	// PID of its process, and the version that it runs; zero and that of the spec: it does not run.
+	// PID is the ID of its process, and Version the running version; 0 and the version in the spec if it does not run.
 	PID     int
 	Version string
-	// Relocatable tells that the process does not notice when its folder moves.
+	// Relocatable reports whether the process is unaffected by a move of its folder.
 	Relocatable bool
 }
 
-// Holding is what of a Cluster is to be handed over.
+// Holding has the resources of a Cluster to transfer.
 type Holding struct {
 	Record custody.Record
 	planes []plane
 }
 
-// plane is what becomes of a control plane.
+// plane describes the transfer of a control plane.
 type plane struct {
 	id   graph.ID
 	name string
 	pid  int
-	// restart is why its process restarts; empty: it does not.
+	// restart is the reason why its process restarts; empty if it does not.
 	restart string
 }
 
-// Survey says what is to be handed over, and what keeps it from that. It reads and writes nothing.
+// Survey returns the resources to transfer, and the problems that prevent it. It has no side effects.
 func Survey(f Facts) (out []Holding, problems []string) {
 	for _, id := range f.Strays {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
@@ -118,7 +118,7 @@ func Survey(f Facts) (out []Holding, problems []string) {
 	return out, problems
 }
 
-// merged adds to a record what another one has beside it.
+// merged adds the entries of another record to a record.
 func merged(r, other custody.Record) custody.Record {
 	for _, i := range other.Items {
 		if !slices.Contains(r.Items, i) {
@@ -138,7 +138,7 @@ func merged(r, other custody.Record) custody.Record {
 	return r
 }
 
-// refuses says why a control plane cannot be handed over.
+// refuses returns the reason why a control plane cannot be transferred.
 func (f Facts) refuses(p Plane, begun bool) string {
 	switch {
 	case p.Here && p.There:
@@ -157,7 +157,7 @@ func (f Facts) refuses(p Plane, begun bool) string {
 	return ""
 }
 
-// runs returns the version that the target runs for one; empty: it has none.
+// runs returns the version that the target uses to run the given one; empty if it has none.
 func (f Facts) runs(want string) string {
 	if slices.Contains(f.Versions, want) {
 		return want
@@ -174,7 +174,8 @@ func (f Facts) runs(want string) string {
 	return ""
 }
 
-// restarts says why the process of a control plane restarts on the way; empty: it does not, or there is none.
+// restarts returns the reason why the process of a control plane restarts during the transfer; empty if it does not, or
+// does not run.
 func (f Facts) restarts(p Plane) string {
 	to := f.runs(p.Version)
 	switch {
@@ -188,7 +189,7 @@ func (f Facts) restarts(p Plane) string {
 	return ""
 }
 
-// missing says which objects have nothing on the host that could be handed over: another would be created in its place.
+// missing returns the objects without resources on the host, which the target would create again.
 func missing(c Cluster, items []custody.Item) []string {
 	var out []string
 	has := func(kind custody.Kind, object string) bool {
@@ -207,7 +208,7 @@ func missing(c Cluster, items []custody.Item) []string {
 	return out
 }
 
-// Steps say what is done.
+// Steps describes the transfer.
 func (h Holding) Steps() []string {
 	var out []string
 	for _, p := range h.planes {
@@ -247,7 +248,7 @@ func (h Holding) Steps() []string {
 	return out
 }
 
-// OnHost reports whether an object stands for something on the host of its management cluster.
+// OnHost reports whether an object represents resources on the host of its management cluster.
 func OnHost(i graph.Item) bool {
 	if i.Copy || strings.HasSuffix(i.ID.Kind, "Template") {
 		return false
@@ -262,7 +263,7 @@ func isPlane(id graph.ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "HostedControlPlane"
 }
 
-// clusterOf is the name of the Cluster that an object is of: its label, else its owner.
+// clusterOf returns the name of the Cluster that an object belongs to, from its label or else from its owner.
 func clusterOf(i graph.Item) string {
 	if name := i.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
 		return name

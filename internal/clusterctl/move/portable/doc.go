@@ -1,9 +1,4 @@
-// Package portable is an object as it is between two management clusters.
-//
-// Does: takes off an object what is only true in the cluster that it was read from, says whether another one has everything of it,
-// pauses and marks it.
-//
-// Never: reads or writes a cluster.
-//
-// Read first: [Of], [IsCovered].
+// Package portable converts objects for the transfer between management clusters. It removes cluster-specific content
+// ([Of]), checks whether one object contains the content of another ([IsCovered]), and pauses and annotates objects. It
+// accesses no cluster.
 package portable

@@ -14,10 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// DeleteForMove is the annotation of clusterctl's contract on an object that is deleted because it is at the target.
+// DeleteForMove is the annotation of the clusterctl contract on an object that is deleted because it was moved to the
+// target.
 const DeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// Of returns an object without what is only true in the cluster that it was read from.
+// Of returns a copy of an object without status and cluster-specific metadata.
 func Of(old *unstructured.Unstructured) *unstructured.Unstructured {
 	content := maps.Clone(old.Object)
 	delete(content, "status")
@@ -33,19 +34,19 @@ func Of(old *unstructured.Unstructured) *unstructured.Unstructured {
 	if IsMarked(o) {
 		Annotate(o, DeleteForMove, false)
 	}
-	if _, quiesced := o.GetAnnotations()[hostedv1.QuiesceAnnotation]; quiesced { // a request to one side
+	if _, quiesced := o.GetAnnotations()[hostedv1.QuiesceAnnotation]; quiesced { // a request to one management cluster
 		Annotate(o, hostedv1.QuiesceAnnotation, false)
 	}
 	return o
 }
 
-// IsMarked reports whether an object is deleted because it moves.
+// IsMarked reports whether an object is being deleted because it was moved.
 func IsMarked(o *unstructured.Unstructured) bool {
 	_, marked := o.GetAnnotations()[DeleteForMove]
 	return marked
 }
 
-// IsCovered reports whether an object has everything that is wanted. The other side may have added defaults.
+// IsCovered reports whether have contains all content of want. It may have additional defaults.
 func IsCovered(want, have *unstructured.Unstructured) bool {
 	for key, value := range want.Object {
 		switch key {
@@ -104,7 +105,7 @@ func covers(want, have any) bool {
 	return reflect.DeepEqual(want, have) || number(want) != "" && number(want) == number(have)
 }
 
-// number is a number as JSON has it: one that was decoded by another library may have another Go type.
+// number returns the JSON form of a number, because other decoders may use another Go type.
 func number(v any) string {
 	switch v.(type) {
 	case int64, float64, int:
@@ -116,7 +117,8 @@ func number(v any) string {
 	return ""
 }
 
-// Pause pauses or resumes a Cluster or ClusterClass; the field or annotation is removed, not false.
+// Pause pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set to
+// false.
 func Pause(o *unstructured.Unstructured, paused bool) {
 	if graph.IDOf(o).IsCore(graph.Cluster) {
 		if paused {
@@ -129,7 +131,7 @@ func Pause(o *unstructured.Unstructured, paused bool) {
 	Annotate(o, clusterv1.PausedAnnotation, paused)
 }
 
-// Annotate sets an annotation without a value, or removes it.
+// Annotate sets an annotation to the empty value, or removes it.
 func Annotate(o *unstructured.Unstructured, key string, present bool) {
 	all := o.GetAnnotations()
 	if all == nil {

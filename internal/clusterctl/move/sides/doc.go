@@ -1,9 +1,4 @@
-// Package sides is the two management clusters of a move, and how objects get from one to the other.
-//
-// Does: reads what a management cluster has of the kinds that move ([Side]); creates and updates objects on the other side, owners first,
-// with the owners and the managers of fields that they have there, and compares both ([Transfer]).
-//
-// Never: decides what moves, or deletes anything.
-//
-// Read first: [Side], then [Transfer.Run].
+// Package sides accesses the two management clusters of a move and transfers objects between them. [Side] reads the
+// objects of one management cluster; [Transfer] creates and updates objects in the other one, owners first, with their
+// owner references and field managers, and compares both. The package does not decide what moves, and deletes nothing.
 package sides

@@ -18,26 +18,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// managedLabel is on the CRDs of what clusterctl has installed.
+// managedLabel is the label of CRDs that were installed by clusterctl.
 const managedLabel = "clusterctl.cluster.x-k8s.io"
 
-// contractPrefix begins the labels of CRDs that name the API versions which fulfil a contract, such as cluster.x-k8s.io/v1beta2.
+// contractPrefix is the prefix of the CRD labels that list the API versions for a contract, such as
+// cluster.x-k8s.io/v1beta2.
 const contractPrefix = "cluster.x-k8s.io/v"
 
-// Kind is a kind of objects that may move.
+// Kind is a kind whose objects may move.
 type Kind struct {
 	schema.GroupVersionKind
 	Namespaced bool
-	// CRD is the name of its CRD; empty: it has none.
+	// CRD is the name of its CRD; empty for a built-in kind.
 	CRD string
-	// Marked and MarkedHierarchy are labels of its CRD, see [graph.Object].
+	// Marked and MarkedHierarchy are labels of its CRD; see [graph.Object].
 	Marked, MarkedHierarchy bool
-	// Missing: the target does not serve it in a version that the source serves.
+	// Missing means that the target serves none of the versions that the source serves.
 	Missing bool
 }
 
-// Kinds are those of Cluster API and its providers, by the labels of their CRDs, and Secrets and ConfigMaps, in the newest version that
-// every one of the mappers serves.
+// Kinds returns the kinds of Cluster API and its providers, by the labels of their CRDs, and Secrets and ConfigMaps, in
+// the newest version that both management clusters serve.
 func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
 	out := []Kind{
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},
@@ -47,14 +48,15 @@ func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error
 	return sorted(append(out, own...)), err
 }
 
-// otherKinds are the kinds of all other CRDs.
+// otherKinds returns the kinds of all other CRDs.
 func (s *Side) otherKinds(ctx context.Context) ([]Kind, error) {
 	all, err := s.custom(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
 	return sorted(all), err
 }
 
-// builtInKinds are the namespaced kinds of Kubernetes itself of which nothing goes along. Secrets and ConfigMaps do; what controllers of Kubernetes
-// write on their own (Events, Leases, Endpoints, EndpointSlices, ControllerRevisions) is not worth a refusal.
+// builtInKinds returns the namespaced built-in kinds that are not moved. Secrets and ConfigMaps are moved. Kinds that
+// Kubernetes controllers create themselves (Events, Leases, Endpoints, EndpointSlices, ControllerRevisions) do not
+// prevent a move and are omitted.
 func builtInKinds() []schema.GroupVersionKind {
 	groups := []struct {
 		group, version string
@@ -77,8 +79,8 @@ func builtInKinds() []schema.GroupVersionKind {
 	return out
 }
 
-// isOfClusterAPI reports whether a CRD has a label of clusterctl, of a provider or of a contract. Providers that were applied with other
-// programs than clusterctl lack the first.
+// isOfClusterAPI reports whether a CRD has a label of clusterctl, a provider or a contract. CRDs of providers that were
+// not installed with clusterctl lack its label.
 func isOfClusterAPI(labels map[string]string) bool {
 	for key := range labels {
 		version, contract := strings.CutPrefix(key, contractPrefix)
@@ -97,7 +99,7 @@ func sorted(kinds []Kind) []Kind {
 	return kinds
 }
 
-// custom are the kinds of the CRDs with such labels that are served.
+// custom returns the served kinds of the CRDs whose labels match.
 func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(kube.CRDKind())
@@ -112,7 +114,7 @@ func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(lab
 		plural, group, _ := strings.Cut(crd.Name, ".")
 		served, err := s.Client.RESTMapper().KindsFor(schema.GroupVersionResource{Group: group, Resource: plural})
 		if IsNoMatch(err) {
-			continue // not served yet, or any more: it has no objects
+			continue // not served yet, or no longer: it has no objects
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the versions of %s: %w", crd.Name, err)
@@ -129,7 +131,7 @@ func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(lab
 	return out, nil
 }
 
-// kind chooses one of the versions that the source serves.
+// kind selects one of the versions that the source serves.
 func (s *Side) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
 	own, err := s.Client.RESTMapper().RESTMapping(served[0].GroupKind(), served[0].Version)
 	if err != nil {
@@ -152,14 +154,14 @@ func (s *Side) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (K
 	return k, nil
 }
 
-// IsNoMatch reports whether an API server does not serve a kind.
+// IsNoMatch reports whether the error means that an API server does not serve a kind.
 func IsNoMatch(err error) bool {
 	var kind *meta.NoKindMatchError
 	var resource *meta.NoResourceMatchError
 	return errors.As(err, &kind) || errors.As(err, &resource)
 }
 
-// KindOf is the kind of an object; the zero value: it is none of these.
+// KindOf returns the kind of an object, or the zero value if it is not among the kinds.
 func KindOf(kinds []Kind, id graph.ID) Kind {
 	for _, k := range kinds {
 		if k.Group == id.Group && k.Kind == id.Kind {

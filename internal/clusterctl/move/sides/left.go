@@ -17,23 +17,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// Survey finds what a selection would leave behind.
+// Survey finds objects that a move would leave behind.
 type Survey struct {
 	Source *Side
-	// Target is nil where the objects go to files.
+	// Target is nil if the objects are written to files.
 	Target *Side
-	// Kinds are those that were read.
+	// Kinds are the kinds that were read.
 	Kinds []Kind
-	// Namespace whose objects were read; empty: all.
+	// Namespace is the namespace that was read; empty for all.
 	Namespace string
-	// At is what a selected object is at the target.
+	// At maps the ID of a selected object to its ID at the target.
 	At func(graph.ID) graph.ID
 
 	// others are the kinds of CRDs that were not read.
 	others []Kind
 }
 
-// LeftBehind returns what the selection refers to, is owned by or owns, and what is neither selected, nor at the target, nor cluster-scoped.
+// LeftBehind returns the namespaced references, owners and dependents of the selection that are neither selected nor
+// present at the target.
 func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selection) ([]check.Left, error) {
 	if len(s.Levels) == 0 {
 		return nil, nil
@@ -60,33 +61,33 @@ func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selectio
 		}
 		out = append(out, *left)
 		if link.UID == "" && uid != "" {
-			moved[uid] = link.To // what it owns would have to go along with it
+			moved[uid] = link.To // its dependents would have to move, too
 		}
 	}
 	owned, err := v.dependents(ctx, moved)
 	out = append(out, owned...)
 	if err != nil || v.Target == nil {
-		return out, err // what goes to files is not deleted, and its controllers create what belongs to it again
+		return out, err // with files, nothing is deleted, and controllers recreate the dependents
 	}
 	owned, err = v.builtIn(ctx, moved)
 	return append(out, owned...), err
 }
 
-// resolve returns a link to what would be left behind, and its UID; nil: nothing is.
+// resolve returns the object of a link that would be left behind, and its UID; nil if there is none.
 func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Left, types.UID, error) {
 	left := &check.Left{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
 	if link.Read {
 		return v.unlessThere(ctx, left, "")
 	}
 	if KindOf(v.Kinds, link.To).Kind != "" && (v.Namespace == "" || link.From.Namespace == v.Namespace) {
-		return nil, "", nil // all of the kind were read: there is none
+		return nil, "", nil // all objects of the kind were read: it does not exist
 	}
 	k := KindOf(v.others, link.To)
 	left.Unread, left.CRD = k.Kind != "", cmp.Or(left.CRD, k.CRD)
 	if k.Kind == "" {
 		mapping, err := v.Source.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: link.To.Group, Kind: link.To.Kind})
 		if IsNoMatch(err) {
-			return nil, "", nil // the kind does not exist, and none of its objects
+			return nil, "", nil // the kind does not exist
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("reading the scope of %s: %w", link.To.Kind, err)
@@ -109,7 +110,7 @@ func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Left, type
 	return v.unlessThere(ctx, left, o.UID)
 }
 
-// unlessThere returns the link and the UID, unless the target has the object.
+// unlessThere returns left and uid, unless the object exists at the target.
 func (v Survey) unlessThere(ctx context.Context, left *check.Left, uid types.UID) (*check.Left, types.UID, error) {
 	if v.Target == nil {
 		return left, uid, nil
@@ -137,7 +138,7 @@ func (v Survey) unlessThere(ctx context.Context, left *check.Left, uid types.UID
 	return left, uid, nil
 }
 
-// metadata reads the metadata of an object; nil: there is none.
+// metadata reads the metadata of an object; it returns nil if the object does not exist.
 func (s *Side) metadata(ctx context.Context, gvk schema.GroupVersionKind, id graph.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(gvk)
@@ -151,7 +152,7 @@ func (s *Side) metadata(ctx context.Context, gvk schema.GroupVersionKind, id gra
 	return o, nil
 }
 
-// dependents are the objects of kinds that were not read and that belong to what moves by their owner references, and those that belong to them:
+// dependents returns the direct and indirect dependents of moved objects among the kinds that were not read, because
 // the garbage collector of the source would delete them.
 func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
 	var all, out []check.Left
@@ -185,8 +186,8 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([
 	return out, nil
 }
 
-// builtIn are the objects of built-in kinds that belong to what moves, and to its dependents. What belongs to them in turn is not listed: it has
-// the fate of its owner.
+// builtIn returns the dependents of moved objects among the built-in kinds. Indirect dependents of these kinds are not
+// listed, because their owner is.
 func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
 	var out []check.Left
 	for _, gvk := range builtInKinds() {
@@ -214,7 +215,7 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]ch
 	return out, nil
 }
 
-// owned are the objects of a kind that have owners, one for each owner.
+// owned returns the objects of a kind that have owners, once for each owner.
 func (v Survey) owned(ctx context.Context, k Kind) ([]check.Left, error) {
 	var out []check.Left
 	options := &client.ListOptions{Limit: page, Namespace: v.Namespace}

@@ -20,28 +20,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Side is one of the two management clusters.
+// Side is the source or target management cluster of a move.
 type Side struct {
 	Client client.Client
 	Writer *kube.Writer
-	// Name is source or target.
+	// Name is "source" or "target".
 	Name string
 }
 
-// New returns a side.
+// New returns a Side for a client.
 func New(name string, c client.Client) *Side {
 	return &Side{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
 }
 
-// page is how many objects are listed at a time.
+// page is the page size of list requests.
 const page = 500
 
-// List reads all objects of a kind; a namespace that is empty means all.
+// List lists all objects of a kind, in one namespace or in all if namespace is empty.
 func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
 	return s.list(ctx, k, namespace, func(graph.Object) bool { return true })
 }
 
-// list reads those objects of a kind that are kept, which may be made smaller: a page at a time is in memory besides.
+// list lists the objects of a kind for which keep returns true; keep may trim them. In addition to these, only one page
+// is in memory.
 func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
 	var out []graph.Object
 	options := &client.ListOptions{Limit: page}
@@ -66,7 +67,7 @@ func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(gra
 	}
 }
 
-// Read reads all objects that may move, and the Secrets of further namespaces.
+// Read reads all objects that may move, and the Secrets of other namespaces.
 func (s *Side) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
 	var out []graph.Object
 	for _, k := range kinds {
@@ -91,7 +92,8 @@ func (s *Side) Read(ctx context.Context, kinds []Kind, namespace string, secrets
 	return out, nil
 }
 
-// ReadClasses reads the ClusterClasses of other namespaces that Clusters of the objects are of, and what these refer to.
+// ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
+// templates.
 func (s *Side) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
 	var out []graph.Object
 	seen := map[graph.ID]bool{}
@@ -128,8 +130,8 @@ func (s *Side) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Ob
 	return out, nil
 }
 
-// Providers are those of the inventory; none: nothing was installed, as in many embedded ones. Those that are built in are recorded
-// for other programs: what they serve is judged by kinds.
+// Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
+// Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
 func (s *Side) Providers(ctx context.Context) ([]check.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
@@ -149,7 +151,7 @@ func (s *Side) Providers(ctx context.Context) ([]check.Provider, error) {
 	return out, nil
 }
 
-// Identity of a management cluster: the UID of a namespace that is created once.
+// Identity returns the identity of a management cluster: the UID of its kube-system Namespace.
 func (s *Side) Identity(ctx context.Context) (types.UID, error) {
 	var ns corev1.Namespace
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
@@ -158,7 +160,7 @@ func (s *Side) Identity(ctx context.Context) (types.UID, error) {
 	return ns.UID, nil
 }
 
-// Namespaces are those that exist.
+// Namespaces returns the existing namespaces.
 func (s *Side) Namespaces(ctx context.Context) (map[string]bool, error) {
 	var list corev1.NamespaceList
 	if err := s.Client.List(ctx, &list); err != nil {
@@ -171,12 +173,12 @@ func (s *Side) Namespaces(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// Find reads those of the objects that exist, with a list for each kind and namespace.
+// Find reads the objects that exist, with one list per kind and namespace.
 func (s *Side) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
 	return s.find(ctx, ids, version, func(graph.Object) {})
 }
 
-// find is Find that trims each object.
+// find is Find with a function that trims each object.
 func (s *Side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	type bundle struct{ group, version, kind, namespace string }
 	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
@@ -202,7 +204,7 @@ func (s *Side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) 
 	return out, nil
 }
 
-// Get reads an object; nil: there is none.
+// Get reads an object; it returns nil if the object does not exist.
 func (s *Side) Get(ctx context.Context, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(strings.TrimPrefix(id.Group+"/"+version, "/"))
@@ -217,8 +219,8 @@ func (s *Side) Get(ctx context.Context, id graph.ID, version string) (*unstructu
 	return o, nil
 }
 
-// SetPaused pauses or resumes a Cluster or ClusterClass; the field or annotation is removed, not false. One that is gone is left
-// out.
+// SetPaused pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set
+// to false. An object that no longer exists is skipped.
 func (s *Side) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)
 	if err != nil || live == nil {
@@ -227,7 +229,7 @@ func (s *Side) SetPaused(ctx context.Context, id graph.ID, version string, pause
 	return s.Writer.Patch(ctx, live, func(o client.Object) { portable.Pause(o.(*unstructured.Unstructured), paused) })
 }
 
-// EnsureNamespace creates a namespace that is missing.
+// EnsureNamespace creates a namespace if it does not exist.
 func (s *Side) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
 	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
@@ -237,12 +239,12 @@ func (s *Side) EnsureNamespace(ctx context.Context, name string) error {
 	return s.Writer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// FindEntries reads those of the entries that exist.
+// FindEntries reads the objects of the entries that exist.
 func (s *Side) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
 	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
 }
 
-// findTrimmed reads those of the entries that exist, each trimmed.
+// findTrimmed is FindEntries with a function that trims each object.
 func (s *Side) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) graph.ID, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	var ids []graph.ID
 	versions := map[graph.ID]string{}

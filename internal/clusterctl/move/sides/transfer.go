@@ -22,22 +22,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Entry is an object of a plan. Its fields are short in the journal, which has one for each object.
+// Entry is an object of a plan. Its JSON names are short, because the journal has an entry for each object.
 type Entry struct {
 	ID graph.ID `json:"i"`
-	// To is what it is at the target, if that is something else.
+	// To is the ID at the target, if it differs.
 	To *graph.ID `json:"t,omitempty"`
-	// Version in which it is read and written.
+	// Version is the API version for reads and writes.
 	Version string `json:"v"`
-	// Level: those of lower levels are created before it.
+	// Level is the creation order: entries of lower levels are created first.
 	Level int `json:"l,omitempty"`
-	// Copy: it is created where it is missing, and stays at the source.
+	// Copy means that the object is created if missing, and left at the source.
 	Copy bool `json:"c,omitempty"`
-	// Existed: the target had it before, so that it is never deleted there.
+	// Existed means that the object existed at the target before the move, and is never deleted there.
 	Existed bool `json:"e,omitempty"`
 }
 
-// At is its ID at the target.
+// At returns the ID at the target.
 func (e Entry) At() graph.ID {
 	if e.To != nil {
 		return *e.To
@@ -45,31 +45,31 @@ func (e Entry) At() graph.ID {
 	return e.ID
 }
 
-// parallel is how many objects are written at the same time.
+// parallel is the maximum number of concurrent writes.
 const parallel = 16
 
-// Transfer brings objects from one side to the other.
+// Transfer transfers objects from one management cluster to the other.
 type Transfer struct {
-	// From is nil where the objects come from files.
+	// From is nil if the objects are read from files.
 	From, To *Side
 	Entries  []Entry
-	// Here and There are the IDs of an entry on both sides.
+	// Here and There return the ID of an entry in From and in To.
 	Here, There func(Entry) graph.ID
 	// Change is called for each object before it is written.
 	Change func(*unstructured.Unstructured) error
 
-	// Old and Live are what both sides have.
+	// Old are the objects in From, Live the objects in To.
 	Old, Live map[graph.ID]graph.Object
-	owners    map[types.UID]graph.ID // by the UID on the side from which they come; the ID is that on the other side
-	written   bool                   // since both sides were read
+	owners    map[types.UID]graph.ID // by the UID in From; the ID is the one in To
+	written   bool                   // since both were read
 	mu        sync.Mutex
-	uids      map[graph.ID]types.UID // on the other side
+	uids      map[graph.ID]types.UID // in To
 }
 
-// Load reads both sides. What they say of the state of an object does not move, and is not kept; nor are the managers of what has its
-// managers back.
+// Load reads the objects from both management clusters. To save memory it drops the status, which does not move, and
+// the managed fields of objects whose managers are already restored.
 func (t *Transfer) Load(ctx context.Context) (err error) {
-	t.Live, t.written = nil, false // not in memory while it is read again
+	t.Live, t.written = nil, false // release the memory before reading again
 	if t.From != nil {
 		t.Old = nil
 	}
@@ -110,8 +110,8 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 	return t.loadOtherOwners(ctx)
 }
 
-// loadOtherOwners reads the owners that are not among the entries and that both sides have, such as cluster-scoped ones: the owner references
-// to them are set on the other side, too.
+// loadOtherOwners reads owners that are not among the entries and exist in both management clusters, such as
+// cluster-scoped ones, so that the owner references to them can be set in To.
 func (t *Transfer) loadOtherOwners(ctx context.Context) error {
 	tried := map[types.UID]bool{}
 	for _, e := range t.Entries {
@@ -157,7 +157,7 @@ func (t *Transfer) loadOwner(ctx context.Context, e Entry, ref metav1.OwnerRefer
 	return err
 }
 
-// Run creates what is missing and updates what differs, owners first.
+// Run creates missing objects and updates changed ones, owners first.
 func (t *Transfer) Run(ctx context.Context) error {
 	if err := t.Load(ctx); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (t *Transfer) Run(ctx context.Context) error {
 	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.One(ctx, e) })
 }
 
-// EachLevel does something with all entries, those of a level at the same time.
+// EachLevel calls do for all entries, level by level, and concurrently within a level.
 func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	for start := 0; start < len(entries); {
 		end := start
@@ -180,7 +180,7 @@ func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, En
 	return nil
 }
 
-// Each does something with all entries at the same time.
+// Each calls do for all entries concurrently.
 func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -194,7 +194,7 @@ func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) 
 func (t *Transfer) One(ctx context.Context, e Entry) error {
 	old, exists := t.Old[t.Here(e)]
 	if !exists || portable.IsMarked(old.Unstructured) {
-		return nil // gone over already
+		return nil // already transferred
 	}
 	live, there := t.Live[t.There(e)]
 	if there && e.Copy {
@@ -236,14 +236,14 @@ func (t *Transfer) write() {
 	t.written = true
 }
 
-// restoreManagers gives an object of the other side the managers that its fields have here. The controllers there may write it at the same
-// time: it is read again then.
+// restoreManagers restores the field managers of an object in To. If a controller writes the object at the same time,
+// it is read again.
 func (t *Transfer) restoreManagers(ctx context.Context, live *unstructured.Unstructured, managers []metav1.ManagedFieldsEntry) error {
 	again := false
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if again {
 			if err := t.To.Client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-				return client.IgnoreNotFound(err) // what is missing at the end is found when both sides are compared
+				return client.IgnoreNotFound(err) // Verify detects objects that are missing at the end
 			}
 		}
 		again = true
@@ -251,7 +251,7 @@ func (t *Transfer) restoreManagers(ctx context.Context, live *unstructured.Unstr
 	})
 }
 
-// desired is an object as it is to be on the other side: without status, with the owners that it has there.
+// desired returns an object as it should be in To: without status, with the owner references of To.
 func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	o := portable.Of(old)
 	var refs []metav1.OwnerReference
@@ -273,7 +273,7 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 	return o, nil
 }
 
-// Verify compares both sides: everything that is still on the one has to be on the other.
+// Verify compares both management clusters: everything that still exists in From must exist in To.
 func (t *Transfer) Verify(ctx context.Context) error {
 	if t.Old == nil || t.written {
 		if err := t.Load(ctx); err != nil {

@@ -1,10 +1,5 @@
-// Package legacy is how the conditions of Machines are called in v1beta1.
-//
-// Does: translates reasons, and says how severe they are.
-//
-// Never: decides anything; the projection itself is the controller's.
-//
-// Read first: [NodeReason].
+// Package legacy translates the reasons of Machine conditions to v1beta1 and determines their severity. The
+// projection itself is in the Machine controller. Start with [NodeReason].
 package legacy
 
 import (
@@ -13,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// DrainSeverity is the severity of DrainingSucceeded where it is false.
+// DrainSeverity returns the severity of a False DrainingSucceeded condition.
 func DrainSeverity(reason string) clusterv1.ConditionSeverity {
 	if reason == clusterv1.DrainingFailedV1Beta1Reason {
 		return clusterv1.ConditionSeverityWarning
@@ -21,10 +16,10 @@ func DrainSeverity(reason string) clusterv1.ConditionSeverity {
 	return clusterv1.ConditionSeverityInfo
 }
 
-// Warning is the severity of what is worth one.
+// Warning returns the severity Warning for every reason.
 func Warning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 
-// HealthReason is the reason of HealthCheckSucceeded in v1beta1.
+// HealthReason returns the v1beta1 reason of HealthCheckSucceeded.
 func HealthReason(r string) string {
 	switch r {
 	case clusterv1.MachineHealthCheckUnhealthyNodeReason:
@@ -41,7 +36,7 @@ func HealthReason(r string) string {
 	return r
 }
 
-// NodeReason is the reason of NodeHealthy in v1beta1.
+// NodeReason returns the v1beta1 reason of NodeHealthy.
 func NodeReason(r string) string {
 	switch r {
 	case clusterv1.MachineNodeNotHealthyReason:
@@ -56,7 +51,7 @@ func NodeReason(r string) string {
 	return r
 }
 
-// NodeSeverity is the severity of NodeHealthy where it is false.
+// NodeSeverity returns the severity of a False NodeHealthy condition.
 func NodeSeverity(reason string) clusterv1.ConditionSeverity {
 	switch reason {
 	case clusterv1.MachineNodeDeletedReason:

@@ -1,10 +1,5 @@
-// Package nodestate says what a Node reports of itself, in the conditions of its Machine.
-//
-// Does: NodeReady and NodeHealthy of a Machine whose Node is known ([Ready], [Healthy]).
-//
-// Never: reads; a Node that is not known is the caller's.
-//
-// Read first: [Healthy].
+// Package nodestate computes the Machine conditions NodeReady and NodeHealthy from a Node ([Ready], [Healthy]). It
+// reads no objects; the caller handles Nodes that are not known. Start with [Healthy].
 package nodestate
 
 import (
@@ -17,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Ready is whether the kubelet says that the Node can run Pods.
+// Ready computes NodeReady from the kubelet's Ready condition.
 func Ready(n *corev1.Node) condition.Verdict {
 	c := conditionOf(n, corev1.NodeReady)
 	switch {
@@ -31,7 +26,7 @@ func Ready(n *corev1.Node) condition.Verdict {
 	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
 }
 
-// Healthy is whether it is Ready and lacks nothing.
+// Healthy computes NodeHealthy: True if the Node is ready and reports no pressure.
 func Healthy(n *corev1.Node) condition.Verdict {
 	var bad, unknown []string
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
@@ -59,7 +54,7 @@ func Healthy(n *corev1.Node) condition.Verdict {
 	return condition.True(clusterv1.MachineNodeHealthyReason)
 }
 
-// withoutNetwork says what a Node lacks that reports that no plugin of a network for Pods was initialized.
+// withoutNetwork returns a hint for a Node that reports an uninitialized CNI plugin.
 func withoutNetwork(c *corev1.NodeCondition) string {
 	if !strings.Contains(c.Message, "cni plugin not initialized") {
 		return ""

@@ -24,7 +24,7 @@ func (u Update) Answer(ctx context.Context, c inplace.Caller) (*inplace.Progress
 	return &progress, err
 }
 
-// Act carries out an action of this package; it reports false where the action is of another.
+// Act runs an action of this package. It returns false for any other action.
 func (u Update) Act(ctx context.Context, w *kube.Writer, action loop.Action) (bool, error) {
 	unmark := func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, nil) }
 	switch a := action.(type) {

@@ -15,31 +15,32 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// retryFailed is after which time it is looked again for an extension that can be called.
+// retryFailed is the interval for retrying if no extension can be called.
 const retryFailed = 30 * time.Second
 
-// Update is what a decision about the update of a Machine looks at.
+// Update is the input of decisions about the in-place update of a Machine.
 type Update struct {
 	Machine *clusterv1.Machine
-	// Infrastructure and Bootstrap are the objects that the Machine refers to.
+	// Infrastructure and Bootstrap are the objects that the Machine references.
 	Infrastructure, Bootstrap link.Link
-	// Enabled: the feature gate is on.
+	// Enabled is set if the feature gate is enabled.
 	Enabled bool
-	// Progress is what the extension answered; nil: it was not called yet.
+	// Progress is the response of the extension, or nil if it was not called yet.
 	Progress *inplace.Progress
 }
 
 // The actions. Each may be repeated.
 type (
-	// Finish ends the update of a Machine: what marks its objects follows.
+	// Finish removes the update-in-progress annotation of the Machine. The annotations of its objects are removed
+	// next.
 	Finish struct{ Handler string }
-	// Unmark removes the mark of an object that the Machine refers to.
+	// Unmark removes the update-in-progress annotation of a referenced object.
 	Unmark struct{ Kind, Name string }
-	// RemoveHook removes the pending hook, the last trace of an update.
+	// RemoveHook removes the pending hook, which completes the update.
 	RemoveHook struct{}
 )
 
-// AskProgress is the question how far the extension is.
+// AskProgress requests a call of the extension.
 type AskProgress struct{}
 
 func (AskProgress) String() string { return "how far the extension is with the in-place update" }
@@ -52,7 +53,7 @@ func (RemoveHook) String() string {
 	return "remove the pending hook " + inplace.Hook + ": the Machine is not updating in place any more"
 }
 
-// Decide says what to do about the update of a Machine that stays.
+// Decide computes the plan for the update of a Machine that is not being deleted.
 func (u Update) Decide(p *loop.Plan) {
 	switch inplace.StateOf(u.Machine) {
 	case inplace.None:
@@ -103,14 +104,14 @@ func (u Update) decideProgress(p *loop.Plan) {
 	}
 }
 
-// obstacle is what has to change before the extension can be called.
+// obstacle is a change that is needed before the extension can be called.
 type obstacle struct {
 	message, kind, name, field string
-	// person: someone has to act; failed: the update cannot succeed until then.
+	// person is set if a user has to act, failed if the update cannot succeed until then.
 	person, failed bool
 }
 
-// blocked says what has to change before the extension can be called; without a message nothing has to.
+// blocked returns the obstacle that prevents a call of the extension, or the zero value if there is none.
 func (u Update) blocked() obstacle {
 	m := u.Machine
 	machine := func(message, field string) obstacle {
@@ -140,7 +141,8 @@ func (u Update) blocked() obstacle {
 	return obstacle{}
 }
 
-// links are the objects that the Machine refers to. A bootstrap config is not needed any more, and may be gone.
+// links returns the objects that the Machine references. The bootstrap config is no longer needed and may be
+// missing.
 func (u Update) links() []link.Link { return []link.Link{u.Infrastructure, u.Bootstrap} }
 
 func (u Update) marked() []link.Link {
@@ -153,7 +155,7 @@ func (u Update) marked() []link.Link {
 	return out
 }
 
-// situation is a reason of the condition Updating and what it says.
+// situation is a reason and message of the Updating condition.
 type situation struct{ reason, message string }
 
 func (u Update) situation() situation {
@@ -184,7 +186,7 @@ func (u Update) situation() situation {
 	}
 }
 
-// Verdict is the condition Updating of a Machine. One that is being deleted is not updating any more.
+// Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted.
 func (u Update) Verdict() condition.Verdict {
 	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.MachineNotUpdatingReason, "")

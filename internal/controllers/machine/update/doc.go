@@ -1,18 +1,15 @@
-// Package update is the in-place update of a Machine, as the Machine controller sees it.
+// Package update implements the Machine controller's part of an in-place update.
 //
 //	moved, triggered          pending                      done
-//	wait for the owner ─► UpdateMachine, again and ─► unmark the Machine ─► unmark its objects ─► remove the pending hook
-//	                      again until it is done
+//	wait for the owner ─► call UpdateMachine     ─► remove the annotation of the Machine ─► remove the annotations
+//	                      until it is done          of its objects ─► remove the pending hook
 //
-// Does: decides when the extension is called, calls it, says in the condition Updating how far it is, and removes what marks the update
-// when it is over. What a Machine that is not updating any more left behind is removed too.
+// The package decides when to call the extension, calls it, reports the progress in the Updating condition, and
+// removes the annotations of the update when it is done. It also removes annotations that an earlier update left
+// behind.
 //
-// Owns: the condition Updating, and the removal of the annotations of the protocol (package inplace) from Machines, bootstrap configs and
-// infrastructure machines.
-//
-// Never: begins an update or changes a spec, which the owner of the Machine does; updates a Machine that is being deleted. An update that
-// failed is not given up: the extension is called again, until it succeeds or the Machine is deleted, by a person or by a
-// MachineHealthCheck.
-//
-// Read first: [Update], then decide.go.
+// It owns the Updating condition and the removal of the annotations of the protocol (package inplace) from
+// Machines, bootstrap configs and infrastructure machines. It never starts an update or changes a spec, which the
+// owner of the Machine does, and never updates a Machine that is being deleted. A failed update is retried until it
+// succeeds, or until a user or a MachineHealthCheck deletes the Machine. Start with [Update], then read decide.go.
 package update

@@ -1,14 +1,7 @@
-// Command generate writes internal/hook/openapi/generated/descriptions.json.gz: what the fields of the hooks' Go types
-// mean, from the comments in their source.
-//
-// Does: `go run ./internal/hook/openapi/generate`, from the root of the module. The file is written only when its
-// content changes, so that builds stay incremental.
-//
-// Owns: the folder generated.
-//
-// Never: schemas; those come from the Go types when the document is made.
-//
-// Read first: ../doc.go.
+// Command generate writes internal/hook/openapi/generated/descriptions.json.gz: the descriptions of the fields of the
+// hooks' Go types, from the comments in their source. Run `go run ./internal/hook/openapi/generate` from the root of
+// the module. It writes the file only when its content changes, so that builds stay incremental. Schemas are not part
+// of the file; package openapi derives them from the Go types.
 package main
 
 import (
@@ -65,7 +58,7 @@ func run() error {
 	return os.WriteFile(output, packed, 0o644)
 }
 
-// types are the structs that the document names, and their packages.
+// types returns the structs that the document uses, and their packages.
 func types() (packages []string, wanted map[string]bool, err error) {
 	wanted = map[string]bool{}
 	_, err = openapi.Document(hooks.Default(), openapi.Info{Describe: func(t reflect.Type, _ string) string {
@@ -77,7 +70,7 @@ func types() (packages []string, wanted map[string]bool, err error) {
 	return slices.Compact(packages), wanted, err
 }
 
-// folders finds the source of packages.
+// folders returns the source directory of each package.
 func folders(packages []string) (map[string]string, error) {
 	list, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...).Output()
 	if err != nil {
@@ -91,7 +84,7 @@ func folders(packages []string) (map[string]string, error) {
 	return dirs, nil
 }
 
-// collect adds what the comments of a package say of the wanted types.
+// collect adds the comments of the wanted types in a package.
 func collect(path, dir string, wanted map[string]bool, out map[string]string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -139,7 +132,7 @@ func describe(key string, decl *ast.GenDecl, spec *ast.TypeSpec, out map[string]
 	}
 }
 
-// add keeps a comment without the lines that are for generators.
+// add stores a comment without the lines that are markers for code generators.
 func add(out map[string]string, key string, doc *ast.CommentGroup) {
 	var lines []string
 	for line := range strings.Lines(doc.Text()) {

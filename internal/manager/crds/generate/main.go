@@ -1,14 +1,9 @@
-// Command generate writes internal/manager/crds/generated/crds.json.gz: the CRDs of Cluster API's groups and of our own,
-// made from their Go types by controller-gen, and the deep copy functions of our own kinds.
-//
-// Does: `go run ./internal/manager/crds/generate`, from the root of the module. Files are written only when their
-// content changes, so that builds stay incremental.
-//
-// Owns: the folder generated, and zz_generated.deepcopy.go under api.
-//
-// Never: labels, conversion and other properties that the markers do not say; package crds adds those.
-//
-// Read first: ../doc.go.
+// Command generate writes internal/manager/crds/generated/crds.json.gz, which contains the CRDs of the
+// Cluster API groups and of Slipway's own groups, and the deep copy functions of Slipway's types
+// (zz_generated.deepcopy.go under api). It runs controller-gen on the Go types. Run `go run
+// ./internal/manager/crds/generate` from the root of the module. Files are written only when their content
+// changes, so that builds remain incremental. Package crds adds labels, conversion and other properties that
+// markers cannot express.
 package main
 
 import (
@@ -61,7 +56,7 @@ func run() error {
 	return writeIfChanged(output, packed)
 }
 
-// controllerGen runs the controller-gen that go.mod pins.
+// controllerGen runs the version of controller-gen that is pinned in go.mod.
 func controllerGen(args ...string) error {
 	cmd := exec.Command("go", append([]string{"tool", "controller-gen"}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -96,7 +91,7 @@ func collect(dir string) ([]json.RawMessage, error) {
 	return list, nil
 }
 
-// pack compresses the list. The same list always gives the same bytes.
+// pack compresses the list. The output is deterministic.
 func pack(list []json.RawMessage) ([]byte, error) {
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)

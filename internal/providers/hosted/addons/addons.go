@@ -28,56 +28,57 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// Params say what to put into the workload cluster.
+// Params defines the objects that are applied to the workload cluster.
 type Params struct {
 	ClusterName string
 	// Version of Kubernetes, for example v1.36.3.
 	Version string
-	// Host and Port of the API server, as nodes reach it.
+	// Host and Port of the API server for nodes.
 	Host string
 	Port int32
-	// CA is the certificate of the cluster's authority, in PEM.
+	// CA is the certificate of the cluster's CA, in PEM.
 	CA []byte
-	// ServiceCIDR and PodCIDR, comma-separated where there is one of each family.
+	// ServiceCIDR and PodCIDR are comma-separated in dual-stack clusters.
 	ServiceCIDR, PodCIDR string
 	ServiceDomain        string
-	// ImageRepository that add-on images come from.
+	// ImageRepository of the add-on images.
 	ImageRepository string
-	// Which add-ons to apply.
+	// CoreDNS and KubeProxy select the add-ons to apply.
 	CoreDNS, KubeProxy bool
-	// OwnKubeProxy runs on each node the kube-proxy that its image has, of the node's version, whichever that is.
+	// OwnKubeProxy makes each node run the kube-proxy in its node image, so that it always has the version of
+	// the node.
 	OwnKubeProxy bool
-	// SignedServing has kubelets that join request serving certificates of the cluster's authority.
+	// SignedServing makes kubelets that join request serving certificates from the cluster's CA.
 	SignedServing bool `json:",omitempty"`
 }
 
-// revision of what Apply does: it rises when that is something else for the same params.
+// revision changes when Apply produces different objects for the same params.
 const revision = 4
 
-// Hash stands for what Apply does with the params: unchanged, there is nothing to apply.
+// Hash identifies the result of Apply. If it is unchanged, nothing needs to be applied.
 func (p Params) Hash() string {
 	data, err := json.Marshal(struct {
 		Params
 		Revision int
 	}{p, revision})
-	if err != nil { // strings, numbers and booleans always encode
+	if err != nil { // strings, numbers and booleans can always be encoded
 		panic(err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
 }
 
-// persist is how long kubeadm tries again where a call fails. After that the controller does, which serves others
-// meanwhile.
+// persist limits the retries of kubeadm. After that, the controller requeues, so that it can reconcile other
+// objects in the meantime.
 const persist = 2 * time.Second
 
-// step is one thing to apply.
+// step is one object or group of objects to apply.
 type step struct {
 	name string
 	do   func() error
 }
 
-// Apply applies everything. It may be repeated: each step creates or updates.
+// Apply applies all objects. It is idempotent: each step creates or updates.
 func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {
@@ -91,7 +92,7 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	if p.KubeProxy {
 		proxied := cfg.ClusterConfiguration
 		if p.OwnKubeProxy {
-			proxied.KubernetesVersion = nodeimage.KubeProxyTag // it is the tag of the image, and nothing else
+			proxied.KubernetesVersion = nodeimage.KubeProxyTag // used as the image tag only
 		}
 		steps = append(steps, step{"kube-proxy", func() error {
 			return proxy.EnsureProxyAddon(&proxied, &cfg.LocalAPIEndpoint, client, io.Discard, false)
@@ -113,7 +114,7 @@ func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	return nil
 }
 
-// joining is what kubeadm join looks for.
+// joining returns the steps for the objects that kubeadm join needs.
 func joining(client kubernetes.Interface, cfg *kubeadm.InitConfiguration, p Params) []step {
 	return []step{
 		{"kubeadm-config", func() error { return uploadconfig.UploadConfiguration(cfg, client) }},
@@ -128,7 +129,7 @@ func joining(client kubernetes.Interface, cfg *kubeadm.InitConfiguration, p Para
 	}
 }
 
-// clusterInfo publishes where the API server is and by which authority to know it.
+// clusterInfo publishes the address and the CA of the API server.
 func clusterInfo(client kubernetes.Interface, p Params) error {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "default",
@@ -149,8 +150,8 @@ func clusterInfo(client kubernetes.Interface, p Params) error {
 
 func (p Params) address() string { return net.JoinHostPort(p.Host, fmt.Sprint(p.Port)) }
 
-// configuration is what `kubeadm init` would have been told. Conntrack limits stay the host's: a node may be a
-// container, which cannot set them.
+// configuration returns the equivalent of the configuration for `kubeadm init`. It does not change the
+// conntrack limits of the host, because nodes can be containers, which cannot set them.
 func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 	documents := []map[string]any{
 		{
@@ -187,6 +188,6 @@ func (p Params) configuration() (*kubeadm.InitConfiguration, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "KubeadmConfigurationInvalid", "kubeadm does not accept the configuration of the cluster: %s", err.Error())
 	}
-	cfg.KubernetesVersion = p.Version // kubeadm knows few versions besides its own, and what is made here is the same for all
+	cfg.KubernetesVersion = p.Version // kubeadm rejects other versions, and the objects are the same
 	return cfg, nil
 }

@@ -1,13 +1,6 @@
-// Package addons puts into a fresh workload cluster what its nodes need.
-//
-// Does: by kubeadm's own phases, what `kubeadm init` would leave behind and `kubeadm join` looks for: cluster-info,
-// the configurations of kubeadm and kubelet, the rights of bootstrap tokens, approval of node certificates; and
-// the add-ons kube-proxy and CoreDNS.
-//
-// Owns: these objects in the workload cluster.
-//
-// Never: installs a network, which is a ClusterResourceSet's part; decides when to apply, which the caller does once
-// per [Params.Hash].
-//
-// Read first: [Params], then [Apply].
+// Package addons prepares a new workload cluster for its nodes. It runs phases of kubeadm to create the
+// objects that `kubeadm init` would create and `kubeadm join` needs: cluster-info, the kubeadm and kubelet
+// configurations, RBAC for bootstrap tokens, and approval of node certificates. It also applies the add-ons
+// kube-proxy and CoreDNS, and reads their state. It does not install a CNI plugin; a ClusterResourceSet does.
+// The caller applies the objects once for each [Params.Hash]. Start at [Params] and [Apply].
 package addons

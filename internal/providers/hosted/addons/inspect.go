@@ -12,23 +12,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// State is how the add-ons fare in the workload cluster.
+// State is the state of the add-ons in the workload cluster.
 type State struct {
-	// NoNodes: there is nothing that they could run on yet.
+	// NoNodes means that the cluster has no Nodes yet on which the add-ons could run.
 	NoNodes bool
-	// Problem is what is not ready, for a condition; empty: nothing.
+	// Problem is the reason why an add-on is not ready, as a condition message. Empty means ready.
 	Problem string
 }
 
 const namespace = metav1.NamespaceSystem
 
-// Names of the DaemonSet and of the Deployment.
+// Names of the kube-proxy DaemonSet and the CoreDNS Deployment.
 const (
 	KubeProxy = "kube-proxy"
 	CoreDNS   = "coredns"
 )
 
-// Inspect reads how the add-ons of the params fare.
+// Inspect reads the state of the add-ons that are enabled in the params.
 func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) {
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// podsRead is how many Pods of an add-on are looked at.
+	// podsRead limits the number of Pods of an add-on that are read.
 	podsRead = 200
-	// nodesNamed is how many Nodes are named.
+	// nodesNamed limits the number of Nodes in a message.
 	nodesNamed = 3
 )
 
-// notReady says of which Nodes the Pods of an add-on are not ready, and which of those do not get its image. It begins with a colon;
-// empty: there are no such Pods.
+// notReady lists the Nodes on which the Pods of an add-on are not ready or cannot pull their image. The text
+// begins with a colon. It is empty if there are no such Pods.
 func notReady(ctx context.Context, client kubernetes.Interface, selector *metav1.LabelSelector, template corev1.PodTemplateSpec) (string, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: metav1.FormatLabelSelector(selector), Limit: podsRead,
@@ -68,7 +68,7 @@ func isReady(p corev1.Pod) bool {
 	})
 }
 
-// named names the first Nodes, and counts the others.
+// named names the first Nodes and counts the remaining ones.
 func named(nodes []string) string {
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reading is how the add-ons of a workload cluster fared when they were last read.
+// Reading is the last known state of the add-ons of a workload cluster.
 type Reading struct {
 	State
-	// At is when they were read; zero: not since this program began.
+	// At is the time of the read, or zero if there was none since the program started.
 	At time.Time
-	// Err says why they could not be read then; empty: they could.
+	// Err is the message of a failed read. Empty means success.
 	Err string
-	// Outdated: they changed since.
+	// Outdated means that the add-ons have changed since.
 	Outdated bool
 }
 
-// Watched limits the watches on workload clusters to the objects that tell how add-ons fare: a workload cluster may have
-// any number of others of their kinds.
+// Watched limits the caches of workload clusters to the add-on objects, because a workload cluster can have
+// any number of other DaemonSets and Deployments.
 func Watched() map[client.Object]cache.ByObject {
 	named := func(name string) cache.ByObject {
 		return cache.ByObject{
@@ -34,7 +34,7 @@ func Watched() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(KubeProxy), &appsv1.Deployment{}: named(CoreDNS)}
 }
 
-// Matters reports whether an add-on may fare in another way after a change.
+// Matters reports whether a change of an add-on can change its state.
 func Matters(before, after client.Object) bool {
 	if before.GetGeneration() != after.GetGeneration() {
 		return true
@@ -48,13 +48,14 @@ func Matters(before, after client.Object) bool {
 	return false
 }
 
-// Readings remembers how add-ons fared, by control plane.
+// Readings stores the last reading of each control plane.
 type Readings struct {
 	mu sync.Mutex
 	of map[string]readingState
 }
 
-// readingState is the last answer, and how many changes were known of when it was given and are now.
+// readingState holds the last reading, the number of changes that it covers, and the number of changes so
+// far.
 type readingState struct {
 	last            Reading
 	answered, known int
@@ -69,7 +70,8 @@ func (m *Readings) Get(name string) Reading {
 	return have.last
 }
 
-// Begin returns what to set the answer with: a change while the add-ons are read may be missing in it.
+// Begin returns the number of known changes, to be passed to Set, because a change during the read may not be
+// visible in its result.
 func (m *Readings) Begin(name string) (changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +83,7 @@ func (m *Readings) Begin(name string) (changes int) {
 	return have.known
 }
 
-// Set remembers a reading that was begun.
+// Set stores a reading that was started with Begin.
 func (m *Readings) Set(name string, a Reading, changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +92,7 @@ func (m *Readings) Set(name string, a Reading, changes int) {
 	m.of[name] = have
 }
 
-// Changed notes a change; what was never read is not out of date.
+// Changed counts a change. It ignores add-ons that were never read.
 func (m *Readings) Changed(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +102,7 @@ func (m *Readings) Changed(name string) {
 	}
 }
 
-// Forget drops the reading of a control plane that is gone.
+// Forget deletes the reading of a deleted control plane.
 func (m *Readings) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,88 +11,97 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// ControlPlanes runs control planes, by name.
+// ControlPlanes runs control planes, which are identified by name.
 type ControlPlanes interface {
-	// Terms says what there is to know of control planes before anything is read or started.
+	// Terms returns the static properties of control planes of this backend.
 	Terms(p policy.Configuration) Terms
-	// Status returns a control plane; one that was never started does not exist.
+	// Status returns the state of a control plane. Exists is false if it was never started.
 	Status(ctx context.Context, name string) (ControlPlane, error)
-	// Start starts a control plane with this configuration and these files of authorities and keys, or changes one that
-	// runs to be as they say. It does not wait until the API server answers.
+	// Start starts a control plane with this configuration and these files of CAs and keys, or updates a
+	// running one. It does not wait for the API server.
 	Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error
-	// Count returns how many there are in the namespace and in all.
+	// Count returns the number of control planes, in the namespace and in total.
 	Count(ctx context.Context, namespace string) (own, all int, err error)
-	// Remove stops a control plane and removes its data.
+	// Remove stops a control plane and deletes its data.
 	Remove(ctx context.Context, name string) error
-	// Subscribe calls changed with the name of each control plane that starts, dies, or begins to answer, until cancel is
-	// called.
+	// Subscribe calls changed with the name of a control plane when it starts, exits or becomes ready, until
+	// cancel is called.
 	Subscribe(changed func(name string)) (cancel func())
 }
 
-// Endpoints chooses where control planes listen, where they choose that themselves ([Terms.Listens]).
+// Endpoints chooses the endpoints of control planes that do not use the endpoint of the infrastructure
+// ([Terms.Listens]).
 type Endpoints interface {
-	// Reserve returns an endpoint that is free, always the same for a name. Wanted is the one that the control plane has already, where
-	// it has one. The zero value: an event tells when it is known ([ControlPlane.EndpointProblem]).
+	// Reserve returns a free endpoint, which is always the same for a name. The argument wanted is the
+	// present endpoint of the control plane, if any. A zero result means that the endpoint is not known yet
+	// ([ControlPlane.EndpointProblem]); an event follows when it is.
 	Reserve(ctx context.Context, name string, wanted clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error)
 }
 
-// ControlPlane is a control plane as it is.
+// ControlPlane is the observed state of a control plane.
 type ControlPlane struct {
-	// Exists is false where there is neither a process nor data.
+	// Exists is false if there is neither a process nor data.
 	Exists bool
-	// Reserved tells that something else of it is there, an endpoint most often: Remove removes that, too.
+	// Reserved means that other resources exist, usually an endpoint. Remove deletes these as well.
 	Reserved bool
-	// Endpoint is the one that leads to it where it has one of its own ([Listens.Elsewhere]); EndpointProblem is why it is not known.
+	// Endpoint is the address of a control plane with a separate endpoint ([Listens.Elsewhere]).
+	// EndpointProblem is the reason why it is not known.
 	Endpoint        clusterv1.APIEndpoint
 	EndpointProblem string
-	// Running tells whether it runs, Ready whether its API server answers, EtcdReady whether its etcd does.
+	// Running means that the control plane runs, Ready that its API server is ready, and EtcdReady that its
+	// etcd is ready.
 	Running, Ready, EtcdReady bool
-	// PID of its process; zero: it has none.
+	// PID of the process. Zero means that there is none.
 	PID int
-	// Local is the address and port where this program reaches the API server: on loopback, or in the network of Pods; empty where it is
-	// not known.
+	// Local is the address and port at which this program reaches the API server, on loopback or in the Pod
+	// network. It is empty if unknown.
 	Local string
 	Since time.Time
 	// Version of Kubernetes that runs.
 	Version string
-	// Data is what is known of the database, whether or not the control plane runs.
+	// Data describes the database, whether or not the control plane runs.
 	Data workload.Data
-	// Only is what alone runs of one that runs with the configuration that was last asked for, as in it; empty: everything, or another one.
+	// Only names the only components that run, as in the configuration of the last Start. It is empty if all
+	// components run or if the process has another configuration.
 	Only string
-	// Config is the hash of the configuration that was last asked for; empty where this program has not asked yet,
-	// so that nothing is known of the control plane but that it runs.
+	// Config is the hash of the configuration of the last Start. It is empty if this program has not called
+	// Start yet, in which case only Running is reliable.
 	Config string
-	// Restarts counts how often it was started again after it died; LastExit tells how.
+	// Restarts counts restarts after failures. LastExit describes the last exit.
 	Restarts int
 	LastExit string
-	// Log is the last lines it wrote before it died.
+	// Log contains the last log lines before the exit.
 	Log string
-	// Problem is why it does not run, or why the API server of one that runs does not answer, where that is known.
+	// Problem is the known reason why the control plane does not run or its API server is not ready.
 	Problem string
-	// Pending is what Start would change about one that runs with its configuration, as an action; empty: nothing.
+	// Pending describes a change that Start would make to a running control plane with the current
+	// configuration. Empty means none.
 	Pending string
-	// Unclear is what Start would refuse of what was asked for, as an action; empty: nothing.
+	// Unclear describes a part of the request that Start would reject. Empty means none.
 	Unclear string
 }
 
 // Backend is one way to run control planes.
 type Backend struct {
 	ControlPlanes ControlPlanes
-	// Endpoints is nil where control planes listen where they are told to.
+	// Endpoints is nil if control planes use the endpoint of the infrastructure.
 	Endpoints Endpoints
-	// Folder is where the data of a control plane is on this host, so that a snapshot of it can be restored; nil: it has none.
+	// Folder returns the directory of a control plane's data on this host, for restoring a snapshot. It is
+	// nil if there is no such directory.
 	Folder func(name string) workload.Folder
-	// Stop ends the control plane, and keeps it from being started until it is asked for again; its data stays. Nil: it cannot.
+	// Stop stops the control plane until Start is called again. Its data is retained. It is nil if the
+	// backend cannot stop control planes.
 	Stop func(ctx context.Context, name string) error
-	// Faults returns the control planes with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
+	// Faults returns control planes with the faults that the annotations of an object request. It is nil if
+	// the backend does not support faults.
 	Faults func(annotations map[string]string) ControlPlanes
 }
 
-// Set is the backends that this process offers, by the member of spec.backend that chooses them.
+// Set contains the backends of this process, by the field of spec.backend that selects them.
 type Set map[string]Backend
 
-// Choose returns the backend that an object with these annotations names. It is the one place where one is chosen; the
-// error is a fault.
+// Choose returns the backend with this name, with the faults that the annotations request. All callers select
+// backends through it. The error is a fault.
 func (s Set) Choose(name string, annotations map[string]string) (Backend, error) {
 	b, ok := s[name]
 	switch {
@@ -104,8 +113,9 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// Drop removes the control plane of this name from the backends whose control planes may be started empty: it would keep its port after
-// its object is gone. The data of others is kept; they go with their finalizer, or not at all.
+// Drop removes the control plane of this name from the backends that may start control planes empty.
+// Otherwise it would block its port after its object is deleted. Other backends retain the data until the
+// finalizer of the object removes it.
 func (s Set) Drop(ctx context.Context, p policy.Configuration, name string) error {
 	for _, b := range s {
 		if b.ControlPlanes.Terms(p).Emptied == "" {
@@ -115,7 +125,7 @@ func (s Set) Drop(ctx context.Context, p policy.Configuration, name string) erro
 		if err != nil {
 			return err
 		}
-		if !have.Exists { // to remove it is told to who listens, which leads here again
+		if !have.Exists { // a removal is notified to subscribers, which leads here again
 			continue
 		}
 		if err := b.ControlPlanes.Remove(ctx, name); err != nil {

@@ -1,10 +1,7 @@
-// Package backend is what the HostedControlPlane controller asks of whatever runs control planes.
-//
-// Does: defines the verbs ([ControlPlanes], [Endpoints]), the values they exchange, and the facts by which decisions know a
-// backend ([Terms]). Every verb may be repeated: it brings about a state instead of performing a step. A backend is a
-// folder below this one, a member of spec.backend, and an entry in the [Set]. Remembers whose turn it is to restart ([Turns]).
-//
-// Never: knows conditions, Secrets, or how a control plane is run.
-//
-// Read first: [ControlPlanes], then terms.go.
+// Package backend defines the interface between the HostedControlPlane controller and the programs that run
+// control planes: the operations ([ControlPlanes], [Endpoints]), their values, and the static properties of a
+// backend on which decisions depend ([Terms]). Every operation is idempotent. A backend consists of a
+// subpackage, a field of spec.backend, and an entry in the [Set]. The package also serializes restarts for
+// patch versions ([Turns]). It does not depend on conditions, Secrets, or the way in which a control plane
+// runs. Start at [ControlPlanes] and terms.go.
 package backend

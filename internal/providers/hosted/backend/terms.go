@@ -15,49 +15,53 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
-// Terms are facts about the control planes of a backend: what the backend and the operator say, whatever there is already.
-// Decisions know backends by them alone.
+// Terms contains the static properties of the control planes of a backend. Decisions distinguish backends
+// only by these.
 type Terms struct {
-	// Kind is what such a control plane is called: a hosted, a simulated control plane.
+	// Kind is the adjective for such a control plane in messages: hosted or simulated.
 	Kind string
-	// Components tells that it runs those of Kubernetes: they have authorities, keys, flags and settings of security of their
-	// own. One without signs certificates of its API and nothing else.
+	// Components means that it runs the Kubernetes components, which have CAs, keys, flags and security
+	// settings. A control plane without components only signs certificates of its API.
 	Components bool
-	// Addons tells that the workload cluster is given what kubeadm join and Pods need.
+	// Addons means that the controller applies the objects that kubeadm join and Pods need to the workload
+	// cluster.
 	Addons bool
-	// Versions of Kubernetes that it can be of; with AnyVersion it can be of all.
+	// Versions are the supported versions of Kubernetes. AnyVersion means that all versions are supported.
 	Versions   []string
 	AnyVersion bool
-	// Listens is where it listens, at a port that it chooses: nothing that it needs comes from the infrastructure. Nil: it
-	// listens where it is told to, if the host allows that.
+	// Listens is set if the control plane chooses its endpoint itself and does not depend on the
+	// infrastructure. If nil, it listens at the endpoint of the infrastructure, if the host permits this.
 	Listens *Listens
-	// Started is the control plane once Start has returned, where that is known; nil: an event tells when it answers.
+	// Started is the state of the control plane after Start. If nil, an event follows when the API server is
+	// ready.
 	Started *ControlPlane
-	// Denied is why the operator does not allow one to be started; empty: it is allowed.
+	// Denied is the reason why the operator does not permit such control planes, or empty.
 	Denied string
-	// Maximum is how many there may be, by the setting of that name.
+	// Maximum limits the number of control planes. Setting is the path of this limit in the configuration.
 	Maximum policy.Maximum
 	Setting string
-	// Running is the reason of the condition ProcessRunning while one runs.
+	// Running is the reason of the condition ProcessRunning while the control plane runs.
 	Running string
-	// Continued says what becomes of one that was started before this program.
+	// Continued describes the effect of a restart of this program on running control planes.
 	Continued string
-	// InPods tells that it runs in a Pod of the management cluster: its versions are those of the manager's image, and its data is on a
-	// volume.
+	// InPods means that it runs in a Pod of the management cluster. Its versions are in the manager's image,
+	// and its data is on a volume.
 	InPods bool
-	// Emptied says what becomes of one whose data is gone when it is started; empty: it must not be started.
+	// Emptied describes the effect of a start without the previous data. If empty, such a start is not
+	// permitted.
 	Emptied string
 }
 
-// Listens is the host and the ports from First to Last of control planes that choose where they listen.
+// Listens contains the host and the port range of control planes that choose their endpoint.
 type Listens struct {
 	Host        string
 	First, Last uint16
-	// Elsewhere tells that each has an endpoint of its own instead ([ControlPlane.Endpoint]), which leads to where it listens.
+	// Elsewhere means that each control plane has a separate endpoint instead ([ControlPlane.Endpoint]) that
+	// forwards to it.
 	Elsewhere bool
 }
 
-// PlaceOfData is where the data of a control plane would be, after "is not".
+// PlaceOfData describes the location of the data, for use after "is not".
 func (t Terms) PlaceOfData() string {
 	if t.InPods {
 		return "in this management cluster, which has no PersistentVolumeClaim of it"
@@ -68,7 +72,7 @@ func (t Terms) PlaceOfData() string {
 	return "in the data directory of this manager, which may not be the one that had it"
 }
 
-// HolderOfVersions is what has the versions.
+// HolderOfVersions returns the subject for messages about available versions.
 func (t Terms) HolderOfVersions() string {
 	if t.InPods {
 		return "The image of the manager"
@@ -76,8 +80,9 @@ func (t Terms) HolderOfVersions() string {
 	return "This host"
 }
 
-// VersionToRun is the version that a control plane is to be of: the wanted one, or where that cannot be had and there is a control plane
-// already, a newer patch version of the same minor version. False: neither can be had.
+// VersionToRun returns the version that a control plane should run: the wanted one, or for an existing
+// control plane whose version is not available, a newer patch version of the same minor version. It returns
+// false if neither is available.
 func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 	if t.AnyVersion || slices.Contains(t.Versions, want) {
 		return want, true
@@ -94,7 +99,7 @@ func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 	return want, false
 }
 
-// NotSupported says why a control plane cannot be of the version that it is to have, and what to do.
+// NotSupported returns a message with the reason why a control plane cannot run its version, and a remedy.
 func (t Terms) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {
@@ -108,12 +113,13 @@ func (t Terms) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	}
 	text := fmt.Sprintf("Kubernetes %s is not available on this host, which has %s; the operator adds it with `slipway versions add %s`", want, have, want)
 	if at != "" && field != specVersion {
-		return text // the version of a Cluster with a class does not go back
+		return text // the version of a Cluster with a class cannot be lowered
 	}
 	return text + fmt.Sprintf(", or set %s to one of these", field)
 }
 
-// LogText says what shows the log of a control plane; empty: nothing of slipway does.
+// LogText returns a hint for reading the log of a control plane, or an empty string if there is no command
+// for it.
 func (t Terms) LogText(plane *hostedv1.HostedControlPlane) string {
 	if t.InPods {
 		return ""
@@ -121,7 +127,8 @@ func (t Terms) LogText(plane *hostedv1.HostedControlPlane) string {
 	return fmt.Sprintf(" (`slipway logs control-plane %s -n %s` has its log)", plane.Name, plane.Namespace)
 }
 
-// versionField is where the version of a control plane is set: where its Cluster has a class, there alone.
+// versionField returns the field that sets the version of a control plane. For a Cluster with a class, this
+// is the version of the topology.
 func versionField(plane *hostedv1.HostedControlPlane) string {
 	if _, owned := plane.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
 		return "spec.topology.version of Cluster " + plane.Labels[clusterv1.ClusterNameLabel]
@@ -131,8 +138,9 @@ func versionField(plane *hostedv1.HostedControlPlane) string {
 
 const specVersion = "spec.version"
 
-// DeniedEndpoint returns why a control plane that chooses where it listens may not have the endpoint, empty if it may: it has one of its own,
-// or one of the ports that are kept for such control planes.
+// DeniedEndpoint returns why a control plane that chooses its endpoint may not use the given one, or an empty
+// string if it may. It must be the separate endpoint of the control plane, or in the port range for such
+// control planes.
 func (t Terms) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
 	switch host, err := netip.ParseAddr(have.Endpoint.Host); {
 	case !t.Listens.Elsewhere && at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last:

@@ -7,54 +7,53 @@ import (
 	"time"
 )
 
-// TurnFor is how long a control plane that does not get ready holds the others up.
+// TurnFor limits how long a control plane that does not become ready blocks the restarts of others.
 const TurnFor = 5 * time.Minute
 
-// Turn says whether the control plane may be restarted now because this build includes another patch version: one control
-// plane restarts after the other, so that a build that does not work stops at the first.
+// Turn reports whether the control plane may be restarted for another patch version in this build. Control
+// planes restart one after the other, so that a broken build affects only the first.
 type Turn struct {
-	// Known is true when it was asked for.
+	// Known is true if the turn was checked.
 	Known bool
-	// Mine is true when it is this control plane's turn.
+	// Mine is true if this control plane may restart.
 	Mine bool
 }
 
-// Room is how many control planes there are of the backend.
+// Room is the number of control planes of the backend.
 type Room struct {
-	// Known is true when they were counted.
+	// Known is true if they were counted.
 	Known bool
-	// Own are those of the namespace, All those of all namespaces.
+	// Own counts the namespace, and All counts all namespaces.
 	Own, All int
 }
 
-// TakeTurn asks for the control plane's turn to be restarted.
+// TakeTurn requests the control plane's turn for a restart.
 type TakeTurn struct{}
 
-// String returns the question.
 func (TakeTurn) String() string { return "take the turn to restart at another patch version" }
 
-// CountControlPlanes asks how many there are.
+// CountControlPlanes requests the number of control planes.
 type CountControlPlanes struct{}
 
-// String returns the question.
 func (CountControlPlanes) String() string { return "count the control planes on this host" }
 
-// Turns remembers whose turn it is to restart at another patch version. It is lost when this program ends, and so is nothing: a
-// control plane that runs the new version does not ask.
+// Turns serializes restarts for another patch version. The state is not persisted, because control planes
+// that already run the new version do not request a turn.
 type Turns struct {
 	mu     sync.Mutex
 	holder string
 	since  time.Time
 }
 
-// Waiting is a control plane that is to restart, with the versions that this host has.
+// Waiting is a control plane that must restart, with the versions that are available.
 type Waiting struct {
 	Name     string
 	Versions []string
 	Now      time.Time
 }
 
-// Take reports whether it is the turn of the control plane: the one before has to be ready at an included version.
+// Take reports whether the control plane may restart. The previous one must be ready at an available version
+// first.
 func (t *Turns) Take(ctx context.Context, w Waiting, planes ControlPlanes) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,10 +1,5 @@
-// Package encryption says whether the keys of a Secret can be used with the data of a control plane.
-//
-// Does: compares a Secret of keys with what the data may be encrypted with ([Keys]).
-//
-// Never: makes keys, or reads an object.
-//
-// Read first: [Keys].
+// Package encryption checks whether the encryption keys in a Secret can decrypt the data of a control plane.
+// It creates no keys and reads no objects. Start at [Keys].
 package encryption
 
 import (
@@ -15,15 +10,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// Reasons why keys cannot be used.
+// Reasons for unusable keys.
 const (
 	ReasonMissing = "EncryptionKeysMissing"
 	ReasonInvalid = "EncryptionKeysInvalid"
 	ReasonChanged = workload.ReasonEncryptionKeys
 )
 
-// Keys returns the keys of the Secret of this name, which may be nil; a fault says why they cannot be used. The data says with
-// which it may be encrypted, if it is.
+// Keys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be used
+// with the data.
 func Keys(name string, secret *corev1.Secret, data workload.Data) (componentfile.KeySet, error) {
 	var none componentfile.KeySet
 	used := data.EncryptionKeys

@@ -1,10 +1,5 @@
-// Package quiescing is what a HostedControlPlane knows of being kept from its work.
-//
-// Does: reads the annotation that asks for it, and says what alone the process is to run then.
-//
-// Never: stops or starts anything.
-//
-// Read first: [Request].
+// Package quiescing parses the annotation that quiesces a HostedControlPlane, and maps it to the components
+// that the process runs. It does not stop or start anything. Start at [Request].
 package quiescing
 
 import (
@@ -14,12 +9,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// Request is how the control plane is kept from its work; the zero value: it is not.
+// Request is the requested mode of quiescing with its ID. The zero value means normal operation.
 type Request struct{ Mode, ID string }
 
 var valid = regexp.MustCompile(`^(` + hostedv1.QuiesceEtcd + `|` + hostedv1.QuiesceStopped + `|` + hostedv1.QuiesceLoopback + `)/([0-9A-Za-z-]{1,64})$`)
 
-// Parse reads the annotation. One that cannot be read asks for nothing, and so do those of control planes that are not stopped.
+// Parse parses the annotation. Invalid annotations, and annotations on control planes whose backend cannot
+// stop them, are ignored.
 func Parse(plane *hostedv1.HostedControlPlane) Request {
 	found := valid.FindStringSubmatch(plane.Annotations[hostedv1.QuiesceAnnotation])
 	if found == nil || plane.Spec.Backend.Name() != hostedv1.BackendProcess {
@@ -28,12 +24,12 @@ func Parse(plane *hostedv1.HostedControlPlane) Request {
 	return Request{Mode: found[1], ID: found[2]}
 }
 
-// Only is what alone the process is to run, as in its configuration.
+// Only returns the components that the process runs, as in its configuration.
 func (r Request) Only() string {
 	return map[string]string{hostedv1.QuiesceEtcd: workload.OnlyEtcd, hostedv1.QuiesceLoopback: workload.OnlyLoopback}[r.Mode]
 }
 
-// Runs says what runs then.
+// Runs describes the running components for messages.
 func (r Request) Runs() string {
 	if r.Mode == hostedv1.QuiesceEtcd {
 		return "Etcd of the control plane runs alone"

@@ -1,11 +1,7 @@
-// Package restoring is what a HostedControlPlane knows of the restore of a snapshot.
-//
-// Does: reads the annotation that asks for one, fetches the snapshot from the store of an EtcdSnapshotPolicy of the same
-// namespace into the folder of the control plane, and checks beforehand what can be checked.
-//
-// Never: opens the database, or restores it: the process of the control plane does (package plane/restore).
-//
-// Read first: [Request], then [Stager.Stage].
+// Package restoring prepares the restore of an etcd snapshot into a HostedControlPlane. It parses the
+// annotation that requests a restore, checks whether the snapshot is suitable, and fetches it from the store
+// of an EtcdSnapshotPolicy in the same namespace into the directory of the control plane. The process of the
+// control plane restores the database (package plane/restore). Start at [Request] and [Stager.Stage].
 package restoring
 
 import (
@@ -22,23 +18,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/retrieval"
 )
 
-// Request is what the annotation asks for.
+// Request is the content of the restore annotation.
 type Request struct {
-	// ID tells it from every other request: the time of it, as 20261125T131500Z.
+	// ID identifies the request by its time, for example 20261125T131500Z.
 	ID string `json:"id"`
-	// Policy is the EtcdSnapshotPolicy whose store has the snapshot, Snapshot its name.
+	// Policy is the EtcdSnapshotPolicy whose store contains the snapshot with the name Snapshot.
 	Policy   string `json:"policy"`
 	Snapshot string `json:"snapshot"`
-	// IdentitySecret is the name of a Secret with an identity of age, where the snapshot is encrypted.
+	// IdentitySecret is the name of a Secret with an age identity, if the snapshot is encrypted.
 	IdentitySecret string `json:"identitySecret,omitempty"`
-	// OtherCluster allows a snapshot of a Cluster of the same name that had another UID.
+	// OtherCluster permits a snapshot of a Cluster with the same name but another UID.
 	OtherCluster bool `json:"otherCluster,omitempty"`
 }
 
-// String is the value of the annotation.
+// String returns the value of the annotation.
 func (r Request) String() string {
 	text, err := json.Marshal(r)
-	if err != nil { // strings always encode
+	if err != nil { // strings and booleans can always be encoded
 		panic(err)
 	}
 	return string(text)
@@ -46,10 +42,10 @@ func (r Request) String() string {
 
 var identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
 
-// maxRequest bounds the annotation, in bytes.
+// maxRequest limits the size of the annotation, in bytes.
 const maxRequest = 2048
 
-// Parse reads the annotation of a control plane; nil: there is none.
+// Parse parses the annotation of a control plane. It returns nil if there is none.
 func Parse(plane *hostedv1.HostedControlPlane) (*Request, error) {
 	text, ok := plane.Annotations[hostedv1.RestoreAnnotation]
 	if !ok {
@@ -76,13 +72,13 @@ type Stager struct{ retrieval.Source }
 type Order struct {
 	Request Request
 	Cluster snapshots.Cluster
-	// Config is how the control plane runs, or is to run.
+	// Config is the configuration of the control plane.
 	Config workload.Config
 	Folder workload.Folder
 }
 
-// Stage fetches the snapshot of an order into the folder of its control plane, with what the next process is to do with it.
-// What cannot be restored there is refused before it is fetched.
+// Stage fetches the snapshot into the directory of its control plane, together with the restore request for
+// the next process. It rejects an unsuitable snapshot before fetching it.
 func (s Stager) Stage(ctx context.Context, o Order) error {
 	m, err := s.Find(ctx, o.Cluster, retrieval.Wanted{
 		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,
@@ -104,13 +100,14 @@ func (s Stager) Stage(ctx context.Context, o Order) error {
 	})
 }
 
-// emptyFolder makes the folder that the snapshot is put into. It is one that was not there before: where the process of the control plane is
-// another user, that one does not decide what it leads to.
+// emptyFolder creates a new directory for the snapshot. It never uses an existing one, because the process of
+// the control plane can run as another user, which must not be able to redirect the writes with a symbolic
+// link.
 func emptyFolder(f workload.Folder) error {
 	return errors.Join(os.RemoveAll(f.Restoring()), os.MkdirAll(string(f), 0o700), os.Mkdir(f.Restoring(), 0o700))
 }
 
-// check refuses a snapshot that the control plane could not run with.
+// check rejects a snapshot that the control plane could not run with.
 func check(m snapshots.Manifest, o Order) error {
 	data := workload.Data{Exists: true, Version: m.Kubernetes, EncryptionKeys: m.EncryptionKeys}
 	if err := data.KeysProblem(o.Config.EncryptionKeys, ""); err != nil {

@@ -27,20 +27,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Name of the controller.
 const Name = "kubelet-serving"
 
-// settled is how long a new request may wait without an event: its Machine gets its Node and its addresses meanwhile.
+// settled is how long a new request may wait without an event, because its Machine may not have a Node and
+// addresses yet.
 const settled = 30 * time.Second
 
-// Workloads are connections to workload clusters.
+// Workloads connects to workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w remote.WatchRequest) error
 	Changed(controller string, to remote.ClusterMap) source.Source
 }
 
-// Controller approves requests. It has no conditions, finalizer or pause, and so no driver.
+// Controller approves CertificateSigningRequests. It does not use package loop, because it has no conditions,
+// finalizer or pausing.
 type Controller struct {
 	client    client.Client
 	workloads Workloads
@@ -49,7 +50,6 @@ type Controller struct {
 	now       func() time.Time
 }
 
-// Add adds the controller to the manager.
 func Add(s loop.Setup, workloads Workloads) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), workloads: workloads, scope: s.Scope(),
@@ -61,7 +61,7 @@ func Add(s loop.Setup, workloads Workloads) error {
 		Complete(c)
 }
 
-// changesAddresses keeps what a decision may depend on.
+// changesAddresses filters for changes that affect decisions.
 func changesAddresses() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -89,7 +89,6 @@ func (c *Controller) ofCluster(ctx context.Context, key client.ObjectKey) []reco
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
 }
 
-// Reconcile implements reconcile.Reconciler.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := c.client.Get(ctx, req.NamespacedName, plane); err != nil || !plane.DeletionTimestamp.IsZero() {
@@ -106,13 +105,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	result, err := c.approve(ctx, plane, cluster)
-	if fault.KindOf(err) == fault.Unreachable { // ofCluster enqueues when there is a connection
+	if fault.KindOf(err) == fault.Unreachable { // ofCluster enqueues when a connection exists
 		err = nil
 	}
 	return result, err
 }
 
-// clusterOf returns the Cluster that refers to the control plane; nil: none does.
+// clusterOf returns the Cluster that refers to the control plane, or nil.
 func (c *Controller) clusterOf(ctx context.Context, plane *hostedv1.HostedControlPlane) (*clusterv1.Cluster, error) {
 	key := client.ObjectKey{Namespace: plane.Namespace, Name: membership.ClusterOf(plane)}
 	if key.Name == "" {
@@ -128,14 +127,14 @@ func (c *Controller) clusterOf(ctx context.Context, plane *hostedv1.HostedContro
 	return cluster, nil
 }
 
-// approve approves what is to be, and tells of what is not.
+// approve approves permitted requests and records an Event for others.
 func (c *Controller) approve(ctx context.Context, plane *hostedv1.HostedControlPlane, cluster *clusterv1.Cluster) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(cluster)
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(plane)}
 	if err := c.workloads.Watch(ctx, key, remote.WatchRequest{
 		Controller: Name, Kind: &certificatesv1.CertificateSigningRequest{},
 		Map:     func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{request} },
-		Changed: func(client.Object, client.Object) bool { return false }, // a request waits from its creation on
+		Changed: func(client.Object, client.Object) bool { return false }, // only new requests need a decision
 	}); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -183,7 +182,7 @@ func (c *Controller) observe(ctx context.Context, workload client.Client, cluste
 	return s, nil
 }
 
-// reserved are the names by which the API server is known.
+// reserved returns the names of the API server.
 func reserved(cluster *clusterv1.Cluster) []string {
 	domain := cluster.Spec.ClusterNetwork.ServiceDomain
 	if domain == "" {

@@ -13,32 +13,32 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// nodesGroup and nodePrefix make up the identity of a kubelet.
+// nodesGroup and nodePrefix define the identity of a kubelet.
 const (
 	nodesGroup = "system:nodes"
 	nodePrefix = "system:node:"
 )
 
-// Snapshot is what Decide looks at.
+// Snapshot is the input of Decide.
 type Snapshot struct {
-	// Requests of the workload cluster, of whichever signer.
+	// Requests of the workload cluster, for all signers.
 	Requests []certificatesv1.CertificateSigningRequest
 	// Machines of the Cluster.
 	Machines []clusterv1.Machine
-	// Reserved are names and addresses of the API server: no kubelet gets a certificate for them.
+	// Reserved are names and addresses of the API server. Kubelets do not get certificates for these.
 	Reserved []string
 }
 
-// Verdict is about one request that waits for a decision.
+// Verdict is the decision about a pending request.
 type Verdict struct {
 	Request *certificatesv1.CertificateSigningRequest
-	// Machine whose Node requests it; empty: not known.
+	// Machine whose Node sent the request. Empty means unknown.
 	Machine string
-	// Why it is not approved; empty: it is to be.
+	// Why is the reason why the request is not approved. Empty means that it is approved.
 	Why string
 }
 
-// Decide returns a verdict for each request of a kubelet for a serving certificate that has none yet, sorted by name.
+// Decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name.
 func Decide(s Snapshot) []Verdict {
 	var out []Verdict
 	for i := range s.Requests {
@@ -71,7 +71,7 @@ func (s Snapshot) judge(r *certificatesv1.CertificateSigningRequest) Verdict {
 	return v
 }
 
-// machineOf returns the Machine of a Node; nil: there is none, or there are several.
+// machineOf returns the Machine of a Node, or nil if there is none or more than one.
 func (s Snapshot) machineOf(node string) *clusterv1.Machine {
 	var found *clusterv1.Machine
 	for i := range s.Machines {
@@ -85,14 +85,14 @@ func (s Snapshot) machineOf(node string) *clusterv1.Machine {
 	return found
 }
 
-// usagesAllowed reports whether a certificate is for serving TLS and nothing else.
+// usagesAllowed reports whether the usages are limited to serving TLS.
 func usagesAllowed(usages []certificatesv1.KeyUsage) bool {
 	allowed := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth}
 	return slices.Contains(usages, certificatesv1.UsageServerAuth) &&
 		!slices.ContainsFunc(usages, func(u certificatesv1.KeyUsage) bool { return !slices.Contains(allowed, u) })
 }
 
-// problem returns what is wrong with the content of a request of the Node; empty: nothing.
+// problem returns why the content of a Node's request is not permitted, or an empty string.
 func (s Snapshot) problem(encoded []byte, node string, machine *clusterv1.Machine) string {
 	block, rest := pem.Decode(encoded)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -123,7 +123,7 @@ func (s Snapshot) problem(encoded []byte, node string, machine *clusterv1.Machin
 	return ""
 }
 
-// refused returns why a certificate may not have a name or address; empty: it may.
+// refused returns why a certificate may not contain a name or address, or an empty string.
 func (s Snapshot) refused(node string, machine *clusterv1.Machine, name string, own bool) string {
 	switch {
 	case slices.ContainsFunc(s.Reserved, func(r string) bool { return strings.EqualFold(r, name) }):
@@ -134,7 +134,7 @@ func (s Snapshot) refused(node string, machine *clusterv1.Machine, name string, 
 	return ""
 }
 
-// ofMachine returns the names, in lower case, and the addresses that a Machine has.
+// ofMachine returns the lower-case names and the addresses of a Machine.
 func ofMachine(node string, m *clusterv1.Machine) (names []string, addresses []netip.Addr) {
 	names = []string{strings.ToLower(node)}
 	for _, a := range m.Status.Addresses {

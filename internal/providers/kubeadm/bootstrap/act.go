@@ -52,8 +52,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	return fault.New(fault.Bug, "UnknownAction", "unknown action %T", a)
 }
 
-// chooseToken records the token in the spec before anything else knows it: whatever happens next, it is
-// found there again. It is the only field of the spec that this controller says anything about.
+// chooseToken records a new token in spec before it is used anywhere else, so that it survives a crash at any later
+// step. The token is the only spec field that this controller writes.
 func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Controller) chooseToken(ctx context.Context, s Snapshot) error {
 	if err := c.writer.Apply(ctx, s.Config, want); err != nil {
 		return err
 	}
-	// No one else knows it yet.
+	// No other client knows the token yet.
 	c.tokens.remember(tokenKey{client.ObjectKeyFromObject(s.Cluster), discovery.ID(token)}, discovery.State{}, s.Now)
 	return nil
 }
@@ -128,7 +128,7 @@ func (c *Controller) deleteToken(ctx context.Context, s Snapshot, name string) e
 	return nil
 }
 
-// writeData makes the data Secret what it should be, whoever created it.
+// writeData creates or updates the data Secret.
 func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 	data, err := s.data()
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 	return c.writer.Apply(ctx, live, want)
 }
 
-// ownData makes the KubeadmConfig the controller of the data Secret again.
+// ownData restores the KubeadmConfig as the controller owner of the data Secret.
 func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
 		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return earlier(ref, s) })
@@ -153,8 +153,8 @@ func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
 	})
 }
 
-// adopt removes the references to earlier lives of this KubeadmConfig, after which the Secret can have it as
-// its controller, and is not garbage.
+// adopt removes owner references to previous KubeadmConfigs with the same name. Otherwise the Secret could not have
+// the present KubeadmConfig as its controller, and would be garbage-collected.
 func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
 	stale := func(ref metav1.OwnerReference) bool { return earlier(ref, s) && ref.UID != s.Config.UID }
 	if !slices.ContainsFunc(s.Material.Data.OwnerReferences, stale) {
@@ -165,7 +165,7 @@ func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
 	})
 }
 
-// dataSecret is all that this controller says of the data Secret.
+// dataSecret returns the fields of the data Secret that this controller manages.
 func dataSecret(s Snapshot, data Data) *unstructured.Unstructured {
 	encode := base64.StdEncoding.EncodeToString
 	u := &unstructured.Unstructured{Object: map[string]any{

@@ -33,19 +33,19 @@ func (a CreateAuthority) String() string {
 	return fmt.Sprintf("create Secret %s: the control plane needs it, and has no control plane object that would create it", a.Purpose.SecretName(a.Cluster))
 }
 
-// AskLock asks for Snapshot.Lock.
+// AskLock reads [Snapshot.Lock].
 type AskLock struct{}
 
 // String implements loop.Question.
 func (AskLock) String() string { return "which Machine initializes the control plane" }
 
-// ChooseToken writes a new random token into the spec.
+// ChooseToken writes a new random token to the spec.
 type ChooseToken struct{ Why string }
 
 // String implements loop.Action.
 func (a ChooseToken) String() string { return "choose a bootstrap token: " + a.Why }
 
-// CreateToken makes the chosen token known to the workload cluster.
+// CreateToken creates the Secret of the chosen token in the workload cluster.
 type CreateToken struct{ ID string }
 
 // String implements loop.Action.
@@ -53,7 +53,7 @@ func (a CreateToken) String() string {
 	return fmt.Sprintf("create bootstrap token %s: the workload cluster has none of this ID", a.ID)
 }
 
-// ExtendToken gives a token its full life again.
+// ExtendToken renews the expiration of a token to its full TTL.
 type ExtendToken struct{ ID string }
 
 // String implements loop.Action.
@@ -77,7 +77,7 @@ func (a WriteData) String() string {
 	return fmt.Sprintf("write bootstrap data into Secret %s: all it is made from is there", a.Name)
 }
 
-// OwnData makes the KubeadmConfig the owner of its data again.
+// OwnData restores the KubeadmConfig as the owner of the data Secret.
 type OwnData struct{ Name string }
 
 // String implements loop.Action.
@@ -85,19 +85,19 @@ func (a OwnData) String() string {
 	return fmt.Sprintf("own Secret %s: it lost its owner, so it would stay behind", a.Name)
 }
 
-// AskMaterial asks for Snapshot.Material.
+// AskMaterial reads [Snapshot.Material].
 type AskMaterial struct{}
 
 // String implements loop.Question.
 func (AskMaterial) String() string { return "what bootstrap data is made from" }
 
-// AskToken asks for Snapshot.Token.
+// AskToken reads [Snapshot.Token].
 type AskToken struct{ ID string }
 
 // String implements loop.Question.
 func (q AskToken) String() string { return "the state of bootstrap token " + q.ID }
 
-// AskLeftovers asks for Snapshot.Leftovers.
+// AskLeftovers reads [Snapshot.Leftovers].
 type AskLeftovers struct{}
 
 // String implements loop.Question.

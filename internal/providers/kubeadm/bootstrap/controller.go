@@ -26,7 +26,7 @@ import (
 // Name of the controller.
 const Name = "kubeadmconfig"
 
-// Workloads is what the controller needs of the workload clusters.
+// Workloads provides access to the workload clusters.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Health(cluster client.ObjectKey) remote.Health
@@ -35,7 +35,7 @@ type Workloads interface {
 // Controller reconciles KubeadmConfigs.
 type Controller struct {
 	client client.Client
-	// cache has the Secrets of clusters.
+	// cache contains the labelled Secrets of clusters.
 	cache client.Reader
 	// live reads from the API server.
 	live      client.Reader
@@ -52,11 +52,11 @@ type Controller struct {
 
 // Settings of the controller.
 type Settings struct {
-	// TokenTTL is the life of a bootstrap token; zero: [discovery.DefaultTTL].
+	// TokenTTL is the lifetime of bootstrap tokens. It defaults to [discovery.DefaultTTL].
 	TokenTTL time.Duration
-	// Ignition allows that format.
+	// Ignition enables the format ignition.
 	Ignition bool
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
 }
 
@@ -96,7 +96,7 @@ func (c *Controller) definition() loop.Controller[*bootstrapv1.KubeadmConfig, Sn
 	}
 }
 
-// deleted lets through Secrets that were deleted: their data may have to be made again.
+// deleted passes delete events of Secrets, because their bootstrap data may have to be recreated.
 func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -105,14 +105,14 @@ func deleted() predicate.Predicate {
 	}
 }
 
-// configOfData names the KubeadmConfig whose data would be in the Secret.
+// configOfData returns a request for the KubeadmConfig of a data Secret, which has the same name.
 func configOfData(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
 func newList() client.ObjectList { return &bootstrapv1.KubeadmConfigList{} }
 
-// configOf names the KubeadmConfig that a Machine or MachinePool refers to.
+// configOf returns a request for the KubeadmConfig that a Machine or MachinePool references.
 func configOf(_ context.Context, o client.Object) []reconcile.Request {
 	ref := bootstrapOf(o).ConfigRef
 	if ref.Kind != kindKubeadmConfig || ref.APIGroup != bootstrapv1.GroupVersion.Group {
@@ -131,7 +131,7 @@ func bootstrapOf(o client.Object) clusterv1.Bootstrap {
 	return clusterv1.Bootstrap{}
 }
 
-// ownerMatters lets through what a KubeadmConfig looks at in its owner, and drops the rest of its life.
+// ownerMatters passes updates that change the fields of [Owner].
 func ownerMatters() predicate.Predicate {
 	facts := func(o client.Object) Owner {
 		switch o := o.(type) {
@@ -148,7 +148,7 @@ func ownerMatters() predicate.Predicate {
 	}
 }
 
-// configsOf names the KubeadmConfigs of a cluster.
+// configsOf returns requests for the KubeadmConfigs of a cluster.
 func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
 	err := c.client.List(ctx, list, membership.InCluster(Name, cluster)...)
@@ -162,7 +162,7 @@ func (c *Controller) configsOf(ctx context.Context, cluster client.ObjectKey) []
 	return out
 }
 
-// groupOf returns the group of an apiVersion.
+// groupOf returns the API group of an apiVersion.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group
@@ -175,7 +175,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// upper begins a message with a capital letter.
+// upper capitalizes the first letter of a message.
 func upper(s string) string {
 	if s == "" {
 		return s

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// Reasons of waits. Those that v1beta1 conditions know have their names.
+// Reasons for waiting. Reasons that also exist for v1beta1 conditions have the same names.
 const (
 	waitOwner          = "WaitingForOwner"
 	waitCluster        = "WaitingForCluster"
@@ -25,19 +25,20 @@ const (
 	waitUpdate         = "WaitingForInPlaceUpdate"
 )
 
-// unwatched is how often Secrets are checked that nothing watches.
+// unwatched is the interval for checking Secrets that are not watched.
 const unwatched = 15 * time.Second
 
-// whileLocked is how often the lock of another Machine is checked.
+// whileLocked is the interval for checking a lock held by another Machine.
 const whileLocked = 30 * time.Second
 
-// afterCreating is when to go on after the lock or certificates were created, which nothing watches.
+// afterCreating is the delay before continuing after the creation of the lock or of certificates, which are not
+// watched.
 const afterCreating = 100 * time.Millisecond
 
-// afterOwning is when to go on after a Secret was given its owner, by when the cache has it.
+// afterOwning is the delay before continuing after an ownership change, until the cache has the updated Secret.
 const afterOwning = time.Second
 
-// Decide says what to do about a KubeadmConfig.
+// Decide returns the plan for a KubeadmConfig.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
@@ -62,7 +63,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// decideMachine says what to do about the data of a machine of a Cluster that stays.
+// decideMachine plans the bootstrap data for an owner and Cluster that are not being deleted.
 func decideMachine(s Snapshot, p *loop.Plan) {
 	switch {
 	case !s.made(), s.isNeeded():
@@ -77,17 +78,17 @@ func decideMachine(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// lost reports whether the data Secret should belong to this KubeadmConfig, and does not: a backup has no
-// owners, or those of an earlier life or an earlier version of the API.
+// lost reports whether the data Secret lacks its owner reference to this KubeadmConfig. Objects restored from a
+// backup have no owners, or references to previous objects or API versions.
 func lost(s Snapshot) bool {
 	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
-		return false // of another client
+		return false // written by another client
 	}
 	owner := metav1.GetControllerOf(s.Written)
 	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
 }
 
-// decideFirst makes the data for the first time, or again where it was deleted.
+// decideFirst creates the bootstrap data, or recreates it after it was deleted.
 func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.takesKeys():
@@ -114,13 +115,14 @@ func decideFirst(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takesKeys reports whether the machine would get the keys of a hosted control plane, which are on no node, although users read no Secrets: the
-// label that makes a Machine one of the control plane is anyone's to set.
+// takesKeys reports whether the machine would receive the keys of a hosted control plane even though users may not
+// read Secrets. Those keys are on no node, and any user who can create Machines can set the control plane label.
 func (s Snapshot) takesKeys() bool {
 	return s.Owner.ControlPlane && s.Cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" && !s.Policy.Management.EditSecrets
 }
 
-// decideData goes from complete material to data: token chosen, token there, data written.
+// decideData plans the steps from complete material to the data Secret: choose a token, create its Secret, write the
+// data.
 func decideData(s Snapshot, p *loop.Plan) {
 	if !usable(s, p) || !tokenChosen(s, p) || !connected(s, p) {
 		return
@@ -137,7 +139,8 @@ func decideData(s Snapshot, p *loop.Plan) {
 	p.Do(WriteData{Name: s.Config.Name})
 }
 
-// usable reports whether data can be made from the material, else why not.
+// usable reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
+// reason.
 func usable(s Snapshot, p *loop.Plan) bool {
 	if !certificatesThere(s, p) {
 		return false
@@ -156,7 +159,8 @@ func usable(s Snapshot, p *loop.Plan) bool {
 	return true
 }
 
-// tokenChosen reports whether the token is known, else chooses one and waits to read it back.
+// tokenChosen reports whether the spec has a token. If not, it chooses one, which is available in the next
+// reconciliation.
 func tokenChosen(s Snapshot, p *loop.Plan) bool {
 	in := s.Config.Spec.JoinConfiguration.Discovery
 	if discovery.NeedsToken(in) {
@@ -184,7 +188,7 @@ func connected(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// decideRefresh keeps the token of a Machine alive until it has a Node.
+// decideRefresh extends the token of a Machine until the Machine has a Node.
 func decideRefresh(s Snapshot, p *loop.Plan) {
 	if s.Owner.Joined || s.initializes() || !discovery.Valid(s.token()) || !connected(s, p) {
 		return
@@ -198,16 +202,16 @@ func decideRefresh(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(again)
 }
 
-// decideRotation keeps data with a fresh token ready for the next machine of a pool.
+// decideRotation maintains bootstrap data with a fresh token for the next machine of a pool.
 func decideRotation(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.token() == "" && !discovery.NeedsToken(s.Config.Spec.JoinConfiguration.Discovery):
-		return // discovery by file: there is no token
+		return // discovery by file uses no token
 	case s.Material == nil:
 		p.Ask = append(p.Ask, AskMaterial{})
 		return
 	case !carries(s):
-		decideData(s, p) // the token was chosen, and the data does not have it yet
+		decideData(s, p) // the token was chosen, but the data does not contain it yet
 		return
 	case !connected(s, p):
 		return
@@ -229,16 +233,16 @@ func decideRotation(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// noTokenThere is why a token is replaced that data was written with.
+// noTokenThere is the reason for replacing a token that is in the bootstrap data but not in the workload cluster.
 const noTokenThere = "the workload cluster has no Secret of the last one"
 
-// carries reports whether the data Secret has the current token in it.
+// carries reports whether the data Secret contains the current token.
 func carries(s Snapshot) bool {
 	return s.Material.Data != nil && s.token() != "" && bytes.Contains(s.Material.Data.Data[valueKey], []byte(s.token()))
 }
 
-// decideEnd deletes the tokens that were made for an owner that goes. What cannot be reached is left to its
-// TTL, and what goes with its cluster to that.
+// decideEnd deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire by
+// their TTL, and a deleted Cluster needs no cleanup.
 func decideEnd(s Snapshot, p *loop.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || !s.Connected || s.token() == "" {
 		return
@@ -262,8 +266,8 @@ func doToken(need discovery.Need, s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takenBy names the owner of the Secret with the data's name where it cannot be adopted: a Secret that
-// an earlier KubeadmConfig of the same name left, or that has no owner, can.
+// takenBy describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret without a
+// controller, or left by a previous KubeadmConfig of the same name, can be adopted.
 func takenBy(s Snapshot) string {
 	secret := s.Material.Data
 	if secret == nil {
@@ -278,7 +282,7 @@ func takenBy(s Snapshot) string {
 	return ""
 }
 
-// earlier reports whether the reference is to this KubeadmConfig, in this life or an earlier one.
+// earlier reports whether the reference is to this KubeadmConfig or a previous one with the same name.
 func earlier(ref metav1.OwnerReference, s Snapshot) bool {
 	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
 }

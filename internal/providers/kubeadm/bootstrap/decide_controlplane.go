@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 )
 
-// decideLock reports whether this Machine may initialize the control plane. What follows is done in another reconcile,
-// which has read that the lock is its own.
+// decideLock reports whether this Machine may initialize the control plane. After taking the lock, initialization
+// waits for the next reconciliation, which verifies that the Machine holds it.
 func decideLock(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Lock == nil:
@@ -39,7 +39,7 @@ func decideLock(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// decideRelease releases the lock of a control plane that is initialized, whichever of its Machines held it.
+// decideRelease releases the lock once the control plane is initialized, independent of the Machine that held it.
 func decideRelease(s Snapshot, p *loop.Plan) {
 	switch {
 	case !s.Owner.ControlPlane || !s.initialized():
@@ -50,13 +50,13 @@ func decideRelease(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// certificatesThere reports whether the certificates that the machine needs exist and can be used. Those of a cluster
-// without a control plane object are created before its first machine; all others are waited for.
+// certificatesThere reports whether the required certificates exist and are valid. For a cluster without a control
+// plane object they are created before the first machine; in all other cases the controller waits for them.
 func certificatesThere(s Snapshot, p *loop.Plan) bool {
 	if !s.Owner.ControlPlane {
 		return caThere(s, p)
 	}
-	// Once there is data, a machine may have been started with it: a new authority would not be the one that it has.
+	// Once data exists, a machine may have started with it and would not trust a newly generated CA.
 	written := s.made() || s.Material.Data != nil && takenBy(s) == ""
 	generate := s.managed() || s.initializes() && !written
 	state := authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
@@ -78,7 +78,7 @@ func certificatesThere(s Snapshot, p *loop.Plan) bool {
 	return state.Complete()
 }
 
-// caThere reports whether there is a CA by which a worker can verify the cluster. It gets no key.
+// caThere reports whether a CA exists with which a worker can verify the cluster. Workers do not receive its key.
 func caThere(s Snapshot, p *loop.Plan) bool {
 	if _, err := discovery.Hashes(s.Material.CA); err != nil {
 		p.WaitFor(waitCertificates, "Waiting for Secret %s with the certificate of the cluster's CA in key %s", caSecret(s.Cluster.Name), caKey).
@@ -89,8 +89,9 @@ func caThere(s Snapshot, p *loop.Plan) bool {
 	return true
 }
 
-// required are the Secrets that a machine of the control plane needs. What the components of one are told that joins is in its own
-// configuration only where a KubeadmControlPlane has written that, otherwise in the cluster.
+// required returns the Secrets that a control plane machine needs. For a joining machine, the component configuration
+// is in the machine's own KubeadmConfig only if a KubeadmControlPlane wrote it; otherwise it is only stored in the
+// workload cluster.
 func (s Snapshot) required() []authority.Requirement {
 	if s.initializes() || s.Cluster.Spec.ControlPlaneRef.Kind == "KubeadmControlPlane" {
 		return authority.SignedByKubeadm(s.Config.Spec)
@@ -98,10 +99,10 @@ func (s Snapshot) required() []authority.Requirement {
 	return authority.Required(s.Config.Spec.ClusterConfiguration)
 }
 
-// managed reports whether the certificates are those of a control plane object.
+// managed reports whether a control plane object provides the certificates.
 func (s Snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
 
-// authorityOwner is whom the authorities belong to that this controller creates.
+// authorityOwner returns the owner for the certificate Secrets that this controller creates.
 func (s Snapshot) authorityOwner() authority.Owner {
 	return authority.Owner{Ref: *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
-// Format writes a payload in the form that a machine's operating system reads at its first boot.
+// Format renders a payload for the first-boot tool of an operating system.
 type Format interface {
-	// Name is the value of spec.format that asks for it.
+	// Name is the value of spec.format for this format.
 	Name() bootstrapv1.Format
-	// ConfigPath is where kubeadm's configuration has to be; empty: where [payload] puts it.
+	// ConfigPath is the path of kubeadm's configuration; empty means the default of package [payload].
 	ConfigPath() string
-	// Render returns the data. An Invalid fault says what of the payload the format cannot express.
+	// Render returns the data. It returns an Invalid fault if the format does not support an entry of the payload.
 	Render(payload.Payload) ([]byte, error)
 }
 
-// formats are the known formats; the first is the default.
+// formats returns the supported formats. The first one is the default.
 func formats() []Format { return []Format{cloudinit.Format{}, ignition.Format{}} }
 
-// formatOf returns the format that the spec asks for.
+// formatOf returns the format in the spec.
 func formatOf(s Snapshot) (Format, error) {
 	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
@@ -50,7 +50,8 @@ type Data struct {
 	Format bootstrapv1.Format
 }
 
-// render makes the data of a machine for its role. It needs Material, and to join a token unless discovery is by file.
+// render returns the bootstrap data for the role of the machine. It needs Material and, to join without file
+// discovery, a token.
 func render(s Snapshot) (Data, error) {
 	format, err := formatOf(s)
 	if err != nil {
@@ -72,7 +73,7 @@ func render(s Snapshot) (Data, error) {
 	return Data{Value: value, Format: format.Name()}, err
 }
 
-// payloadOf is what the machine does in its role. The input's spec is a copy.
+// payloadOf returns the payload for the role of the machine. It modifies the input's spec, which must be a copy.
 func payloadOf(s Snapshot, in payload.Input) (payload.Payload, error) {
 	if s.Owner.ControlPlane {
 		var err error

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/initlock"
 )
 
-// readLock reads the lock, and whether the Machine that holds it still exists: both from the API server, because what
-// a cache has not seen yet must not be taken for gone.
+// readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
+// missing in a stale cache may still exist.
 func (c *Controller) readLock(ctx context.Context, s Snapshot) (*initlock.State, error) {
 	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: initlock.Name(s.Cluster.Name)}
 	lock := &corev1.ConfigMap{}
@@ -49,7 +49,7 @@ func (c *Controller) takeLock(ctx context.Context, s Snapshot) error {
 	return c.writer.Create(ctx, lock)
 }
 
-// releaseLock deletes the lock as it was read: one that was taken meanwhile stays.
+// releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
 func (c *Controller) releaseLock(ctx context.Context, s Snapshot) error {
 	if s.Lock == nil || !s.Lock.Found() {
 		return fault.New(fault.Bug, "NoLock", "there is no lock of Cluster %s to release", s.Cluster.Name)
@@ -61,15 +61,15 @@ func (c *Controller) releaseLock(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// noteRelease remembers that the lock of an initialized Cluster is not there: it is never taken again.
+// noteRelease records that the lock of an initialized Cluster does not exist. It is never taken again.
 func (c *Controller) noteRelease(s Snapshot) {
 	if s.initialized() {
 		c.released.note(s.Cluster)
 	}
 }
 
-// releases remembers which Clusters have no lock any more, so that it is read once and not in every reconcile of every
-// Machine of their control planes. The zero value is empty.
+// releases caches the Clusters whose lock was released, so that the lock is not read in every reconciliation of every
+// control plane Machine. The zero value is empty.
 type releases struct {
 	mu    sync.Mutex
 	known map[client.ObjectKey]types.UID
@@ -91,7 +91,7 @@ func (r *releases) has(cluster *clusterv1.Cluster) bool {
 	return ok && uid == cluster.UID
 }
 
-// forget is called for Clusters that are gone or going.
+// forget removes Clusters that are deleted or being deleted.
 func (r *releases) forget(key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

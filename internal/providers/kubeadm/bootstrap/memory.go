@@ -9,12 +9,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// trusted is for how long a token that was just written to the workload cluster is not read there again: the reconciles of
-// a Machine that comes into being follow each other closely, and calls to its cluster are limited. It is well
-// below the third of a token's life after which it is read anyway.
+// trusted is the time for which a token just written to the workload cluster is not read again. The reconciliations
+// of a new Machine follow each other closely, and calls to its cluster are rate limited. The time is well below a
+// third of a token's lifetime, after which the token is read again.
 const trusted = time.Minute
 
-// tokens remembers what this process last wrote about tokens. The zero value is empty.
+// tokens caches the tokens that this process wrote recently. The zero value is empty.
 type tokens struct {
 	mu    sync.Mutex
 	known map[tokenKey]remembered
@@ -30,7 +30,7 @@ type remembered struct {
 	at    time.Time
 }
 
-// remember notes the state of a token, and forgets what is not trusted any more.
+// remember caches the state of a token and evicts expired entries.
 func (t *tokens) remember(key tokenKey, state discovery.State, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *tokens) remember(key tokenKey, state discovery.State, now time.Time) {
 	t.known[key] = remembered{state, now}
 }
 
-// recall returns the state of a token, if it is trusted.
+// recall returns the cached state of a token.
 func (t *tokens) recall(key tokenKey, now time.Time) (discovery.State, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,14 +29,14 @@ const (
 	kindMachinePool   = "MachinePool"
 	kindKubeadmConfig = "KubeadmConfig"
 
-	// caKey holds the certificate in a cluster's CA Secret.
+	// caKey holds the certificate in the CA Secret of a cluster.
 	caKey = corev1.TLSCertKey
 )
 
-// caSecret returns the name of the Secret with the CA of a cluster.
+// caSecret returns the name of a cluster's CA Secret.
 func caSecret(cluster string) string { return cluster + "-ca" }
 
-// observe reads what every pass needs.
+// observe reads the state that every reconciliation needs.
 func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: given(config)}
 	owner, err := c.ownerOf(ctx, config)
@@ -68,7 +68,7 @@ func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	return s, c.readWritten(ctx, &s)
 }
 
-// given reports whether another client than this controller has set the token in the spec.
+// given reports whether another client has set the token in the spec.
 func given(config *bootstrapv1.KubeadmConfig) bool {
 	chosen := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == kube.Prefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
@@ -76,7 +76,7 @@ func given(config *bootstrapv1.KubeadmConfig) bool {
 	return config.Spec.JoinConfiguration.Discovery.BootstrapToken.Token != "" && !slices.ContainsFunc(config.ManagedFields, chosen)
 }
 
-// readWritten reads the data Secret from the cache, which is good enough to see whom it belongs to.
+// readWritten reads the data Secret. The cache is sufficient to check its owner.
 func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
 	if !s.made() {
 		return nil
@@ -85,7 +85,7 @@ func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
 	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: s.dataSecretName()}
 	err := c.cache.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		live, err := getSecret(ctx, c.client, key) // the cache lacks Secrets without the label of their Cluster, and those that are new
+		live, err := getSecret(ctx, c.client, key) // the cache lacks Secrets without the cluster label, and very recent ones
 		s.Deleted = live == nil && err == nil
 		return err
 	}
@@ -117,7 +117,7 @@ func (c *Controller) ownerOf(ctx context.Context, config *bootstrapv1.KubeadmCon
 	return nil, nil
 }
 
-// owned returns the owner, or one that is gone.
+// owned returns the owner, or a placeholder if the owner no longer exists.
 func owned(ref metav1.OwnerReference, owner *Owner, config *bootstrapv1.KubeadmConfig, err error) (*Owner, error) {
 	if apierrors.IsNotFound(err) {
 		cluster := config.Labels[clusterv1.ClusterNameLabel]
@@ -146,7 +146,7 @@ func poolOwner(pool *clusterv1.MachinePool) *Owner {
 	}
 }
 
-// answer reads what is too costly for every pass: Secrets, and the workload cluster.
+// answer reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	switch q.(type) {
 	case AskMaterial:
@@ -208,7 +208,7 @@ func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error
 	return m, err
 }
 
-// controlPlaneVersion reads spec.version of the control plane object, where a template may ask for it.
+// controlPlaneVersion reads spec.version of the control plane object if a template may use it.
 func (c *Controller) controlPlaneVersion(ctx context.Context, s Snapshot) (string, error) {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() || !hasTemplate(s.Config.Spec) {
@@ -230,8 +230,8 @@ func hasTemplate(spec bootstrapv1.KubeadmConfigSpec) bool {
 	return false
 }
 
-// ca reads the certificates of the cluster's CA; nil: there are none. All machines of the cluster need them, so they are read
-// from the cache, and from the API server where the Secret lacks the label of the cluster.
+// ca returns the certificates of the cluster's CA, or nil if there are none. All machines of the cluster need them,
+// so they are read from the cache, and from the API server if the Secret lacks the cluster label.
 func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
 	key := client.ObjectKey{Namespace: s.Config.Namespace, Name: caSecret(s.Cluster.Name)}
 	for _, from := range []client.Reader{c.cache, c.client} {
@@ -246,7 +246,7 @@ func (c *Controller) ca(ctx context.Context, s Snapshot) ([]byte, error) {
 	return nil, nil
 }
 
-// secret reads a Secret of the management cluster; nil: there is none.
+// secret reads a Secret of the management cluster. It returns nil if the Secret does not exist.
 func (c *Controller) secret(ctx context.Context, s Snapshot, name string) (*corev1.Secret, error) {
 	return getSecret(ctx, c.client, client.ObjectKey{Namespace: s.Config.Namespace, Name: name})
 }
@@ -262,7 +262,7 @@ func getSecret(ctx context.Context, r client.Reader, key client.ObjectKey) (*cor
 	return secret, nil
 }
 
-// tokenSecret reads the Secret of the chosen token; nil: there is none.
+// tokenSecret reads the Secret of the chosen token. It returns nil if the Secret does not exist.
 func (c *Controller) tokenSecret(ctx context.Context, s Snapshot) (*corev1.Secret, client.Client, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
@@ -285,12 +285,12 @@ func (c *Controller) tokenState(ctx context.Context, s Snapshot) (*discovery.Sta
 	return &state, nil
 }
 
-// tokenKey is the chosen token in the workload cluster.
+// tokenKey returns the cache key of the chosen token.
 func (s Snapshot) tokenKey() tokenKey {
 	return tokenKey{cluster: client.ObjectKeyFromObject(s.Cluster), id: discovery.ID(s.token())}
 }
 
-// leftovers lists the tokens that were made for this KubeadmConfig.
+// leftovers lists the tokens that were created for this KubeadmConfig.
 func (c *Controller) leftovers(ctx context.Context, s Snapshot) ([]corev1.Secret, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/payload"
 )
 
-// Snapshot is everything that Decide reads. Nothing in it is changed.
+// Snapshot is the input of Decide. It is read-only.
 type Snapshot struct {
 	Now time.Time
 	// TTL of bootstrap tokens.
 	TTL    time.Duration
 	Config *bootstrapv1.KubeadmConfig
-	// Owner is the Machine or MachinePool; nil: none yet.
+	// Owner is the Machine or MachinePool, or nil if there is none yet.
 	Owner *Owner
-	// Cluster is nil where it does not exist.
+	// Cluster is nil if it does not exist.
 	Cluster *clusterv1.Cluster
-	// Connected: the workload cluster can be reached; Problem says why not.
+	// Connected is true if the workload cluster is reachable. Problem is the reason if not.
 	Connected bool
 	Problem   string
 
-	// Written is the data Secret, where data was made before; nil: it was not, or the Secret does not exist.
+	// Written is the existing data Secret, or nil if no data was written or the Secret does not exist.
 	Written *corev1.Secret
-	// Deleted: data was made before, and its Secret does not exist any more.
+	// Deleted is true if data was written and its Secret no longer exists.
 	Deleted bool
 	// Material is nil until read.
 	Material *Material
@@ -38,57 +38,59 @@ type Snapshot struct {
 	Token *discovery.State
 	// Lock is the lock on the initialization of the control plane; nil until read.
 	Lock *initlock.State
-	// Given: another client than this controller has set the token in the spec.
+	// Given is true if another client has set the token in the spec.
 	Given bool
-	// Ignition: the feature gate of that format is enabled.
+	// Ignition is true if the feature gate for the format ignition is enabled.
 	Ignition bool
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Leftovers are the Secrets of all tokens created for this KubeadmConfig; nil until read.
 	Leftovers *[]corev1.Secret
 }
 
-// Owner is what a KubeadmConfig needs to know of its Machine or MachinePool.
+// Owner contains the relevant fields of the owning Machine or MachinePool.
 type Owner struct {
 	// Kind is Machine or MachinePool.
 	Kind, Name string
-	// ClusterName it belongs to.
+	// ClusterName is the name of the owner's Cluster.
 	ClusterName string
 	// Version of Kubernetes, such as v1.36.3; may be empty.
 	Version string
-	// ControlPlane: a Machine of the control plane.
+	// ControlPlane is true for a control plane Machine.
 	ControlPlane bool
-	// Joined: the Machine has a Node. Never true for a MachinePool, which may always get another.
+	// Joined is true if the Machine has a Node. It is always false for a MachinePool, because further machines can
+	// join.
 	Joined bool
-	// Ending: it is being deleted, or gone.
+	// Ending is true if the owner is deleted or being deleted.
 	Ending bool
-	// DataSecretName it uses already.
+	// DataSecretName is the bootstrap data Secret in the owner's spec.
 	DataSecretName string
 }
 
 // pool reports whether the owner is a MachinePool.
 func (o Owner) pool() bool { return o.Kind == kindMachinePool }
 
-// Material is what bootstrap data is made from besides the KubeadmConfig.
+// Material contains the inputs of the bootstrap data besides the KubeadmConfig.
 type Material struct {
-	// CA is the bundle of the cluster's CA Secret; nil: there is no such Secret, or it has no certificate.
+	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
-	// Authorities are the Secrets of the control plane's certificates; read for its Machines alone.
+	// Authorities are the Secrets with the control plane's certificates. They are only read for control plane
+	// Machines.
 	Authorities authority.Found
-	// Secrets that the spec refers to.
+	// Secrets referenced by the spec.
 	Secrets payload.Secrets
-	// Denied are reasons why the spec may not refer to a Secret, by name; the content of such a Secret is not read.
+	// Denied maps names of Secrets to the reason why the spec must not reference them. Their content is not read.
 	Denied map[string]string
 	// ControlPlaneVersion for templates; may be empty.
 	ControlPlaneVersion string
-	// Data is the Secret with the name of the data Secret; nil: there is none.
+	// Data is the existing Secret with the name of the data Secret, or nil.
 	Data *corev1.Secret
-	// rendered is the result of render for this snapshot, computed once: it is read more than once in a
-	// pass. Nil: it is made when it is needed.
+	// rendered caches the result of render, which is needed several times in a reconciliation. If it is nil, the data
+	// is rendered on each use.
 	rendered func() (Data, error)
 }
 
-// data is what is to be in the data Secret.
+// data returns the desired content of the data Secret.
 func (s Snapshot) data() (Data, error) {
 	if s.Material.rendered != nil {
 		return s.Material.rendered()
@@ -96,28 +98,28 @@ func (s Snapshot) data() (Data, error) {
 	return render(s)
 }
 
-// isNeeded reports whether data that was deleted is made again: its Machine has no Node yet, so that it may still have to be read. Data
-// under another name was made by another client, and data of a pool is renewed anyway.
+// isNeeded reports whether deleted data must be recreated: the Machine has no Node yet and may still read it. Data
+// under another name was created by another client, and the data of a pool is renewed anyway.
 func (s Snapshot) isNeeded() bool {
 	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
-// made reports whether bootstrap data exists and the status or the owner says so.
+// made reports whether bootstrap data exists according to the status or the owner.
 func (s Snapshot) made() bool { return s.dataSecretName() != "" }
 
-// initialized reports whether the control plane of the Cluster is.
+// initialized reports whether the control plane of the Cluster is initialized.
 func (s Snapshot) initialized() bool {
 	return isTrue(s.Cluster.Status.Initialization.ControlPlaneInitialized)
 }
 
-// initializes reports whether the machine makes the control plane, instead of joining it.
+// initializes reports whether the machine initializes the control plane instead of joining it.
 func (s Snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
 
-// endpoint of the API server as host:port.
+// endpoint returns the API server endpoint as host:port.
 func (s Snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
-// dataSecretName is the name that is reported: what was reported before, else what the owner uses already
-// (a status does not survive a restore or a move, a spec does), else none.
+// dataSecretName returns the name of the data Secret from the status, or from the owner's spec if the status was lost
+// by a restore or a move. It is empty if there is no data.
 func (s Snapshot) dataSecretName() string {
 	if name := s.Config.Status.DataSecretName; name != "" {
 		return name
@@ -128,15 +130,15 @@ func (s Snapshot) dataSecretName() string {
 	return ""
 }
 
-// ending reports whether no one needs the bootstrap data any more.
+// ending reports whether the bootstrap data is no longer needed, because its owner is being deleted.
 func (s Snapshot) ending() bool { return s.Owner.Ending }
 
-// token returns the token to join with, or "" where the machine discovers by a file or none is chosen.
+// token returns the token to join with, or "" if the machine discovers by file or no token is chosen yet.
 func (s Snapshot) token() string {
 	return discovery.TokenOf(s.Config.Spec.JoinConfiguration.Discovery)
 }
 
-// tokenOwner is how the tokens of this KubeadmConfig are marked.
+// tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with.
 func (s Snapshot) tokenOwner() discovery.Owner {
 	return discovery.Owner{Namespace: s.Config.Namespace, Name: s.Config.Name}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// view is what the conditions look at: the snapshot, and what became of the plan.
+// view is the input of the conditions: the snapshot, the plan and its outcome.
 type view struct {
 	Snapshot
 	plan loop.Plan
 	out  loop.Outcome
 }
 
-// table is all conditions of a KubeadmConfig; the driver adds Paused.
+// table returns all conditions of a KubeadmConfig except Paused, which the reconciler adds.
 func table() condition.Table[view] {
 	return condition.Table[view]{
 		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: view.certificates},
@@ -28,7 +28,7 @@ func table() condition.Table[view] {
 	}
 }
 
-// Report returns the status after a reconcile.
+// Report returns the status after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	v := view{Snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{
@@ -52,8 +52,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return report
 }
 
-// tokenEvents report tokens that did not exist in the workload cluster although they were expected there: one that data was written with, or one
-// that another client has set in the spec.
+// tokenEvents returns events for tokens that were unexpectedly missing in the workload cluster: a token in existing
+// bootstrap data, or one that another client set in the spec.
 func (v view) tokenEvents() []loop.Event {
 	var out []loop.Event
 	for _, a := range v.out.Done {
@@ -71,12 +71,12 @@ func (v view) tokenEvents() []loop.Event {
 	return out
 }
 
-// wrote reports whether this pass wrote the data.
+// wrote reports whether this reconciliation wrote the data.
 func (v view) wrote() bool {
 	return slices.Contains(v.out.Done, loop.Action(WriteData{Name: v.Config.Name}))
 }
 
-// reportedName is the name of the data Secret once there is one.
+// reportedName returns the name of the data Secret once it exists.
 func (v view) reportedName() string {
 	if v.made() || !v.wrote() {
 		return v.dataSecretName()
@@ -84,7 +84,7 @@ func (v view) reportedName() string {
 	return v.Config.Name
 }
 
-// lacksData reports whether data that is needed was deleted, and was not made again in this pass.
+// lacksData reports whether required data was deleted and not recreated in this reconciliation.
 func (v view) lacksData() bool { return v.Owner != nil && v.isNeeded() && !v.wrote() }
 
 func (v view) certificates() condition.Verdict {
@@ -148,7 +148,8 @@ func (v view) wait(reason string) *loop.Wait {
 	return nil
 }
 
-// legacy is the projection on v1beta1 conditions, whose reasons are finer: they say what is waited for.
+// legacy returns the v1beta1 conditions. Their reasons are more specific, because they name the object that is waited
+// for.
 func (v view) legacy() []condition.Legacy {
 	reason := bootstrapv1.KubeadmConfigDataSecretNotAvailableReason
 	switch {

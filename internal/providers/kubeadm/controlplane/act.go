@@ -60,7 +60,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 	return c.keeper().Act(ctx, s.State(), do)
 }
 
-// keeper writes Machines. The field manager of the reference implementation before it applied is "manager".
+// keeper returns the writer of Machines. Former lists the field managers of previous versions: before the reference
+// implementation used server-side apply, its field manager was "manager".
 func (c *Controller) keeper() machines.Keeper {
 	return machines.Keeper{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
@@ -71,7 +72,7 @@ func (c *Controller) updater() update.Writer {
 	return update.Writer{Extensions: inplace.Caller{Client: c.extensions, Failed: &c.failed, Now: c.now}, Keeper: c.keeper()}
 }
 
-// create creates a Machine: its infrastructure machine, its KubeadmConfig, then itself.
+// create creates the infrastructure machine, the KubeadmConfig and then the Machine.
 func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMachine) error {
 	d := s.definition()
 	d.Spec.FailureDomain = a.Domain
@@ -90,7 +91,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMach
 	}
 	last := len(objects) - 1
 	all := append(append(objects[:last:last], config), objects[last])
-	c.verified.Forget(s.Plane) // what fails may leave orphans
+	c.verified.Forget(s.Plane) // a failed creation may leave orphans
 	if err := c.keeper().CreateAll(ctx, all...); err != nil {
 		return err
 	}
@@ -98,7 +99,8 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a action.CreateMach
 	return nil
 }
 
-// setConditions applies the conditions of a Machine that the control plane sets; all others belong to other controllers.
+// setConditions applies the Machine conditions that the control plane owns. All others are owned by other
+// controllers.
 func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.SetConditions) error {
 	m := s.Machines.Named(a.Machine).Machine
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
@@ -115,7 +117,7 @@ func (c *Controller) annotate(ctx context.Context, o client.Object, key string, 
 	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
 }
 
-// actOnEtcd changes the members of etcd, through those that answer.
+// actOnEtcd changes the membership of etcd through its healthy members.
 func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) error {
 	var nodes []string
 	for _, m := range s.Etcd.Members {
@@ -136,7 +138,7 @@ func (c *Controller) actOnEtcd(ctx context.Context, s Snapshot, do loop.Action) 
 	return nil
 }
 
-// request says what to read of the workload cluster.
+// request returns the scope of a read of the workload cluster.
 func (s Snapshot) request() workload.Request {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
 	q := workload.Request{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.Plane.Annotations), Certificates: rollout.Servers(cluster, s.rolloutMachines(), s.Now)}
@@ -153,14 +155,14 @@ func (s Snapshot) request() workload.Request {
 	return q
 }
 
-// answer reads the workload cluster, and remembers what it read.
+// answer reads the workload cluster and caches the result.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	switch q := q.(type) {
 	case action.AskKubeadm:
 		return c.readLeft(ctx, s), nil
 	case update.Ask:
 		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
-		s.InPlace = map[string]inplace.Answer{q.Machine: answer} // no more than one Machine is updated at once
+		s.InPlace = map[string]inplace.Answer{q.Machine: answer} // only one Machine is updated at a time
 		return s, err
 	}
 	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())

@@ -14,11 +14,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 )
 
-// What kubeadm left in the workload cluster is read again before a Machine joins, where it was read that long ago, and otherwise.
+// The maximum age of the state of kubeadm's objects before a Machine joins, and at other times.
 const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
 
-// prepare brings what the next Machine needs of the workload cluster to its version and configuration, and reports whether that was
-// possible.
+// prepare updates the objects that the next Machine needs in the workload cluster to the desired version and
+// configuration. It reports whether the Machine can be created.
 func prepare(s Snapshot, p *loop.Plan) bool {
 	if !s.Now.Before(s.Left.At.Add(joinInterval)) {
 		p.Ask = append(p.Ask, action.AskKubeadm{})
@@ -56,7 +56,7 @@ func followUp(s Snapshot, _ change, p *loop.Plan) bool {
 	return len(changes) > 0
 }
 
-// readLeft reads what kubeadm left in the workload cluster, and remembers it.
+// readLeft reads the objects that kubeadm created in the workload cluster, and caches them.
 func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {
@@ -70,7 +70,7 @@ func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
 	return s
 }
 
-// changeLeft carries a change out. What was read is not what is there any more, even where that fails.
+// changeLeft applies a change. The cached state is discarded even if the change fails.
 func (c *Controller) changeLeft(ctx context.Context, s Snapshot, change upgrade.Change) error {
 	c.left.Forget(s.Plane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))

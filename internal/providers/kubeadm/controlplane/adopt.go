@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 )
 
-// adopt reads past the cache that the control plane still exists, and is conditional on the Machine's resourceVersion.
+// adopt first checks against the API server that the control plane still exists. The patch is conditional on the
+// Machine's resourceVersion.
 func (c *Controller) adopt(ctx context.Context, s Snapshot, a action.Adopt) error {
 	live := &controlplanev1.KubeadmControlPlane{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.Plane), live); err != nil {

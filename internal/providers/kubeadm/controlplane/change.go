@@ -14,24 +14,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/update"
 )
 
-// change is what the steps that change the Machines are decided by, besides the snapshot.
+// change is the input, besides the snapshot, of the steps that change Machines.
 type change struct {
-	// complete: all certificates are there.
+	// complete is true if all certificates exist.
 	complete    bool
 	remediation remediation.Decision
 }
 
-// decideChange does one thing that changes which Machines or members of etcd there are. The first of these that has something to do, or to
-// wait for, is the only one:
+// decideChange plans at most one change of Machines or etcd members. Only the first of these steps that has an action
+// or a wait is executed:
 //
-//	a recovery of the quorum was asked for          see package recovering
-//	a Machine that is deleted waits for the hook    move the leader, remove its member, remove the hook
-//	a member of etcd was left behind                remove it
-//	a health check asks for a replacement           note it, delete the Machine
-//	a Machine is updated in place                   continue to begin that, or wait for it to end
-//	Machines are outdated                           create one, update an outdated one in place, or delete it
-//	too few, too many                               create one, delete one
-//	all Machines are up to date                     upgrade kube-proxy and CoreDNS
+//	a recovery of the quorum was requested            see package recovering
+//	a deleted Machine waits for its hook              transfer leadership, remove the member, remove the hook
+//	an etcd member was left behind                    remove it
+//	a health check requests a replacement             record it, delete the Machine
+//	a Machine is being updated in place               continue to start the update, or wait for its end
+//	Machines are outdated                             create one, update an outdated one in place, or delete it
+//	too few or too many Machines                      create one, delete one
+//	all Machines are up to date                       upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
 	decideRecord(s, p)
 	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeOrphans, remediate, updateInPlace, scale, followUp}
@@ -53,8 +53,8 @@ func changesMachines(p loop.Plan) bool {
 	})
 }
 
-// isWritten reports whether a Machine is written in this plan, or was and the cache does not show it yet: it cannot be deleted or lose its
-// hook before that is read again.
+// isWritten reports whether this plan writes the Machine, or an earlier write is not in the cache yet. Such a Machine
+// must be observed again before it is deleted or its hook is removed.
 func isWritten(m machines.Member, p loop.Plan) bool {
 	return m.Stale || slices.ContainsFunc(p.Actions, func(a loop.Action) bool {
 		switch a := a.(type) {
@@ -67,12 +67,12 @@ func isWritten(m machines.Member, p loop.Plan) bool {
 	})
 }
 
-// updateInPlace continues an update that was begun, or waits for it to end.
+// updateInPlace continues to start an in-place update, or waits for its end.
 func updateInPlace(s Snapshot, _ change, p *loop.Plan) bool {
 	return s.updates().Ongoing(func(m machines.Member) bool { return isWritten(m, *p) }, p)
 }
 
-// updates are what is decided about updates in place by.
+// updates returns the input of decisions about in-place updates.
 func (s Snapshot) updates() update.Input {
 	in := update.Input{
 		Plane: s.Plane, State: s.State(), Template: s.Infra, Configs: s.Configs, Reasons: s.Reasons, Enabled: s.Settings.InPlaceUpdates,
@@ -86,15 +86,15 @@ func (s Snapshot) updates() update.Input {
 	return in
 }
 
-// leave lets Machines go that wait for the hook.
+// leave removes the etcd members and hooks of Machines that are being deleted.
 func leave(s Snapshot, _ change, p *loop.Plan) bool { return s.hooks(p).Leave(p) }
 
-// removeOrphans removes members of etcd that were left behind.
+// removeOrphans removes etcd members that were left behind.
 func removeOrphans(s Snapshot, _ change, p *loop.Plan) bool {
 	return len(s.Created) == 0 && s.hooks(p).RemoveOrphans(p)
 }
 
-// hooks are what the deletion of Machines is decided by.
+// hooks returns the input of decisions about the deletion of Machines.
 func (s Snapshot) hooks(p *loop.Plan) hooks.Input {
 	return hooks.Input{
 		Machines: s.Machines, Etcd: s.Etcd, Problem: s.etcdProblem(), Leader: s.Workload.Etcd.Leader(), Managed: s.managesEtcd(), Initialized: s.isInitialized(),
@@ -102,7 +102,7 @@ func (s Snapshot) hooks(p *loop.Plan) hooks.Input {
 	}
 }
 
-// etcdProblem is why nothing is known of the members of etcd; empty: they are known.
+// etcdProblem returns the reason why the etcd members are unknown, or the empty string if they are known.
 func (s Snapshot) etcdProblem() string {
 	switch {
 	case s.Workload.At.IsZero():
@@ -113,7 +113,7 @@ func (s Snapshot) etcdProblem() string {
 	return s.Workload.Etcd.Problem
 }
 
-// remediation is which unhealthy Machine is replaced now.
+// remediation selects the unhealthy Machine to replace now.
 func (s Snapshot) remediation() remediation.Decision {
 	in := remediation.Input{
 		Now: s.Now, Spec: s.Plane.Spec.Remediation, Created: s.Created, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
@@ -133,7 +133,7 @@ func (s Snapshot) remediation() remediation.Decision {
 	return remediation.Decide(in)
 }
 
-// remediate deletes the Machine that is replaced, once that is noted.
+// remediate records the replacement of the selected Machine, and then deletes the Machine.
 func remediate(s Snapshot, c change, p *loop.Plan) bool {
 	d := c.remediation
 	if d.Delete == "" {
@@ -149,7 +149,7 @@ func remediate(s Snapshot, c change, p *loop.Plan) bool {
 	return true
 }
 
-// decideRecord forgets a remediation whose replacement exists, or that needs none.
+// decideRecord removes the record of a remediation if the replacement exists or is not needed.
 func decideRecord(s Snapshot, p *loop.Plan) {
 	record, ok := remediation.InProgress(s.Plane)
 	if !ok {
@@ -166,7 +166,7 @@ func decideRecord(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// describeReasons says why Machines are replaced, for an action.
+// describeReasons returns the reason why Machines are replaced, for an action.
 func (s Snapshot) describeReasons(outdated []string) string {
 	m := s.Machines.Named(outdated[0])
 	why := s.reasons(m.Machine)

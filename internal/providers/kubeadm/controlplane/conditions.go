@@ -23,7 +23,7 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// conditions of KubeadmControlPlanes; Paused is the driver's.
+// conditions of KubeadmControlPlanes. The reconciler adds Paused.
 var conditions = condition.Table[judged]{
 	{Type: controlplanev1.KubeadmControlPlaneInitializedCondition, Of: judged.initialized},
 	{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Of: judged.certificatesAvailable},
@@ -41,7 +41,7 @@ var conditions = condition.Table[judged]{
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Of: judged.deletion},
 }
 
-// Reasons of the condition Deleting, which its waits have, too.
+// Reasons of the condition Deleting and of its waits.
 const (
 	reasonWorkers  = controlplanev1.KubeadmControlPlaneDeletingWaitingForWorkersDeletionReason
 	reasonMachines = controlplanev1.KubeadmControlPlaneDeletingWaitingForMachineDeletionReason
@@ -50,7 +50,7 @@ const (
 // judged is a snapshot with its plan and the outcome.
 type judged struct {
 	Snapshot
-	// machines have the conditions that they have after this reconciliation.
+	// machines are the Machines with their conditions after this reconciliation.
 	machines summary.Machines
 	plan     loop.Plan
 	out      loop.Outcome
@@ -58,7 +58,7 @@ type judged struct {
 
 func (j judged) isDeleting() bool { return !j.Plane.DeletionTimestamp.IsZero() }
 
-// health is what the conditions about the health of the control plane are made from.
+// health returns the input of the conditions about the health of the control plane.
 func (j judged) health() health.Plane {
 	return health.Plane{
 		Now: j.Now, Machines: j.machines, Managed: j.managesEtcd(), Etcd: j.Etcd.Members, EtcdProblem: j.etcdProblem(),
@@ -103,7 +103,7 @@ func (j judged) rollingOut() condition.Verdict {
 		fmt.Sprintf("Rolling out %d not up-to-date replicas\n%s", len(members), v.Message)+j.blockedText())
 }
 
-// blockers are what speaks against changing the number of Machines now.
+// blockers returns the reasons that prevent a change of the number of Machines.
 func (j judged) blockers() []string {
 	var out []string
 	for _, w := range j.plan.Wait {
@@ -125,7 +125,7 @@ func (j judged) blockedText() string {
 	return text
 }
 
-// wanted is how many Machines there should be: none of a control plane that is being deleted.
+// wanted returns the desired number of Machines, which is zero for a control plane that is being deleted.
 func (j judged) wanted() int {
 	if j.isDeleting() {
 		return 0
@@ -160,13 +160,13 @@ func (j judged) deletion() condition.Verdict {
 	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneDeletingDeletionCompletedReason, "Deletion completed")
 }
 
-// machineConditions are what the control plane says of a Machine.
+// machineConditions are the conditions of a Machine that the control plane sets.
 var machineConditions = append(condition.Table[facts]{
 	{Type: clusterv1.MachineUpToDateCondition, Of: func(f facts) condition.Verdict { return f.upToDate }},
 	{Type: clusterv1.MachineOwnerRemediatedCondition, Of: func(f facts) condition.Verdict { return f.remediated }},
 }, componentConditions()...)
 
-// facts are what the conditions of a Machine are made from.
+// facts is the input of the conditions of a Machine.
 type facts struct {
 	health.Facts
 	upToDate, remediated condition.Verdict
@@ -180,12 +180,12 @@ func componentConditions() condition.Table[facts] {
 	return out
 }
 
-// isDown reports whether the workload cluster cannot be read, for longer than the grace period.
+// isDown reports whether the workload cluster has been unreadable for longer than the grace period.
 func (s Snapshot) isDown() bool {
 	return s.isInitialized() && s.Workload.IsDown(s.Now, s.Connection, s.Settings.ConnectionGrace)
 }
 
-// facts of a Machine, by what was read of the workload cluster last.
+// facts returns the condition input of a Machine from the latest state of the workload cluster.
 func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	down := s.isDown()
 	f := facts{Facts: health.Facts{
@@ -202,9 +202,9 @@ func (s Snapshot) evaluate(m machines.Member, remediated condition.Verdict) []me
 	return machineConditions.Evaluate(s.facts(m, remediated), loop.MomentOf(m.Machine, s.Now))
 }
 
-// judged is a Machine with the conditions that it has after this reconciliation.
+// judged returns a copy of a Machine with its conditions after this reconciliation.
 func (s Snapshot) judged(m machines.Member) *clusterv1.Machine {
-	out := *m.Machine // shared with the cache but for the conditions
+	out := *m.Machine // shared with the cache except for the conditions
 	out.Status.Conditions = nil
 	set := s.evaluate(m, condition.Mirror(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition, condition.Absent()))
 	for _, c := range m.Status.Conditions {
@@ -216,7 +216,7 @@ func (s Snapshot) judged(m machines.Member) *clusterv1.Machine {
 	return &out
 }
 
-// setConditions sets the conditions of Machines that differ from what is the case.
+// setConditions returns actions for the Machines whose conditions have to be updated.
 func (s Snapshot) setConditions(r remediation.Decision) []loop.Action {
 	var out []loop.Action
 	for _, m := range s.Machines {
@@ -231,7 +231,8 @@ func (s Snapshot) setConditions(r remediation.Decision) []loop.Action {
 	return out
 }
 
-// remediated is the condition OwnerRemediated of a Machine: what was decided, or for one that is being deleted what was.
+// remediated returns the condition OwnerRemediated of a Machine: the result of this decision, or the existing
+// condition of a Machine that is being deleted.
 func (s Snapshot) remediated(m machines.Member, r remediation.Decision) condition.Verdict {
 	if v, decided := r.Verdicts[m.Name]; decided {
 		return v
@@ -242,7 +243,7 @@ func (s Snapshot) remediated(m machines.Member, r remediation.Decision) conditio
 	return condition.Absent()
 }
 
-// isHealthy reports whether nothing of the control plane changes, and all components of all Machines are healthy.
+// isHealthy reports whether the control plane is stable and all components of all Machines are healthy.
 func (s Snapshot) isHealthy() bool {
 	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
 		return false

@@ -35,17 +35,18 @@ const Name = "kubeadmcontrolplane"
 
 // Settings of the controller.
 type Settings struct {
-	// ConnectionGrace is how long conditions stay as they are while the workload cluster is not connected. Zero: none.
+	// ConnectionGrace is the time for which conditions remain unchanged while the workload cluster is not connected.
+	// Zero means no grace period.
 	ConnectionGrace time.Duration
-	// Etcd are the timeouts of calls to members of etcd.
+	// Etcd contains the timeouts of calls to etcd members.
 	Etcd members.Timeouts
-	// Policy is what the operator allows; the zero value: everything.
+	// Policy is the operator's configuration. The zero value allows everything.
 	Policy policy.Configuration
-	// InPlaceUpdates lets extensions update Machines that would be replaced (feature gate InPlaceUpdates).
+	// InPlaceUpdates enables in-place updates by extensions instead of replacements (feature gate InPlaceUpdates).
 	InPlaceUpdates bool
 }
 
-// Workloads is what the controller needs of the connections to workload clusters.
+// Workloads provides access to the workload clusters.
 type Workloads interface {
 	workload.Clusters
 	Health(cluster client.ObjectKey) remote.Health
@@ -54,9 +55,9 @@ type Workloads interface {
 // Controller reconciles KubeadmControlPlanes.
 type Controller struct {
 	client client.Client
-	// live reads past the cache; secrets has the Secrets that have the label of their Cluster.
+	// live bypasses the cache. secrets contains the Secrets with a cluster label.
 	live, secrets client.Reader
-	// Changes of templates enqueue the control planes that refer to them; those of clones enqueue none.
+	// A change of a template enqueues the control planes that reference it. Changes of clones do not enqueue.
 	templates, clones *kube.References
 	workers           *machines.Workers
 	workloads         Workloads
@@ -65,11 +66,11 @@ type Controller struct {
 	writer            *kube.Writer
 	settings          Settings
 	scope             membership.Scope
-	// extensions update Machines in place; nil: none does.
+	// extensions update Machines in place. If it is nil, in-place updates are disabled.
 	extensions hook.Client
 	failed     inplace.Failed
 	now        func() time.Time
-	// intn returns a random number from 0 up to, not including, n.
+	// intn returns a random number in [0,n).
 	intn func(n int) int
 
 	pending  machines.Pending
@@ -81,13 +82,13 @@ type Controller struct {
 // byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "kubeadmcontrolplane.spec.clusterName"
 
-// Connections are those to workload clusters, and to Pods in them.
+// Connections provides access to workload clusters and to their Pods.
 type Connections interface {
 	remote.Workloads
 	members.Forwarder
 }
 
-// Add adds the controller to the manager. Without extensions no Machine is updated in place.
+// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s loop.Setup, clusters Connections, extensions hook.Client, settings Settings) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
@@ -133,7 +134,7 @@ func (c *Controller) definition() loop.Controller[*controlplanev1.KubeadmControl
 	}
 }
 
-// enter labels a new control plane with its Cluster in the write that adds its finalizer.
+// enter labels a new control plane with its Cluster in the same request that adds the finalizer.
 func (c *Controller) enter(_ context.Context, plane *controlplanev1.KubeadmControlPlane) (func(client.Object), error) {
 	name := clusterName(plane)
 	if name == "" {
@@ -148,8 +149,8 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 	return []clusterv1.ContractVersionedObjectReference{o.(*controlplanev1.KubeadmControlPlane).Spec.MachineTemplate.Spec.InfrastructureRef}
 }
 
-// ofMachine names the control plane that controls a Machine; of a control plane Machine without a controller, and of a worker that
-// is deleted, that of their Cluster.
+// ofMachine returns a request for the control plane that controls a Machine. For a control plane Machine without a
+// controller, and for a deleted worker, it returns the control plane of their Cluster.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	owner := metav1.GetControllerOf(m)
@@ -167,7 +168,7 @@ func request(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 }
 
-// ofCluster names the control plane that a Cluster refers to.
+// ofCluster returns a request for the control plane of a Cluster.
 func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Cluster).Spec.ControlPlaneRef
 	if ref.Kind != planeKind || ref.APIGroup != controlplanev1.GroupVersion.Group {
@@ -176,16 +177,16 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return request(o.GetNamespace(), ref.Name)
 }
 
-// ofConnection names the control plane of a Cluster.
+// ofConnection returns a request for the control plane of a Cluster.
 func (c *Controller) ofConnection(ctx context.Context, key client.ObjectKey) []reconcile.Request {
 	cluster := &clusterv1.Cluster{}
-	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // a Cluster that appears enqueues by itself
+	if c.client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) != nil { // if the Cluster is created later, its own event enqueues
 		return nil
 	}
 	return ofCluster(ctx, cluster)
 }
 
-// ofSecret names the control plane of the Cluster that a Secret names.
+// ofSecret returns a request for the control plane of the Cluster in the Secret's label.
 func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.ofConnection(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]})
 }

@@ -20,20 +20,23 @@ import (
 )
 
 const (
-	// soon is when to read again what is not watched before it exists, and a workload cluster while a Machine of it is new.
+	// soon is the delay before reading objects that are not watched until they exist, and the interval for reading a
+	// workload cluster with a new Machine. A Machine is new for newFor.
 	soon, newFor = 2 * time.Second, 3 * time.Minute
-	// verySoon is when to read it while it has a Node, and kubeadm init is about to end: everything else waits for that.
+	// verySoon is the interval while the first Node exists and kubeadm init is about to finish, because everything
+	// else waits for it.
 	verySoon = 500 * time.Millisecond
-	// unhealthyInterval and healthyInterval are how often the workload cluster is read: while something of it is not healthy or
-	// changes, and otherwise.
+	// unhealthyInterval and healthyInterval are the intervals for reading the workload cluster: while a part of it is
+	// unhealthy or changing, and otherwise.
 	unhealthyInterval, healthyInterval = 10 * time.Second, 60 * time.Second
-	// preflightRecheck is when preflight checks that failed run again, deletionRecheck while a Machine is being deleted.
+	// preflightRecheck is the interval of failed preflight checks. deletionRecheck is the interval while a Machine is
+	// being deleted.
 	preflightRecheck, deletionRecheck = 15 * time.Second, 30 * time.Second
-	// missingRecheck is when a reference to nothing is followed again.
+	// missingRecheck is the interval for checking for missing objects.
 	missingRecheck = 30 * time.Second
 )
 
-// Reasons of waits.
+// Reasons for waiting.
 const (
 	waitForCluster   = "WaitingForCluster"
 	waitForTemplate  = "WaitingForTemplate"
@@ -44,24 +47,25 @@ const (
 	waitForFirst     = "WaitingForFirstMachine"
 )
 
-// Decide says what to do about a KubeadmControlPlane. From top to bottom; what stands below a line waits for what stands above it:
+// Decide returns the plan for a KubeadmControlPlane. The rows are evaluated from top to bottom. Rows below a line are
+// only reached once the rows above it neither wait nor act:
 //
-//	no owner, or Cluster not there                    wait
-//	Machines of it lack the watch label               wait for a person
+//	no owner, or Cluster missing                      wait
+//	some of its Machines lack the watch label         wait for the user
 //	control plane Machines without a controller       adopt
-//	no Machines, and a kubeconfig older than itself   wait for a person
+//	no Machines, but a kubeconfig older than itself   wait for the user
 //	---
-//	Secret missing before the first Machine           create; afterwards wait for a person
-//	Secret of it without its owner                    own
+//	Secret missing before the first Machine           create; after the first Machine, wait for the user
+//	Secret lacks its owner                            restore the owner
 //	---
-//	infrastructure not provisioned, no endpoint       wait
-//	kubeconfig missing, of another endpoint, half old write
-//	workload cluster not read for some time           ask
-//	Machine differs from the template                 propagate in place, clones first
-//	Machine's conditions differ from what was read    set
-//	certificate read, KubeadmConfig does not say      note
+//	infrastructure not provisioned, or no endpoint    wait
+//	kubeconfig missing, outdated or past half-life    write
+//	workload cluster not read recently                read
+//	Machine differs from the template                 update in place, clones first
+//	Machine's conditions differ from observed state   set
+//	certificate expiry not recorded on KubeadmConfig  record
 //	---
-//	one thing that changes the Machines, see change.go
+//	one change of the Machines, see change.go
 func Decide(s Snapshot) loop.Plan {
 	if !s.Plane.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
@@ -103,12 +107,13 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	decideMachines(s, complete, &p)
 	if !s.Fresh && len(s.Machines) > 0 && changesMachines(p) && s.recovering(p).NeedsRead() {
-		p.Ask = []loop.Question{action.AskWorkload{}} // by what is the case now, not by what was some time ago
+		p.Ask = []loop.Question{action.AskWorkload{}} // decide from fresh state and not from cached state
 	}
 	return p
 }
 
-// decideMachines applies what follows in place, sets conditions, and then does one thing that changes which Machines there are.
+// decideMachines propagates changes in place, sets conditions, and then plans at most one change of the set of
+// Machines.
 func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 	p.Do(clone.Templates{s.Infra}.OwnedBy(s.Cluster)...)
 	p.Do(s.State().Propagation()...)
@@ -133,7 +138,7 @@ func decideMachines(s Snapshot, complete bool, p *loop.Plan) {
 // isJoined reports whether the control plane has the label of its Cluster.
 func isJoined(s Snapshot) bool { return s.Plane.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name }
 
-// isReadDue reports whether the workload cluster has to be read again: it can be, and it was not for a while.
+// isReadDue reports whether the workload cluster is readable and its cached state is due for a refresh.
 func (s Snapshot) isReadDue() bool {
 	if s.Fresh || len(s.Machines) == 0 || s.Secrets[authority.Admin] == nil || !s.recovering(loop.Plan{}).NeedsRead() {
 		return false
@@ -141,7 +146,7 @@ func (s Snapshot) isReadDue() bool {
 	return s.Workload.IsBehind(s.Connection) || s.hasNewNode() || s.hasLostMachine() || !s.Now.Before(s.Workload.At.Add(s.readInterval()))
 }
 
-// hasNewNode reports whether a Machine has a Node that was not read yet.
+// hasNewNode reports whether a Machine has a Node that has not been read yet.
 func (s Snapshot) hasNewNode() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
 		node := m.Status.NodeRef.Name
@@ -149,7 +154,7 @@ func (s Snapshot) hasNewNode() bool {
 	})
 }
 
-// hasLostMachine reports whether the infrastructure of a Machine has ended since the workload cluster was read.
+// hasLostMachine reports whether the infrastructure of a Machine has failed since the workload cluster was read.
 func (s Snapshot) hasLostMachine() bool {
 	return slices.ContainsFunc(s.Machines, func(m machines.Member) bool {
 		c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
@@ -157,7 +162,7 @@ func (s Snapshot) hasLostMachine() bool {
 	})
 }
 
-// readInterval is how often the workload cluster is read; zero: there is none to read.
+// readInterval returns the interval for reading the workload cluster, or zero if there is nothing to read.
 func (s Snapshot) readInterval() time.Duration {
 	switch {
 	case len(s.Machines) == 0:
@@ -174,8 +179,8 @@ func (s Snapshot) readInterval() time.Duration {
 	return soon
 }
 
-// decideDeletion deletes all Machines at once, after those of the workers; the hook of each goes when it is being deleted, since no
-// member of etcd has to be removed any more.
+// decideDeletion deletes all Machines at once, after the workers. The hook of each Machine is removed as soon as the
+// Machine is being deleted, because removing etcd members is no longer necessary.
 func decideDeletion(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if s.Cluster == nil {

@@ -1,29 +1,30 @@
-// Package controlplane keeps the control plane Machines of a KubeadmControlPlane.
-//
-// Does: creates certificates and the kubeconfig, then the first Machine, whose KubeadmConfig initializes the cluster, then one after the
-// other the Machines that join. Replaces outdated Machines (package rollout says which) and unhealthy ones (package remediation), and
-// deletes surplus ones; removes the etcd member of a Machine while its kubelet still runs. Applies to Machines what follows in place.
-// What kubeadm left in the workload cluster follows (package upgrade): its configuration and roles before a Machine joins, kube-proxy and
-// CoreDNS once all Machines are up to date.
+// Package controlplane implements the KubeadmControlPlane controller. It creates the certificates and the kubeconfig,
+// a first Machine whose KubeadmConfig initializes the cluster, and then the joining Machines one after the other. It
+// replaces outdated Machines (see package rollout) and unhealthy Machines (see package remediation), and deletes
+// surplus ones. The etcd member of a deleted Machine is removed while its kubelet still runs. Changes that do not
+// require a replacement are propagated to Machines in place. Objects that kubeadm created in the workload cluster are
+// updated by package upgrade: its configuration and roles before a Machine joins, and kube-proxy and CoreDNS once all
+// Machines are up to date.
 //
 //	                      ┌─ certificates, kubeconfig
 //	KubeadmControlPlane ──┤
-//	Machines              ├─ one Machine leaves: move the leader, remove its member, remove the hook
-//	KubeadmConfigs        ├─ members of etcd without a Machine: remove
+//	Machines              ├─ a Machine is being deleted: transfer leadership, remove its member, remove the hook
+//	KubeadmConfigs        ├─ etcd members without a Machine: remove
 //	infrastructure        ├─ remediate ──────────────┐
 //	workload cluster      ├─ roll out ─► preflight ──┼─► create or delete one Machine
-//	members of etcd       └─ scale ────► preflight ──┘
+//	etcd members          └─ scale ────► preflight ──┘
 //
-// At most one Machine is created or deleted at a time: the next waits until all components of the others are healthy. Nothing that
-// the controller does takes etcd below its quorum (package quorum).
+// At most one Machine is created or deleted at a time. The next one waits until all components of the other Machines
+// are healthy. No action of the controller lowers etcd below its quorum (see package quorum).
 //
-// Owns: of KubeadmControlPlanes: finalizer, the annotation remediation-in-progress, and the status. Control plane Machines that it creates
-// or adopts, with their KubeadmConfigs and infrastructure machines: under the field manager capi-kubeadmcontrolplane their owner,
-// labels, annotations and spec; the conditions UpToDate, OwnerRemediated (with reasons of its own) and those of package health. The
-// Secrets <cluster>-{ca,etcd,proxy,sa,kubeconfig}. The membership of etcd.
+// The controller writes the finalizer, the annotation remediation-in-progress and the status of a
+// KubeadmControlPlane. For the control plane Machines that it creates or adopts, with their KubeadmConfigs and
+// infrastructure machines, the field manager capi-kubeadmcontrolplane owns the owner reference, labels, annotations
+// and spec. On Machines it sets the conditions UpToDate, OwnerRemediated and the conditions of package health. It
+// also manages the Secrets <cluster>-{ca,etcd,proxy,sa,kubeconfig} and the membership of etcd. An external etcd is
+// never changed.
 //
-// Never: renders bootstrap data, or holds the lock of the first node (package bootstrap does); declares a Machine unhealthy (a
-// MachineHealthCheck does); takes a deleted Machine down (the Machine controller does); touches an external etcd.
-//
-// Read first: [Snapshot], [Decide], then scale.go.
+// Bootstrap data and the lock of the first node belong to package bootstrap, Machines are declared unhealthy by a
+// MachineHealthCheck, and the Machine controller deletes the infrastructure. Start reading at [Snapshot], [Decide]
+// and scale.go.
 package controlplane

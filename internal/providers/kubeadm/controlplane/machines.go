@@ -22,19 +22,19 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The field managers of Machines and their clones, those of the reference implementation.
+// The field managers of Machines and their clones, which are the same as in the reference implementation.
 const (
 	manager         = "capi-kubeadmcontrolplane"
 	metadataManager = "capi-kubeadmcontrolplane-metadata"
 )
 
-// State is the Machines of the control plane, current and desired.
+// State returns the current and desired Machines of the control plane.
 func (s Snapshot) State() machines.State {
 	return machines.State{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
 }
 
-// definition is what new Machines of the control plane are. All of them have the hook that keeps a Machine that is deleted until its
-// member of etcd is removed; it is the last of a Machine's hooks.
+// definition returns the desired state of Machines. All of them have the pre-terminate hook that blocks their
+// deletion until the etcd member is removed. It is the last hook of a Machine.
 func (s Snapshot) definition() machines.Definition {
 	template := s.Plane.Spec.MachineTemplate
 	return machines.Definition{
@@ -56,11 +56,11 @@ func (s Snapshot) definition() machines.Definition {
 	}
 }
 
-// defaultNodeDeletionTimeout is what the webhook of Machines sets where nothing is said, in seconds: what is desired has to say it, or
-// every Machine would always differ from it.
+// defaultNodeDeletionTimeout is the default of the Machine webhook, in seconds. The desired state must include the
+// default, because otherwise it would always differ from the Machine.
 const defaultNodeDeletionTimeout = 10
 
-// labels of the Machines and their clones.
+// labels returns the labels of the Machines and their clones.
 func (s Snapshot) labels() map[string]string {
 	out := maps.Clone(s.Plane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if out == nil {
@@ -70,7 +70,7 @@ func (s Snapshot) labels() map[string]string {
 	return out
 }
 
-// selector are the labels by which the Machines are found.
+// selector returns the labels that select the Machines.
 func (s Snapshot) selector() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
@@ -78,7 +78,7 @@ func (s Snapshot) selector() map[string]string {
 	}
 }
 
-// gates are the readiness gates of Machines: those of the components, and those that the template adds.
+// gates returns the readiness gates of Machines: the components, and the gates of the template.
 func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
 	out := health.Gates(s.managesEtcd())
 	own := map[string]bool{}
@@ -93,7 +93,8 @@ func (s Snapshot) gates() []clusterv1.MachineReadinessGate {
 	return out
 }
 
-// clones are those of the control plane's Machines. KubeadmConfigs have no template, and the kind of one tells theirs.
+// clones returns the query for the clones of the Machines. KubeadmConfigs are not cloned from a template, so they are
+// selected by their kind.
 func (s Snapshot) clones() clone.Query {
 	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
 	var reserved []string
@@ -111,19 +112,20 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(planeKind))
 }
 
-// secretsOwner owns the Secrets of the cluster, in the place of a KubeadmConfig that created them before the control plane did.
+// secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
+// the control plane did.
 func (s Snapshot) secretsOwner() authority.Owner {
 	return authority.Owner{Ref: ownerReference(s.Plane), Replaces: []string{configKind}}
 }
 
-// secrets are the certificates and the kubeconfig.
+// secrets returns the input of decisions about certificates and the kubeconfig.
 func (s Snapshot) secrets() secrets.Input {
 	return secrets.Input{
 		Now: s.Now, Cluster: s.Cluster, Owner: s.secretsOwner(), Required: s.required(), Found: s.Secrets, State: s.Certificates, Kubeconfig: s.Kubeconfig,
 	}
 }
 
-// required are the Secrets that the control plane needs.
+// required returns the Secrets that the control plane needs.
 func (s Snapshot) required() []authority.Requirement {
 	return authority.SignedByKubeadm(s.Plane.Spec.KubeadmConfigSpec)
 }
@@ -139,10 +141,10 @@ func (s Snapshot) isInitialized() bool {
 	return before != nil && *before || s.Workload.Initialized
 }
 
-// isHeld reports whether a Machine that is deleted waits for nothing but its member of etcd.
+// isHeld reports whether a deleted Machine only waits for the removal of its etcd member.
 func (s Snapshot) isHeld(m machines.Member) bool { return s.hooks(&loop.Plan{}).IsHeld(m) }
 
-// matching attributes the members of etcd to the Machines.
+// matching maps the etcd members to the Machines.
 func (s Snapshot) matching() quorum.Matching {
 	in := quorum.Input{Now: s.Now, State: s.Workload}
 	for _, m := range s.Machines {
@@ -155,7 +157,7 @@ func (s Snapshot) matching() quorum.Matching {
 	return quorum.Match(in)
 }
 
-// rolloutMachine is a Machine with what it was created from.
+// rolloutMachine returns a Machine with the objects it was created from.
 func (s Snapshot) rolloutMachine(m *clusterv1.Machine) rollout.Machine {
 	out := rollout.Machine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
 	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
@@ -170,10 +172,10 @@ func (s Snapshot) rolloutMachine(m *clusterv1.Machine) rollout.Machine {
 	return out
 }
 
-// reasons say why a Machine has to be replaced.
+// reasons returns the reasons why a Machine has to be replaced.
 func (s Snapshot) reasons(m *clusterv1.Machine) []rollout.Reason { return s.Reasons[m.Name] }
 
-// candidates are the Machines that stay, for choices between them.
+// candidates returns the Machines that are not being deleted.
 func (s Snapshot) candidates() []rollout.Candidate {
 	var out []rollout.Candidate
 	for _, m := range s.Machines {
@@ -186,7 +188,7 @@ func (s Snapshot) candidates() []rollout.Candidate {
 	return out
 }
 
-// outdated are the names of Machines that stay and have to be replaced.
+// outdated returns the names of the Machines that have to be replaced and are not being deleted.
 func (s Snapshot) outdated() []string {
 	var out []string
 	for _, c := range s.candidates() {

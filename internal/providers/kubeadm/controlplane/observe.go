@@ -29,51 +29,56 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// Snapshot is everything that a decision about a KubeadmControlPlane looks at.
+// Snapshot is the input of a decision about a KubeadmControlPlane.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Plane    *controlplanev1.KubeadmControlPlane
-	// Cluster owns the control plane; nil: none does yet, or it does not exist.
+	// Cluster owns the control plane. It is nil if there is no owner or the Cluster does not exist.
 	Cluster *clusterv1.Cluster
 	// Machines that the control plane controls, sorted by name.
 	Machines machines.Members
-	// Adoptable are control plane Machines of the Cluster without a controller; Hidden lack the watch label.
+	// Adoptable are control plane Machines of the Cluster without a controller. Hidden are the names of Machines that
+	// lack the watch label.
 	Adoptable []*clusterv1.Machine
 	Hidden    []string
-	// Created are names of Machines that were created and that the cache does not show yet.
+	// Created are the names of created Machines that are not in the cache yet.
 	Created []string
-	// Workers is how many Machines and MachinePools of the Cluster are left beside the control plane; only read for one that is deleted.
+	// Workers is the number of remaining worker Machines and MachinePools of the Cluster. It is only read while the
+	// control plane is being deleted.
 	Workers int
-	// Verified: for this generation of the control plane all Machines and clones were compared in full, and were up to date.
+	// Verified is true if all Machines and clones were compared in full for this generation, and were up to date.
 	Verified bool
-	// Infra is the template of infrastructure machines. Clones are those of the Machines.
+	// Infra is the template of infrastructure machines. Clones contains the clones of the Machines.
 	Infra  clone.Template
 	Clones *clone.Clones
 	// Configs are the KubeadmConfigs by name.
 	Configs map[string]*bootstrapv1.KubeadmConfig
-	// Secrets of the cluster; those that do not exist are missing. Kubeconfig says what is in that Secret.
+	// Secrets of the cluster that exist. Kubeconfig is the content of the kubeconfig Secret.
 	Secrets    authority.Found
 	Kubeconfig authority.Kubeconfig
-	// Workload is what was read of the workload cluster last; Fresh: in this reconciliation.
+	// Workload is the latest state of the workload cluster. Fresh is true if it was read in this reconciliation.
 	Workload workload.State
 	Fresh    bool
-	// Etcd is which of the members that were read runs on which Machine ([Snapshot.Compared]).
+	// Etcd maps Machines to the etcd members that were read ([Snapshot.Compared]).
 	Etcd quorum.Matching
-	// Left is what kubeadm left in the workload cluster, as it was read last; the zero value: never, or it was changed since.
+	// Left contains the objects created by kubeadm in the workload cluster. The zero value means that they were never
+	// read, or changed since.
 	Left upgrade.Found
 	// Connection to the workload cluster.
 	Connection remote.Health
-	// Random parts for names of Machines, and what of the names made of them Machines have.
+	// Random parts for names of new Machines, and the names made of them that are already taken.
 	Random, Taken []string
-	// Reasons to replace each Machine, by name, and what there is of the Secrets: what follows from the rest and takes time ([Snapshot.Compared]).
+	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
+	// in [Snapshot.Compared], because computing them takes time.
 	Reasons      map[string][]rollout.Reason
 	Certificates authority.State
-	// InPlace is what the extension makes of the changes of Machines, by name, as far as it was asked.
+	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.
 	InPlace map[string]inplace.Answer
 }
 
-// Compared returns the snapshot with Machines and Secrets compared with what is desired of them.
+// Compared returns the snapshot with the fields that are derived from comparing Machines and Secrets with their
+// desired state.
 func (s Snapshot) Compared() Snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
 	s.Certificates = authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
@@ -98,7 +103,7 @@ const (
 	clusterKind = "Cluster"
 )
 
-// spareNames are random parts beyond the one that is needed, for names that are taken.
+// spareNames is the number of additional random parts, in case names are taken.
 const spareNames = 8
 
 func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (Snapshot, error) {
@@ -123,11 +128,11 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	}
 	s = s.Compared()
 	if len(s.Machines)+len(s.Created) >= desired(s) && len(s.Reasons) == 0 {
-		return s, nil // there will be no new one
+		return s, nil // no Machine will be created
 	}
 	names, err := rollout.NewNames(plane, s.Cluster.Name, s.Random, nil)
 	if err != nil {
-		return s, nil // [Decide] says so
+		return s, nil // reported by [Decide]
 	}
 	s.Taken, err = machines.Taken(ctx, c.client, plane.Namespace, names)
 	return s, err
@@ -140,7 +145,7 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// clusterName is the name of the Cluster that owns the control plane; empty without an owner.
+// clusterName returns the name of the Cluster that owns the control plane, or the empty string.
 func clusterName(plane client.Object) string {
 	for _, ref := range plane.GetOwnerReferences() {
 		if ref.Kind == clusterKind && strings.HasPrefix(ref.APIVersion, clusterv1.GroupVersion.Group+"/") {
@@ -154,7 +159,7 @@ func clusterName(plane client.Object) string {
 func (c *Controller) readMachines(ctx context.Context, s *Snapshot) (err error) {
 	all := &clusterv1.MachineList{}
 	err = c.client.List(ctx, all, client.InNamespace(s.Plane.Namespace), client.MatchingFields{byCluster: s.Cluster.Name},
-		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy) // nothing in a snapshot is ever changed
+		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy) // snapshots are read-only
 	if err != nil {
 		return fmt.Errorf("listing Machines of Cluster %s: %w", s.Cluster.Name, err)
 	}
@@ -214,7 +219,8 @@ func (c *Controller) readConfigs(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// readSecrets reads them from the cache, and from the API server where the cache has none: those that users supply it may not have.
+// readSecrets reads the Secrets from the cache, or from the API server if the cache does not contain them, which may
+// be the case for Secrets provided by users.
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 	purposes := append(authority.Purposes(s.required()), authority.Admin)
 	s.Secrets, err = authority.Read(ctx, client.ObjectKeyFromObject(s.Cluster), purposes, c.secrets, c.live)
@@ -222,8 +228,9 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readWorkers counts the Machines and MachinePools beside the control plane, for one that is deleted after them. That there are some is
-// said by the cache; that there are none is read past it, until the first Machine of the control plane is being deleted.
+// readWorkers counts the worker Machines and MachinePools, because a deleted control plane waits for their deletion.
+// A count from the cache is sufficient unless it is zero, which is verified with the API server. Once the first
+// control plane Machine is being deleted, the workers are no longer counted.
 func (c *Controller) readWorkers(ctx context.Context, s *Snapshot) (err error) {
 	if s.Plane.DeletionTimestamp.IsZero() || slices.ContainsFunc(s.Machines, func(m machines.Member) bool { return m.Deleted }) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/recovery"
 )
 
-// recovering is what the recovery from the loss of the quorum is decided by.
+// recovering returns the input of decisions about a recovery from the loss of the quorum.
 func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 	in := recovering.Input{Now: s.Now, Before: s.Plane.Status.Conditions, Managed: s.managesEtcd(), Initialized: s.isInitialized()}
 	if s.Cluster == nil {
@@ -45,10 +45,10 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 	return in
 }
 
-// recoverQuorum is the recovery that was asked for; while it is under way, nothing else is done.
+// recoverQuorum plans a requested recovery. While a recovery is in progress, no other step is executed.
 func recoverQuorum(s Snapshot, _ change, p *loop.Plan) bool { return s.recovering(*p).Decide(p) }
 
-// actOnRecovery does what only a recovery does.
+// actOnRecovery executes the actions of a recovery.
 func (c *Controller) actOnRecovery(ctx context.Context, s Snapshot, do loop.Action) error {
 	machine := s.Machines.Named(recovering.MachineOf(do))
 	to := recovering.Target{Plane: s.Plane, Machine: machine.Machine, Nodes: s.Workload.Nodes, Workload: func(ctx context.Context) (client.Client, error) {

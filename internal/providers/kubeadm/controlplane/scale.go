@@ -17,10 +17,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 )
 
-// desired is how many Machines there should be.
+// desired returns the desired number of Machines.
 func desired(s Snapshot) int { return int(ptr.Deref(s.Plane.Spec.Replicas, 1)) }
 
-// scale creates or deletes one Machine: while Machines are outdated up to as many more as the strategy allows, and down again.
+// scale creates or deletes one Machine. While Machines are outdated, the number of Machines may exceed the desired
+// number by the surge of the strategy.
 func scale(s Snapshot, c change, p *loop.Plan) bool {
 	have, want := len(s.Machines)+len(s.Created), desired(s)
 	outdated := s.outdated()
@@ -64,7 +65,7 @@ func scaleUp(s Snapshot, c change, why string, p *loop.Plan) {
 	create(s, action.CreateMachine{Joins: true, Why: why}, p)
 }
 
-// create names the new Machine and chooses its failure domain.
+// create chooses the name and the failure domain of the new Machine.
 func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
 	taken := slices.Concat(summary.Machines(s.Machines.Machines()).Names(), s.Created, s.Taken)
 	names, err := rollout.NewNames(s.Plane, s.Cluster.Name, s.Random, taken)
@@ -73,7 +74,7 @@ func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
 		return
 	}
 	if len(names) == 0 {
-		p.RecheckIn(machines.PendingRecheck) // all random parts were taken: others next time
+		p.RecheckIn(machines.PendingRecheck) // all names were taken; the next reconciliation uses other random parts
 		return
 	}
 	a.Name, a.Domain = names[0], rollout.DomainForNew(s.candidates(), s.Cluster)
@@ -101,12 +102,12 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 	p.Do(machines.Delete{Names: []string{chosen.Name}, Why: why})
 }
 
-// checked is what preflight checks look at.
+// checked is the input of the preflight checks.
 type checked struct {
 	Snapshot
-	// up: a Machine is to be created; complete: all certificates are there.
+	// up is true if a Machine is to be created. complete is true if all certificates exist.
 	up, complete bool
-	// leaving is the Machine that is to be deleted, which need not be healthy.
+	// leaving is the Machine that is to be deleted. It does not have to be healthy.
 	leaving string
 }
 
@@ -114,7 +115,7 @@ func upFacts(s Snapshot, c change) checked {
 	return checked{Snapshot: s, up: true, complete: c.complete}
 }
 
-// checks are the preflight checks, in the order in which to solve what they find.
+// checks returns the preflight checks, in the order in which to resolve their findings.
 func checks() preflight.Checks[checked] {
 	return preflight.Checks[checked]{
 		{Name: "ReplicasAllowed", Blocker: checked.denied},
@@ -129,7 +130,7 @@ func checks() preflight.Checks[checked] {
 	}
 }
 
-// isBlocked waits for what preflight checks find, and reports whether they find anything.
+// isBlocked adds a wait for each failed preflight check, and reports whether there are any.
 func isBlocked(s Snapshot, facts checked, p *loop.Plan) bool {
 	blockers := checks().Blockers(facts)
 	for _, message := range blockers {
@@ -216,8 +217,8 @@ func (c checked) kubeadmSkew() string {
 	return rollout.KubeadmSkew(c.Plane.Spec.Version, c.Machines.Machines())
 }
 
-// isRestored reports whether the control plane looks like one that was restored without its Machines: it has never reported anything,
-// and the kubeconfig of its Cluster is older than itself.
+// isRestored reports whether the control plane appears to have been restored without its Machines: it has never
+// reported a status, and the kubeconfig of its Cluster is older than the control plane.
 func (s Snapshot) isRestored() bool {
 	secret := s.Secrets[authority.Admin]
 	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/upgrade"
 )
 
-// Report is the status of a KubeadmControlPlane after a reconciliation.
+// Report returns the status of a KubeadmControlPlane after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	j := judged{Snapshot: s, plan: p, out: out}
 	for _, m := range s.Machines {
@@ -48,10 +48,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(j)}
 }
 
-// changesFor is how long a Machine may take to join or to go before what it holds back is worth a warning.
+// changesFor is the time that a Machine may take to join or to be deleted before a warning is reported for the
+// blocked changes.
 const changesFor = 10 * time.Minute
 
-// isChanging reports whether a Machine is joining, or is being deleted: that others wait for it meanwhile is no reason to warn.
+// isChanging reports whether a Machine is joining or being deleted. No warning is needed while other changes wait for
+// it.
 func (j judged) isChanging() bool {
 	return len(j.Created) > 0 || slices.ContainsFunc(j.Machines, func(m machines.Member) bool {
 		switch {
@@ -64,7 +66,7 @@ func (j judged) isChanging() bool {
 	})
 }
 
-// events tell what was done to Machines and members of etcd.
+// events returns events about changes of Machines and etcd members.
 func events(j judged) []loop.Event {
 	var list []loop.Event
 	for _, do := range j.out.Done {

@@ -13,21 +13,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// Facts are what a ClusterConfiguration says about the cluster beside what the KubeadmConfig has. Empty fields are
-// left to kubeadm.
+// Facts are the values of a ClusterConfiguration that do not come from the KubeadmConfig. kubeadm chooses the
+// defaults of empty fields.
 type Facts struct {
 	ClusterName string
-	// KubernetesVersion of the Machine, such as v1.36.3: it also chooses the API version.
+	// KubernetesVersion of the Machine, such as v1.36.3. It also determines the API version.
 	KubernetesVersion string
-	// Endpoint of the API server as host:port, where the configuration names none.
+	// Endpoint of the API server as host:port, used if the configuration has none.
 	Endpoint string
-	// ServiceSubnet and PodSubnet are CIDRs, separated by commas.
+	// ServiceSubnet and PodSubnet are comma-separated CIDRs.
 	ServiceSubnet, PodSubnet string
 	DNSDomain                string
 }
 
-// MarshalInit returns the file of kubeadm init: a ClusterConfiguration and an InitConfiguration. Equal input gives
-// equal bytes. The error is an Invalid fault when the version cannot be read.
+// MarshalInit returns the configuration file of kubeadm init: a ClusterConfiguration and an InitConfiguration. The
+// output is deterministic. The error is an Invalid fault if the version is malformed.
 func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts Facts) ([]byte, error) {
 	api, err := APIVersionFor(facts.KubernetesVersion)
 	if err != nil {
@@ -78,13 +78,14 @@ func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts Facts
 	return out
 }
 
-// localMode is kubeadm's feature gate for kubelets of control planes that talk to the API server of their own
-// machine. Only then a control plane can be upgraded: the kubelet never talks to an API server older than itself.
+// localMode is kubeadm's feature gate for kubelets of a control plane that connect to the API server on the same
+// machine. An upgrade of a control plane requires it, because a kubelet must not connect to an API server that is
+// older than itself.
 const localMode = "ControlPlaneKubeletLocalMode"
 
-// FeatureGates returns kubeadm's feature gates for the Kubernetes version: those given, with the local mode of
-// kubelets in the versions that have it and leave it off (1.31 and 1.32), and without it where it is no choice any
-// more (from 1.36 on), which kubeadm refuses. The argument is not changed.
+// FeatureGates returns the feature gates of kubeadm for a Kubernetes version. It enables the local mode of kubelets
+// in 1.31 and 1.32, where it is off by default, and removes the gate from 1.36, where kubeadm rejects it. The
+// argument is not modified.
 func FeatureGates(given map[string]bool, kubernetesVersion string) map[string]bool {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil || v.Major() != 1 {
@@ -119,7 +120,7 @@ func etcdFor(api APIVersion, in bootstrapv1.Etcd) etcd {
 	return out
 }
 
-// componentFor converts what the three components of a control plane have in common.
+// componentFor converts the fields that the three components of a control plane share.
 func componentFor(api APIVersion, in bootstrapv1.ControllerManager) component {
 	out := component{ExtraArgs: argsFor(api, in.ExtraArgs), ExtraEnvs: envsFor(api, in.ExtraEnvs)}
 	for _, m := range in.ExtraVolumes {

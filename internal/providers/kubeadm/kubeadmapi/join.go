@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version. Equal input
-// gives equal bytes. The error is an Invalid fault when the version cannot be read.
+// MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version. The output is
+// deterministic. The error is an Invalid fault if the version is malformed.
 func MarshalJoin(join bootstrapv1.JoinConfiguration, kubernetesVersion string) ([]byte, error) {
 	api, err := APIVersionFor(kubernetesVersion)
 	if err != nil {
@@ -63,7 +63,7 @@ func registrationFor(api APIVersion, in bootstrapv1.NodeRegistrationOptions) nod
 	return out
 }
 
-// argList keeps order and repetitions. Nil, not an empty list, where there is nothing to say.
+// argList preserves order and repetitions. It returns nil if there are no arguments.
 func argList(in []bootstrapv1.Arg) any {
 	if len(in) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func argList(in []bootstrapv1.Arg) any {
 	return out
 }
 
-// argMap has room for one value per name: the last, which is also the one that counts on a command line.
+// argMap holds one value per name. The last one takes precedence, as on a command line.
 func argMap(in []bootstrapv1.Arg) any {
 	if len(in) == 0 {
 		return nil

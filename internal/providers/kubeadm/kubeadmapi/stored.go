@@ -16,16 +16,18 @@ import (
 // ReasonInvalidConfiguration is the reason of faults about a configuration that is stored in a cluster.
 const ReasonInvalidConfiguration = "InvalidClusterConfiguration"
 
-// maxStored bounds a configuration that is stored in a cluster, in bytes: kubeadm's own have a few thousand.
+// maxStored limits the size of a stored configuration in bytes. kubeadm's own configurations have a few thousand
+// bytes.
 const maxStored = 256 << 10
 
-// fields are those of a YAML document.
+// fields are the fields of a YAML document.
 type fields = map[string]any
 
-// Stored is a ClusterConfiguration as kubeadm stores it in its cluster, field by field: what this program does not know stays as it is.
+// Stored is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
+// preserved.
 type Stored struct{ before, now fields }
 
-// ParseStored reads a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
+// ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
 func ParseStored(text string) (Stored, error) {
 	invalid := func(format string, args ...any) *fault.Fault {
 		return fault.New(fault.Invalid, ReasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
@@ -47,8 +49,8 @@ func ParseStored(text string) (Stored, error) {
 	return s, nil
 }
 
-// ForVersion makes the configuration that of another Kubernetes version, in the API version that its kubeadm reads. An API version
-// is never lowered. The error is an Invalid fault when the version cannot be read.
+// ForVersion changes the configuration to another Kubernetes version, and raises the API version if the version's
+// kubeadm requires it. The API version is never lowered. The error is an Invalid fault if the version is malformed.
 func (s Stored) ForVersion(kubernetesVersion string) error {
 	api, err := APIVersionFor(kubernetesVersion)
 	if err != nil {
@@ -61,9 +63,9 @@ func (s Stored) ForVersion(kubernetesVersion string) error {
 	return nil
 }
 
-func (s Stored) api() APIVersion { return APIVersion(s.now["apiVersion"].(string)) } // a string: ParseStored checks it
+func (s Stored) api() APIVersion { return APIVersion(s.now["apiVersion"].(string)) } // checked by ParseStored
 
-// raise converts from v1beta3 to v1beta4: arguments are lists there, and timeouts no part of it.
+// raise converts v1beta3 to v1beta4, which represents arguments as lists and has no timeouts in this document.
 func (s Stored) raise() {
 	s.now["apiVersion"] = string(V1Beta4)
 	apiServer := at(s.now, "apiServer")
@@ -81,7 +83,7 @@ func (s Stored) raise() {
 	}
 }
 
-// at is what a field has, to change it; empty, and no part of anything, where it has none.
+// at returns the mapping in a field for modification, or a new detached mapping if there is none.
 func at(in fields, name string) fields {
 	if out, ok := in[name].(fields); ok {
 		return out
@@ -89,8 +91,8 @@ func at(in fields, name string) fields {
 	return fields{}
 }
 
-// Follow takes over what a configuration says of images, feature gates, components, etcd and certificates. What it does not say, and
-// kubeadm has stored a default for, stays.
+// Follow copies images, feature gates, components, etcd and certificate settings from a configuration. Fields that
+// are unset there and have a default from kubeadm remain unchanged.
 func (s Stored) Follow(in bootstrapv1.ClusterConfiguration) error {
 	kubernetesVersion, _ := s.now["kubernetesVersion"].(string)
 	want, err := wireFields(clusterFor(s.api(), in, Facts{KubernetesVersion: kubernetesVersion}))
@@ -124,7 +126,7 @@ func (s Stored) Follow(in bootstrapv1.ClusterConfiguration) error {
 	return nil
 }
 
-// FollowDNS takes over the image of CoreDNS.
+// FollowDNS copies the image settings of CoreDNS.
 func (s Stored) FollowDNS(in bootstrapv1.DNS) {
 	dns := s.child("dns")
 	for name, value := range map[string]string{"imageRepository": in.ImageRepository, "imageTag": in.ImageTag} {
@@ -134,21 +136,21 @@ func (s Stored) FollowDNS(in bootstrapv1.DNS) {
 	}
 }
 
-// set gives a field a value; nil: none.
+// set sets a field, or removes it if the value is nil.
 func (s Stored) set(name string, value any) {
 	if delete(s.now, name); value != nil {
 		s.now[name] = value
 	}
 }
 
-// child is what a field has, to change it.
+// child returns the mapping in a field for modification and creates it if it is missing.
 func (s Stored) child(name string) fields {
 	out := at(s.now, name)
 	s.now[name] = out
 	return out
 }
 
-// Changed are the fields that differ from what was read, sorted; none: nothing does.
+// Changed returns the sorted names of the fields that differ from the parsed configuration.
 func (s Stored) Changed() []string {
 	names := maps.Clone(s.before)
 	maps.Copy(names, s.now)
@@ -161,7 +163,7 @@ func (s Stored) Changed() []string {
 	return out
 }
 
-// pruned is a value without its empty parts.
+// pruned returns a value without its empty parts.
 func pruned(v any) any {
 	in, ok := v.(fields)
 	if !ok {
@@ -182,7 +184,7 @@ func pruned(v any) any {
 	return out
 }
 
-// Text is the configuration as it is stored. Equal configurations have equal texts.
+// Text returns the configuration in its stored form. The output is deterministic.
 func (s Stored) Text() (string, error) {
 	out, err := yamltext.Marshal(s.now)
 	if err != nil {
@@ -191,7 +193,7 @@ func (s Stored) Text() (string, error) {
 	return string(out), nil
 }
 
-// wireFields are the fields of a wire struct.
+// wireFields returns the fields of a wire struct.
 func wireFields(v any) (out fields, err error) {
 	data, err := json.Marshal(v)
 	if err == nil {

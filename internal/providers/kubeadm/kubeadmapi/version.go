@@ -9,17 +9,17 @@ import (
 // ReasonInvalidVersion is the reason of faults about Kubernetes versions.
 const ReasonInvalidVersion = "InvalidVersion"
 
-// APIVersion is the version of kubeadm's configuration API, as it stands in a file.
+// APIVersion is the apiVersion of kubeadm's configuration.
 type APIVersion string
 
-// The versions that can be written.
+// The supported API versions.
 const (
 	V1Beta3 APIVersion = "kubeadm.k8s.io/v1beta3"
 	V1Beta4 APIVersion = "kubeadm.k8s.io/v1beta4"
 )
 
-// APIVersionFor returns the API version to write for a Kubernetes version such as "v1.36.3": v1beta4 from
-// 1.31 on, v1beta3 before. The error is an Invalid fault.
+// APIVersionFor returns the API version for a Kubernetes version such as "v1.36.3": v1beta4 from 1.31, and v1beta3
+// before. The error is an Invalid fault.
 func APIVersionFor(kubernetesVersion string) (APIVersion, error) {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// joinConfiguration is JoinConfiguration of both API versions; fields that only one of them has are marked.
+// joinConfiguration is the JoinConfiguration of both API versions. Fields that exist in only one of them are marked.
 type joinConfiguration struct {
 	APIVersion       APIVersion        `json:"apiVersion"`
 	Kind             string            `json:"kind"`
@@ -18,8 +18,8 @@ type joinConfiguration struct {
 	Timeouts         *timeouts         `json:"timeouts,omitempty"` // v1beta4
 }
 
-// nodeRegistration is NodeRegistrationOptions. Taints without omitempty: null asks kubeadm for its default,
-// an empty list for none.
+// nodeRegistration contains NodeRegistrationOptions. Taints has no omitempty: null selects kubeadm's default, and an
+// empty list selects no taints.
 type nodeRegistration struct {
 	Name                  string            `json:"name,omitempty"`
 	CRISocket             string            `json:"criSocket,omitempty"`
@@ -30,7 +30,7 @@ type nodeRegistration struct {
 	ImagePullSerial       *bool             `json:"imagePullSerial,omitempty"` // v1beta4
 }
 
-// arg is one command line argument; a name may occur more than once.
+// arg is one command line argument. Names may be repeated.
 type arg struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -67,7 +67,7 @@ type patches struct {
 	Directory string `json:"directory,omitempty"`
 }
 
-// timeouts exists in v1beta4 alone.
+// timeouts only exists in v1beta4.
 type timeouts struct {
 	ControlPlaneComponentHealthCheck *metav1.Duration `json:"controlPlaneComponentHealthCheck,omitempty"`
 	KubeletHealthCheck               *metav1.Duration `json:"kubeletHealthCheck,omitempty"`

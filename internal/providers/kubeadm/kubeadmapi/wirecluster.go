@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clusterConfiguration is ClusterConfiguration of both API versions; fields that only one of them has are marked.
+// clusterConfiguration is the ClusterConfiguration of both API versions. Fields that exist in only one of them are
+// marked.
 type clusterConfiguration struct {
 	APIVersion                  APIVersion       `json:"apiVersion"`
 	Kind                        string           `json:"kind"`
@@ -78,7 +79,7 @@ type hostPathMount struct {
 	PathType  corev1.HostPathType `json:"pathType,omitempty"`
 }
 
-// initConfiguration is InitConfiguration of both API versions.
+// initConfiguration is the InitConfiguration of both API versions.
 type initConfiguration struct {
 	APIVersion       APIVersion       `json:"apiVersion"`
 	Kind             string           `json:"kind"`

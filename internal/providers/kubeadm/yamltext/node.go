@@ -17,13 +17,13 @@ const indent = 2
 // Node is a piece of YAML.
 type Node = yaml.Node
 
-// Entry is one key of a map and its value.
+// Entry is a key of a mapping with its value.
 type Entry struct {
 	Key   string
 	Value *Node
 }
 
-// Map returns a mapping with the entries in order, without those whose value is nil.
+// Map returns a mapping of the entries in order, omitting nil values.
 func Map(entries ...Entry) *Node {
 	n := &Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, e := range entries {
@@ -34,7 +34,7 @@ func Map(entries ...Entry) *Node {
 	return n
 }
 
-// List returns a sequence of the items that are not nil, or nil if there are none: an entry that is left out.
+// List returns a sequence of the non-nil items. It returns nil if there are none, so that [Map] omits the entry.
 func List(items ...*Node) *Node {
 	items = slices.DeleteFunc(items, func(n *Node) bool { return n == nil })
 	if len(items) == 0 {
@@ -71,11 +71,11 @@ func OptionalBool(b *bool) *Node {
 	return Bool(*b)
 }
 
-// Int returns a whole number.
+// Int returns an integer.
 func Int(i int64) *Node { return &Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: fmt.Sprint(i)} }
 
-// String returns a string in the plainest form that is safe: plain, a literal block, or in quotes.
-// Bytes that are not UTF-8 become U+FFFD.
+// String returns a string in the simplest safe style: plain, a literal block, or quoted. Invalid UTF-8 becomes
+// U+FFFD.
 func String(s string) *Node {
 	n := &Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.ToValidUTF8(s, "\ufffd")}
 	switch {
@@ -90,21 +90,20 @@ func String(s string) *Node {
 	return n
 }
 
-// plainPattern matches words that begin with a letter or a slash and hold nothing that YAML gives a meaning.
+// plainPattern matches words that start with a letter or a slash and contain no characters with a meaning in YAML.
 const plainPattern = `^[A-Za-z/][A-Za-z0-9_./=,+@&|>$()'-]*( [A-Za-z0-9_./=,+@&|>$()'-]+)*$`
 
-// reserved are words that some parser takes for something else than a string.
+// reserved matches words that some parser reads as another type than string.
 const reserved = `^(?i:y|n|yes|no|on|off|true|false|null)$`
 
-// Compiled once; a Regexp does not change.
 var isPlain, isReserved = regexp.MustCompile(plainPattern), regexp.MustCompile(reserved)
 
 func plain(s string) bool {
 	return isPlain.MatchString(s) && !isReserved.MatchString(s)
 }
 
-// literal reports whether s is text of several lines that survives a literal block: printable, no tab or
-// space where indentation or trailing space would be guessed, at most one line break at the end.
+// literal reports whether s is multi-line text that a literal block preserves: printable, without tabs or spaces that
+// affect the detection of indentation, without trailing whitespace, and with at most one line break at the end.
 func literal(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") || s == "\n" {
 		return false
@@ -125,9 +124,9 @@ func literal(s string) bool {
 	return true
 }
 
-// single reports whether s is better off in single quotes: one printable line with double quotes or
-// backslashes, which would have to be escaped in double quotes and then mean something else to a template
-// language that is expanded before YAML is read.
+// single reports whether s should be single-quoted: one printable line with double quotes or backslashes. In double
+// quotes these need escapes, which a template language that is expanded before the YAML is parsed would interpret
+// differently.
 func single(s string) bool {
 	if !strings.ContainsAny(s, "\"\\") {
 		return false
@@ -135,7 +134,7 @@ func single(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// Encode returns the document as bytes.
+// Encode returns the encoded document.
 func Encode(n *Node) ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -146,8 +145,8 @@ func Encode(n *Node) ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// Marshal returns v as YAML by way of its JSON form, with the fields of structs in their order and the keys
-// of maps sorted.
+// Marshal returns v as YAML, converted from its JSON encoding. Struct fields retain their order, and map keys are
+// sorted.
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -182,7 +181,7 @@ func fromJSON(dec *json.Decoder) (*Node, error) {
 	}
 }
 
-// compound reads the rest of an object or array, up to its end.
+// compound reads the rest of an object or array.
 func compound(dec *json.Decoder, open json.Delim) (*Node, error) {
 	n := &Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	if open == '{' {

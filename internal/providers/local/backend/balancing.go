@@ -7,19 +7,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Balancers lead what clients send to the endpoint of a cluster to the machines that run its control plane.
+// Balancers forwards connections to the endpoint of a cluster to the machines that run its control plane.
 type Balancers interface {
-	// Offer returns an endpoint that a cluster without a network can have, always the same. The policy bounds how many there are.
+	// Offer returns an endpoint for a cluster without a network, always the same one. The policy limits the number of
+	// endpoints.
 	Offer(ctx context.Context, ref Ref, allowed policy.Configuration) (netip.AddrPort, error)
-	// Balance makes the load balancer of a LocalCluster exist and be as the spec says. It does not wait until it serves.
+	// Balance creates or updates the load balancer of a LocalCluster. It does not wait until the load balancer serves.
 	Balance(ctx context.Context, spec BalancerSpec) error
-	// FindBalancer returns the load balancer of a LocalCluster, and false when there is none.
+	// FindBalancer returns the load balancer of a LocalCluster, and false if there is none.
 	FindBalancer(ctx context.Context, ref Ref) (Balancer, bool, error)
-	// DeleteBalancer ends the load balancer of a LocalCluster. That there is none is no error.
+	// DeleteBalancer stops the load balancer of a LocalCluster. A missing load balancer is not an error.
 	DeleteBalancer(ctx context.Context, ref Ref) error
 }
 
-// BalancerSpec is the load balancer that a LocalCluster needs.
+// BalancerSpec is the desired load balancer of a LocalCluster.
 type BalancerSpec struct {
 	Ref    Ref
 	Listen netip.AddrPort
@@ -32,19 +33,19 @@ type Member struct {
 	// Name of its Machine.
 	Name    string
 	Address netip.AddrPort
-	// Leaving members get no new connection.
+	// Leaving members get no new connections.
 	Leaving bool
 }
 
-// Balancer is a load balancer as it is.
+// Balancer is the observed state of a load balancer.
 type Balancer struct {
-	// Running tells that it serves; Detail says why it does not.
+	// Running is set if the load balancer serves; Detail describes why it does not.
 	Running bool
 	Detail  string
 	Listen  netip.AddrPort
 	Members []Member
-	// Answering are the members whose API server answers.
+	// Answering lists the members whose API server responds.
 	Answering []string
-	// Expired is when the certificates of the API servers of members expired, by name.
+	// Expired contains the expiry times of expired API server certificates, by member name.
 	Expired map[string]string
 }

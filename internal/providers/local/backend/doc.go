@@ -1,13 +1,6 @@
-// Package backend is what the Local controllers ask of whatever runs nodes.
-//
-// Does: defines the verbs ([Networks], [Machines], [Scripts], [Watcher]), the values they exchange, the facts by which
-// decisions know a backend ([Terms]), and the names of things on the host. Every verb may be repeated: it brings about a
-// state instead of performing a step. A backend is a folder below this one, a member of spec.backend, and an entry in
-// the provider's [Set].
-//
-// Owns: the names and labels of machines, networks and provider IDs.
-//
-// Never: knows conditions, or how a node is run.
-//
-// Read first: [Machines], terms.go, then names.go.
+// Package backend defines the interface between the Local controllers and the implementations that run nodes. It
+// defines the operations ([Networks], [Machines], [Scripts], [Watcher]) and their types, the properties by which
+// decisions distinguish backends ([Terms]), and the names and labels of machines, networks and provider IDs on the
+// host. Every operation is idempotent: it establishes a state instead of performing a step. Each backend is a
+// subdirectory of this package, a member of spec.backend, and an entry in the provider's [Set].
 package backend

@@ -7,18 +7,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/recovery"
 )
 
-// Etcds reaches the members of etcd of control planes through their machines, for when there is no quorum and nothing else leads there.
-// Errors are faults.
+// Etcds reaches the etcd members of control planes through their machines, for recovery after the loss of quorum, when
+// they cannot be reached through an API server. Errors are faults.
 type Etcds interface {
-	// Survey returns what the member on a machine says of itself.
+	// Survey returns the state that the etcd member on a machine reports.
 	Survey(ctx context.Context, ref Ref) (recovery.Member, error)
-	// Rebuild begins to make the member on a machine the only one of its cluster, from its own data or from what was staged, once for each
-	// order, and does not wait for its end.
+	// Rebuild starts to make the etcd member on a machine the only member of its cluster, from its own data or from a
+	// staged snapshot. It does so once for each order and does not wait for the end.
 	Rebuild(ctx context.Context, ref Ref, order recovery.Order) error
-	// Rebuilt returns how far that is: NotStarted also where it was interrupted, so that Rebuild continues it.
+	// Rebuilt returns the progress of Rebuild. It returns NotStarted if Rebuild was interrupted, so that the next call
+	// resumes it.
 	Rebuilt(ctx context.Context, ref Ref, order recovery.Order) (Progress, error)
-	// Stage puts a snapshot, which content writes, onto a machine, and makes data of it there. It waits for its end. What is in use is not changed.
+	// Stage copies a snapshot, which content writes, onto a machine, restores it to a data directory there and waits
+	// for the end. The data in use are not changed.
 	Stage(ctx context.Context, ref Ref, order recovery.Order, content func(io.Writer) error) error
-	// Staged reports whether that was done.
+	// Staged reports whether the snapshot of the order has been staged.
 	Staged(ctx context.Context, ref Ref, order recovery.Order) (bool, error)
 }

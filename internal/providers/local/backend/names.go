@@ -10,9 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Labels of everything that a backend makes on the host.
+// Labels of every resource that a backend creates on the host.
 const (
-	// LabelInstance is the management cluster that made it.
+	// LabelInstance is the management cluster that created the resource.
 	LabelInstance = "dev.slipway.instance"
 	// LabelCluster is the namespace and name of the Cluster, joined by a slash.
 	LabelCluster = "dev.slipway.cluster"
@@ -20,50 +20,51 @@ const (
 	LabelObject = "dev.slipway.object"
 	// LabelUID is the UID of that object.
 	LabelUID = "dev.slipway.uid"
-	// LabelAddress is the address that a node keeps over restarts.
+	// LabelAddress is the address that a node retains across restarts.
 	LabelAddress = "dev.slipway.address"
-	// LabelControlPlane is there, and "true", where the node runs a control plane.
+	// LabelControlPlane is "true" if the node runs a control plane, and absent otherwise.
 	LabelControlPlane = "dev.slipway.control-plane"
-	// LabelVersion is the Kubernetes version that a node image carries, by package nodeimage.
+	// LabelVersion is the Kubernetes version in a node image. Package nodeimage sets it.
 	LabelVersion = "dev.slipway.node.kubernetes"
 )
 
-// maxName is the longest name of a host (and a container, for which it is our choice).
+// maxName is the maximum length of a host name. Container names have the same limit by choice.
 const maxName = 63
 
-// providerPrefix begins every provider ID of this provider.
+// providerPrefix is the prefix of every provider ID of this provider.
 const providerPrefix = "slipway:///"
 
-// NetworkName returns the name of a LocalCluster's network, the same on every call.
+// NetworkName returns the name of a LocalCluster's network. It is deterministic.
 func NetworkName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
-// MachineName returns the name of a LocalMachine's machine, the same on every call. It holds no UID: after a move
-// or a restore the object has another one and is still about the same machine.
+// MachineName returns the name of a LocalMachine's machine. It is deterministic and does not depend on the UID, because
+// a move or a restore gives the object a new UID but not a new machine.
 func MachineName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
 func engineName(instance string, o types.NamespacedName) string {
 	return fit("slipway-"+o.Namespace+"-"+o.Name, digest(instance, o.Namespace, o.Name), true)
 }
 
-// Hostname returns the host name, which is also the Node's name, of a LocalMachine: the object's name where that is
-// a host name, else one made from it.
+// Hostname returns the host name of a LocalMachine, which is also the name of the Node: the object's name if it is a
+// valid host name, else a name derived from it.
 func Hostname(name string) string {
 	return fit(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
 }
 
-// ProviderID returns the identifier that the Node of a machine carries.
+// ProviderID returns the provider ID of the machine's Node.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// MachineOf returns the name of the machine that the provider ID of a LocalMachine stands for, and false if it is not
-// one that this LocalMachine can have, here or in another management cluster. Whoever may write a LocalMachine chooses
-// the ID, so that only what is certainly a name, and this object's, ever gets into a question to the engine.
+// MachineOf returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
+// that name, here or in another management cluster. Authors of a LocalMachine choose its provider ID, so only a valid
+// name of this object may be used in a request to the engine.
 func MachineOf(providerID string, o types.NamespacedName) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerPrefix)
 	return name, ok && isNameOf(name, o)
 }
 
-// MachineNameOf returns the name in the provider ID of a LocalMachine, where there is one: it outlives a move to another
-// management cluster. It returns an empty one for an ID that this object cannot have.
+// MachineNameOf returns the machine name in the provider ID of a LocalMachine, which survives a move to another
+// management cluster. Without a provider ID it returns [MachineName], and for a provider ID that this object cannot
+// have an empty name.
 func MachineNameOf(instance, providerID string, o types.NamespacedName) string {
 	if providerID == "" {
 		return MachineName(instance, o)
@@ -75,8 +76,8 @@ func MachineNameOf(instance, providerID string, o types.NamespacedName) string {
 	return name
 }
 
-// isNameOf reports whether the name is that of the object's machine or network in some instance: all but the digest
-// at its end follows from the object.
+// isNameOf reports whether the name can be the name of the object's machine or network in any instance: everything
+// except the digest at its end is derived from the object.
 func isNameOf(name string, o types.NamespacedName) bool {
 	like := engineName("", o)
 	if len(name) != len(like) {
@@ -86,41 +87,43 @@ func isNameOf(name string, o types.NamespacedName) bool {
 	return name[:stem] == like[:stem] && strings.Trim(name[stem:], "0123456789abcdef") == ""
 }
 
-// Ref says which machine or network is meant: the one that belongs to the object. Name and ID are where to look for
-// it; they may come from a field that others write, so that what is found there counts only if [Ref.Names] says so.
+// Ref identifies the machine or network that belongs to an object. Name and ID only locate it. They may come from a
+// field that other users can write, so a resource found by them is used only if [Ref.Names] accepts it.
 type Ref struct {
 	// Object is the LocalMachine or LocalCluster.
 	Object types.NamespacedName
-	// Name that it is expected to have.
+	// Name is the expected name.
 	Name string
-	// ID that it had when it was looked at before; empty: any.
+	// ID is the ID observed earlier. Empty: any.
 	ID string
-	// ControlPlane tells that the machine runs a control plane, so that it can be looked for before there is one.
+	// ControlPlane is set if the machine runs a control plane, so that the lookup works before the machine exists.
 	ControlPlane bool
-	// Cluster is the name of the Cluster that the object says it belongs to. It may come from others too.
+	// Cluster is the name of the Cluster in the object's metadata, which other users can write, too.
 	Cluster string
 }
 
-// Names reports whether something with this name and these labels was made for the object: by some instance, for an object of
-// that namespace and name, with a name that the object can have. Whether it is this instance's is not said with that: see
-// package custody. The object's UID is not looked at: after a move or a restore it has another one. Nor does the name have to be
-// that of the maker: an object that was restored into another management cluster keeps its provider ID, and so the name.
+// Names reports whether a resource with this name and these labels was created for the object: by any instance, for an
+// object of this namespace and name, with a name that the object can have. It does not check whether the resource
+// belongs to this instance (see package custody). It ignores the UID of the object, which changes in a move or a
+// restore. The name may be derived from another instance than the one that created the resource, because an object that
+// is restored into another management cluster retains its provider ID and thereby the name.
 func (r Ref) Names(name string, labels map[string]string) bool {
 	return labels[LabelInstance] != "" && labels[LabelObject] == r.Object.String() && isNameOf(name, r.Object)
 }
 
-// Labels returns those of what is made for the object by the instance.
+// Labels returns the labels of the resources that the instance creates for the object.
 func (o Owner) Labels(instance string) map[string]string {
 	return map[string]string{
 		LabelInstance: instance, LabelCluster: o.Object.Namespace + "/" + o.Cluster, LabelObject: o.Object.String(), LabelUID: string(o.UID),
 	}
 }
 
-// ImageRepository is the first part of the names of the images that `slipway image build` makes, and of those in them.
+// ImageRepository is the prefix of the names of the images that `slipway image build` builds, and of the images inside
+// them.
 const ImageRepository = "slipway.dev"
 
-// DefaultImage returns the name of the node image that `slipway image build` makes for a Kubernetes version, which
-// has a leading v. Nodes that run a control plane need more programs than others.
+// DefaultImage returns the name of the node image that `slipway image build` builds for a Kubernetes version, which has
+// a leading v. Control plane nodes have their own image because they need more programs.
 func DefaultImage(version string, controlPlane bool) string {
 	if controlPlane {
 		return ImageRepository + "/node-control-plane:" + version
@@ -128,7 +131,7 @@ func DefaultImage(version string, controlPlane bool) string {
 	return ImageRepository + "/node:" + version
 }
 
-// fit makes a name of at most 63 characters; sum makes it unique where the name alone does not.
+// fit returns a name of at most 63 characters. It appends sum if the name is too long, or always.
 func fit(name, sum string, always bool) string {
 	if len(name) <= maxName && !always {
 		return name
@@ -147,10 +150,10 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:digestLen/2])
 }
 
-// PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
-// passes to the Machine.
+// PoolAnnotation on a LocalMachine names the LocalMachinePool that created it. The controller owner reference cannot
+// serve this purpose, because it is transferred to the Machine.
 const PoolAnnotation = "infrastructure.slipway.dev/pool"
 
 // ReasonMachineRemoved is the reason of the condition MachineProvisioned of a LocalMachine whose machine was removed
-// after it was provisioned: it has to be replaced.
+// after it was provisioned, and which therefore has to be replaced.
 const ReasonMachineRemoved = contract.ReasonMachineRemoved

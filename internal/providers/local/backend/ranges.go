@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
-// ChooseRange returns a range for the network of the spec, or why none can be had. It is the range that was asked for, else one that is
-// free. Ranges that the engine refused although nothing seems to use them are named in refused.
+// ChooseRange returns a range for the network of the spec, or the reason why none is available. It returns the
+// requested range, else a free range. refused lists ranges that the engine rejected although nothing seems to use them.
 func ChooseRange(spec NetworkSpec, taken []Taken, refused []netip.Prefix) (chosen netip.Prefix, why string) {
 	if chosen = spec.Subnet; chosen.IsValid() {
 		if why := Conflict(chosen, taken); why != "" {
@@ -28,7 +28,8 @@ func ChooseRange(spec NetworkSpec, taken []Taken, refused []netip.Prefix) (chose
 	return chosen, ExceededAddresses(spec.Policy.Maxima, spec.Owner.Object.Namespace, chosen, taken)
 }
 
-// ExceededAddresses returns why the networks of a namespace may not have the addresses of one more range, empty if they may.
+// ExceededAddresses returns a message if one more range exceeds the number of addresses allowed for networks of the
+// namespace.
 func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken []Taken) string {
 	var own, all int64
 	for _, t := range taken {
@@ -43,7 +44,7 @@ func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken 
 	return m.ExceededRange(namespace, p, own, all)
 }
 
-// Conflict returns what uses addresses of a range already, as a sentence for people, empty if nothing does.
+// Conflict returns a message that names the user of an overlapping range, and an empty string if there is none.
 func Conflict(p netip.Prefix, taken []Taken) string {
 	for _, t := range taken {
 		if t.Range.Overlaps(p) {
@@ -53,7 +54,7 @@ func Conflict(p netip.Prefix, taken []Taken) string {
 	return ""
 }
 
-// common is what two ranges that overlap share: the narrower one.
+// common returns the intersection of two overlapping ranges, which is the narrower one.
 func common(p, q netip.Prefix) netip.Prefix {
 	if p.Bits() > q.Bits() {
 		return p
@@ -61,7 +62,7 @@ func common(p, q netip.Prefix) netip.Prefix {
 	return q
 }
 
-// CountNetworks counts the networks of this instance, in a namespace and in all.
+// CountNetworks counts the networks of this instance, in the namespace and in total.
 func CountNetworks(taken []Taken, namespace string) (own, all int) {
 	for _, t := range taken {
 		if t.Owner.Object.Name == "" {

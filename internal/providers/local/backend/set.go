@@ -9,33 +9,34 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Backend is one way to make the networks and machines of clusters.
+// Backend is one implementation of cluster networks and machines.
 type Backend struct {
 	Networks Networks
 	Machines Machines
-	// Scripts is nil where no machine is scripted.
+	// Scripts is nil if machines are not scripted.
 	Scripts Scripts
 	Watcher Watcher
-	// Balancers is nil where nothing leads to control planes on machines.
+	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
-	// Etcds is nil where no member of etcd can be reached through its machine.
+	// Etcds is nil if etcd members cannot be reached through their machines.
 	Etcds Etcds
-	// Forget ends what this process keeps for a LocalCluster whose object is gone, as after a move; nil: what is kept goes with a finalizer
-	// or not at all.
+	// Forget deletes the state that this process retains for a LocalCluster whose object is gone, for example after a
+	// move. Nil: there is no such state, or a finalizer ensures its deletion.
 	Forget func(cluster types.NamespacedName) error
-	// Remember notes which Cluster a LocalCluster is of, so that Forget finds what it had; nil: Forget needs no such note.
+	// Remember records the Cluster of a LocalCluster for Forget. Nil: Forget does not need it.
 	Remember func(ref Ref)
-	// Sweeper is nil where nothing outlives its object.
+	// Sweeper is nil if no resource outlives its object.
 	Sweeper Sweeper
-	// Faults returns the backend with what the annotations of an object ask to go wrong; nil: nothing can be asked for.
+	// Faults returns the backend with the faults that the annotations of an object request. Nil: faults cannot be
+	// requested.
 	Faults func(annotations map[string]string) Backend
 }
 
-// Set is the backends that this process offers, by the member of spec.backend that chooses them.
+// Set contains the backends of this process by the member of spec.backend that selects them.
 type Set map[string]Backend
 
-// Choose returns the backend that an object with these annotations names. It is the one place where one is chosen; the
-// error is a fault.
+// Choose returns the backend that an object with these annotations selects. Every selection goes through it. The error
+// is a fault.
 func (s Set) Choose(name string, annotations map[string]string) (Backend, error) {
 	b, ok := s[name]
 	switch {
@@ -47,7 +48,7 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// Forget ends what all of them keep for a LocalCluster that is gone.
+// Forget deletes the state that the backends retain for a deleted LocalCluster.
 func (s Set) Forget(cluster types.NamespacedName) error {
 	var errs []error
 	for _, b := range s {
@@ -58,7 +59,7 @@ func (s Set) Forget(cluster types.NamespacedName) error {
 	return errors.Join(errs...)
 }
 
-// Remember notes in all of them which Cluster a LocalCluster is of.
+// Remember records the Cluster of a LocalCluster in all backends.
 func (s Set) Remember(ref Ref) {
 	for _, b := range s {
 		if b.Remember != nil {
@@ -67,7 +68,7 @@ func (s Set) Remember(ref Ref) {
 	}
 }
 
-// Sweep implements [Sweeper] for all of them.
+// Sweep implements [Sweeper] for all backends.
 func (s Set) Sweep(ctx context.Context, keep Keep) error {
 	var errs []error
 	for _, b := range s {
@@ -78,7 +79,7 @@ func (s Set) Sweep(ctx context.Context, keep Keep) error {
 	return errors.Join(errs...)
 }
 
-// Watch implements [Watcher] for all of them.
+// Watch implements [Watcher] for all backends.
 func (s Set) Watch(ctx context.Context, handle func(Event)) error {
 	ended := make(chan error, len(s))
 	for _, b := range s {

@@ -10,67 +10,69 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Request is the machine that a LocalMachine asks for.
+// Request describes the machine that a LocalMachine requests.
 type Request struct {
 	Object *infrav1.LocalMachine
 	// Name of the machine.
 	Name string
 	// Version of Kubernetes; empty: any.
 	Version string
-	// ControlPlane tells that the node is to run a control plane.
+	// ControlPlane is set if the node runs a control plane.
 	ControlPlane bool
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
 }
 
-// Terms are facts about the machine that is asked for: what its backend, its spec and the operator say, whatever there is
-// already. Decisions know backends by them alone.
+// Terms are the properties of a requested machine that follow from its backend, its spec and the operator's
+// configuration, regardless of the machines that exist. Decisions distinguish backends only by them.
 type Terms struct {
-	// Volatile machines live in the memory of a workload cluster's control plane: while it is unreachable there is
-	// nothing of them, and one that was lost with it is created again. They are many, so that no events tell of them.
+	// Volatile machines exist in the memory of a workload cluster's control plane. While it is unreachable they cannot
+	// be observed, and machines that are lost with it are created again. Because they are numerous, no events are
+	// emitted for them.
 	Volatile bool
-	// Immediate verbs have taken effect when they return; of others an event tells.
+	// Immediate operations have taken effect when they return. The Watcher reports the effect of others.
 	Immediate bool
-	// Scripted machines become nodes by running bootstrap data; others come up as nodes.
+	// Scripted machines become nodes by running bootstrap data; others start as nodes.
 	Scripted bool
 	// Networked machines need the network of their LocalCluster.
 	Networked bool
-	// Image that the machine is made from, ImageVersion the Kubernetes version that is known to be in it; may be empty.
+	// Image of the machine, and the Kubernetes version that the image is known to contain. Both may be empty.
 	Image, ImageVersion string
-	// Unclear is what the spec has to say first, Denied what of it the operator does not allow; empty: nothing.
+	// Unclear describes a setting that the spec lacks, Denied a setting that the operator does not allow. Empty: none.
 	Unclear, Denied string
-	// Mounts as they are asked for.
+	// Mounts as requested by the spec.
 	Mounts []Mount
-	// Resources that are asked for, else the most that is allowed.
+	// Resources that the spec requests, else the maximum that the operator allows.
 	Resources Resources
-	// Capacity of the node; nil: that of the host, within Resources.
+	// Capacity of the node. Nil: the host's capacity, limited by Resources.
 	Capacity corev1.ResourceList
-	// Startup is how long the machine takes to start, Timeout how long its bootstrap may take.
+	// Startup is the duration of the machine's start, Timeout the limit for its bootstrap.
 	Startup, Timeout time.Duration
-	// ChangesAfter is how long after its start the machine changes by itself; zero: it does not.
+	// ChangesAfter is the time after its start at which the machine changes by itself. Zero: never.
 	ChangesAfter time.Duration
-	// Running is the machine once it has started, where that is known beforehand.
+	// Running is the state of the started machine, if it is known in advance.
 	Running Machine
-	// Maximum is how many machines there may be, by the setting of that name.
+	// Maximum limits the number of machines, Setting is the name of that limit in the operator's configuration.
 	Maximum policy.Maximum
 	Setting string
-	// ReachesEtcd tells that the member of etcd of a control plane is reached through its machine.
+	// ReachesEtcd is set if etcd members of control planes are reached through their machines.
 	ReachesEtcd bool
-	// Restart is the command for a person that starts a machine which has stopped.
+	// Restart is the command by which a user starts a stopped machine.
 	Restart string
 }
 
-// Room is what a new machine can have.
+// Room contains the number of existing machines and the resolved mounts for a new machine.
 type Room struct {
-	// Own and All are how many other machines there are, in the namespace and in all.
+	// Own and All are the numbers of other machines, in the namespace and in total.
 	Own, All int
-	// Mounts are those of the spec where they lead.
+	// Mounts of the spec with resolved host paths.
 	Mounts []Mount
-	// Refused is why the machine cannot be created as it is asked for; nil: it can.
+	// Refused is the reason why the machine cannot be created as requested. Nil: it can.
 	Refused *fault.Fault
 }
 
-// RoomFor returns what a machine can have beside those of the list; resolve tells where a mount leads.
+// RoomFor returns the Room for a machine in addition to the machines in list. resolve returns the target of a mount
+// path.
 func RoomFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (string, error)) (room Room, err error) {
 	room.Own, room.All = CountMachines(list, spec.Owner.Object.Namespace)
 	for _, m := range spec.Mounts {
@@ -85,7 +87,7 @@ func RoomFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (st
 	return room, nil
 }
 
-// CountMachines counts the machines in a namespace and in all.
+// CountMachines counts the machines in the namespace and in total.
 func CountMachines(list []Machine, namespace string) (own, all int) {
 	for _, m := range list {
 		if m.Owner.Object.Namespace == namespace {
@@ -95,10 +97,10 @@ func CountMachines(list []Machine, namespace string) (own, all int) {
 	return own, len(list)
 }
 
-// NetworkTerms are facts about the networks of a backend.
+// NetworkTerms are the properties of the networks of a backend.
 type NetworkTerms struct {
-	// None tells that its clusters have no network.
+	// None is set if its clusters have no network.
 	None bool
-	// Denied is why the operator does not allow such clusters; empty: they are allowed.
+	// Denied is the reason why the operator does not allow such clusters. Empty: they are allowed.
 	Denied string
 }

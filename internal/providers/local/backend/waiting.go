@@ -6,11 +6,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// ReasonBootstrapData is the reason of a wait for bootstrap data.
+// ReasonBootstrapData is the reason of the wait for bootstrap data.
 const ReasonBootstrapData = "WaitingForBootstrapData"
 
-// WaitForBootstrapData waits until a machine of the Cluster has bootstrap data. On is the Machine or MachinePool that names
-// the Secret, and the Cluster where that is unknown (nil).
+// WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan. on is the Machine or
+// MachinePool that names the Secret. The Cluster is nil if it is unknown.
 func WaitForBootstrapData(p *loop.Plan, on loop.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
 	field := "spec.bootstrap.dataSecretName"
 	switch {
@@ -30,7 +30,8 @@ func isInitialized(c *clusterv1.Cluster) bool {
 	return c.Status.Initialization.ControlPlaneInitialized != nil && *c.Status.Initialization.ControlPlaneInitialized
 }
 
-// WaitingForBootstrapData says what a machine of the Cluster waits for that has no bootstrap data; nil: the Cluster is unknown.
+// WaitingForBootstrapData returns the message about the missing bootstrap data of a machine. The Cluster is nil if it
+// is unknown.
 func WaitingForBootstrapData(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
 	switch {
 	case c == nil:

@@ -15,12 +15,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// AskTaken asks what the host uses already.
+// AskTaken reads the ranges that the host already uses.
 type AskTaken struct{}
 
 func (AskTaken) String() string { return "which ranges the host uses already" }
 
-// AskEndpoint asks which endpoint the cluster can have.
+// AskEndpoint reads the endpoint that is available for the cluster.
 type AskEndpoint struct{}
 
 func (AskEndpoint) String() string { return "which endpoint the cluster can have" }
@@ -28,9 +28,9 @@ func (AskEndpoint) String() string { return "which endpoint the cluster can have
 // EnsureNetwork creates the network.
 type EnsureNetwork struct {
 	Name string
-	// Subnet asked for; invalid: any.
+	// Subnet is the requested range. Invalid: any.
 	Subnet netip.Prefix
-	// Internet asks for a way out of the host.
+	// Internet requests a route out of the host.
 	Internet bool
 	Why      string
 }
@@ -49,7 +49,8 @@ func (a DeleteNetwork) String() string {
 	return fmt.Sprintf("delete network %s: the LocalCluster is being deleted", a.Name)
 }
 
-// SetEndpoint writes the control plane endpoint, and the finalizer: what listens there comes next.
+// SetEndpoint writes the control plane endpoint, and the finalizer, because the next step creates the process that
+// listens on it.
 type SetEndpoint struct {
 	Host string
 	Port int32
@@ -63,7 +64,7 @@ func endpoint(a SetEndpoint) *clusterv1.APIEndpoint {
 	return &clusterv1.APIEndpoint{Host: a.Host, Port: a.Port}
 }
 
-// Balance starts the load balancer, or tells it of other members.
+// Balance starts the load balancer or updates its members.
 type Balance struct {
 	Listen  netip.AddrPort
 	Members string

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// lookAgain is how often a load balancer is looked at that another program started: nothing tells when it ends.
+// lookAgain is the interval for checking a load balancer that another process started, because no event reports its
+// exit.
 const lookAgain = 10 * time.Second
 
 // Reasons of the condition LoadBalancerReady and of waits for the endpoint.
@@ -30,15 +31,15 @@ const (
 	membersMaxInWords = 5
 )
 
-// decideBalancer leads the endpoint to the machines that run the control plane, where it is the host's address in the
-// cluster's network. From top to bottom, each row comes before those below it:
+// decideBalancer runs a load balancer for the machines of the control plane if the endpoint is the host's address in
+// the cluster's network. The first row that applies decides:
 //
-//	nothing can balance, or a hosted control plane listens there   nothing
-//	the endpoint is elsewhere                                      no load balancer: the user has one
-//	a port of the host's own                                       wait
-//	there is none and no machine has an address                    nothing yet
-//	it does not run, or leads elsewhere                            start it, or tell it
-//	none of these                                                  look again in a while
+//	no load balancers available, or the control plane is hosted    do nothing
+//	the endpoint is elsewhere                                      delete the load balancer: the user has one
+//	the port is reserved                                           wait
+//	no load balancer, and no machine has an address                nothing yet
+//	it does not run, or has other members or another endpoint      start or update it
+//	otherwise                                                      check again later
 func decideBalancer(s Snapshot, p *loop.Plan) {
 	listen, ours := s.listen()
 	switch {
@@ -63,7 +64,7 @@ func decideBalancer(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// listen returns where the load balancer listens, and false if the endpoint is none that this host serves.
+// listen returns the address of the load balancer, and false if this host does not serve the endpoint.
 func (s Snapshot) listen() (netip.AddrPort, bool) {
 	at := s.Object.Spec.ControlPlaneEndpoint
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -76,7 +77,7 @@ func (s Snapshot) listen() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(host, uint16(at.Port)), true
 }
 
-// deniedPort reports whether the port is one of the host's own.
+// deniedPort reports whether the port is reserved.
 func (s Snapshot) deniedPort(port uint16) bool {
 	return slices.Contains(s.ReservedPorts, port) || port < lowestPort && port != httpsPort ||
 		slices.Contains(s.Policy.ControlPlanes.ReservedPorts, int32(port))
@@ -94,7 +95,7 @@ func (s Snapshot) whyBalance(listen netip.AddrPort) string {
 	return "it led to " + inWords(s.Balancer.Members)
 }
 
-// noted adds to names of members that their certificate expired.
+// noted appends the expiry of API server certificates to the names of members.
 func noted(members []backend.Member, expired map[string]string) []backend.Member {
 	out := slices.Clone(members)
 	for i := range out {
@@ -105,7 +106,7 @@ func noted(members []backend.Member, expired map[string]string) []backend.Member
 	return out
 }
 
-// inWords names members, the first few of many.
+// inWords lists the names of the first few members, for messages.
 func inWords(members []backend.Member) string {
 	var names []string
 	for _, m := range members {
@@ -124,7 +125,8 @@ func inWords(members []backend.Member) string {
 	return strings.Join(names, ", ")
 }
 
-// balancerReady tells whether the endpoint leads to an API server; absent where no load balancer is needed.
+// balancerReady evaluates the condition LoadBalancerReady: whether the endpoint leads to an API server. The condition
+// is absent if no load balancer is needed.
 func (j judged) balancerReady() condition.Verdict {
 	if j.Cluster == nil || j.Terms.None || !j.Balanced || hosted(j.Cluster.Spec.ControlPlaneRef) {
 		return condition.Absent()

@@ -31,17 +31,17 @@ import (
 // Name of the controller.
 const Name = "local-cluster"
 
-// Config is what the controller needs.
+// Config contains the dependencies and options of the controller.
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string
-	// Backends are what networks can be made of.
+	// Backends are the available backends.
 	Backends backend.Set
-	// Hub tells of changes on the host.
+	// Hub reports changes on the host.
 	Hub *wake.Hub
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// ReservedPorts are those of the management cluster itself.
+	// ReservedPorts are the ports of the management cluster itself.
 	ReservedPorts []uint16
 }
 
@@ -53,7 +53,7 @@ type Controller struct {
 	instance string
 	policy   policy.Configuration
 	reserved []uint16
-	// noHosted: the management cluster had no such kind as HostedControlPlane when the manager started.
+	// noHosted is set if the management cluster had no kind HostedControlPlane when the manager started.
 	noHosted bool
 	now      func() time.Time
 }
@@ -93,22 +93,23 @@ func (c *Controller) definition() loop.Controller[*infrav1.LocalCluster, Snapsho
 	}
 }
 
-// isUntouched reports whether nothing was made yet for a simulated cluster: what it has besides its endpoint is in memory alone.
+// isUntouched reports whether nothing has been created yet for a simulated cluster, whose state besides the endpoint is
+// only in memory.
 func isUntouched(o *infrav1.LocalCluster) bool {
 	return o.Spec.Backend.Simulated != nil && !o.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(o.Status.Initialization.Provisioned, false)
 }
 
-// gone ends what is left of a LocalCluster without an object, where that has nothing to lose.
+// gone deletes the state of a LocalCluster whose object no longer exists.
 func (c *Controller) gone(_ context.Context, key client.ObjectKey) error {
 	return c.backends.Forget(key)
 }
 
-// ownedOrChanged lets through what may change where a control plane listens, or whose it is.
+// ownedOrChanged selects updates that can change the address of a control plane, or its owner.
 func ownedOrChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// gone lets deletions through: the network waits for the last machine.
+// gone selects deletions: the deletion of the network waits for the last machine.
 func gone() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -117,8 +118,8 @@ func gone() predicate.Predicate {
 	}
 }
 
-// controlPlaneChanged lets through what may change to which machines the endpoint leads: one of the control plane that comes,
-// gets its address, or goes. A LocalMachine has the label of its Machine where a control plane made both.
+// controlPlaneChanged selects events that can change the members of the load balancer: a control plane machine appears,
+// gets its address or is deleted. The control plane provider sets the label on the Machine and the LocalMachine.
 func controlPlaneChanged() predicate.Predicate {
 	has := func(o client.Object) bool {
 		_, ok := o.GetLabels()[clusterv1.MachineControlPlaneLabel]
@@ -134,7 +135,7 @@ func controlPlaneChanged() predicate.Predicate {
 	}
 }
 
-// placeOf is what of a Machine or LocalMachine tells where its node is, and whether it stays.
+// placeOf summarizes the fields of a Machine or LocalMachine on which its load balancer member depends.
 func placeOf(o client.Object) string {
 	var addresses clusterv1.MachineAddresses
 	instance := ""
@@ -147,7 +148,7 @@ func placeOf(o client.Object) string {
 	return fmt.Sprint(addresses, instance, o.GetDeletionTimestamp().IsZero(), owners(o))
 }
 
-// owners are the names of those that an object belongs to.
+// owners returns the kinds and names of an object's owners.
 func owners(o client.Object) (names []string) {
 	for _, ref := range o.GetOwnerReferences() {
 		names = append(names, ref.Kind+"/"+ref.Name)
@@ -166,8 +167,8 @@ func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be gone before its last machine, as at the end of
-// a move with data: then only the LocalCluster has its name.
+// ofMember enqueues the LocalCluster of the Cluster that an object belongs to. The Cluster may be deleted before its
+// last machine, as at the end of a move with data. In that case only the LocalCluster's owner reference has its name.
 func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -191,7 +192,7 @@ func (c *Controller) ofMember(ctx context.Context, o client.Object) []reconcile.
 	return out
 }
 
-// ofEvent enqueues the LocalClusters when a network or everything may have changed.
+// ofEvent enqueues the LocalClusters that are affected by an event on the host.
 func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	switch {
 	case e.Balancer.Name != "":
@@ -215,7 +216,7 @@ func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 	return out
 }
 
-// gated holds back what is managed externally or has no owner.
+// gated skips objects that are managed externally or have no owner.
 func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	return gate.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
@@ -225,8 +226,8 @@ func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	}
 }
 
-// remember notes which Cluster a simulated LocalCluster is of. A manager that starts while the Cluster moves sees it only paused, and has to
-// remove the control plane's state when the object is gone.
+// remember records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
+// LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
 func (c *Controller) remember(o client.Object) {
 	local, ok := o.(*infrav1.LocalCluster)
 	if ok && local.Spec.Backend.Simulated != nil {

@@ -22,26 +22,27 @@ const (
 	reasonDenied   = "DeniedByPolicy"
 	reasonTaken    = "SubnetTaken"
 	reasonDiffers  = "NetworkDiffers"
-	// reasonOutside is of a network that is ready and does not carry packets of Pods or Services by itself.
+	// reasonOutside is the reason of a network that is ready, but does not carry the packets of Pods or Services by
+	// itself.
 	reasonOutside = "RangesOutside"
-	// reasonControlPlane and reasonEndpoint are about the endpoint: the network is there.
+	// reasonControlPlane and reasonEndpoint are about the endpoint; the network is ready.
 	reasonControlPlane = "WaitingForControlPlane"
 	reasonEndpoint     = "SettingControlPlaneEndpoint"
 )
 
-// apiServerPort is the port of the control plane endpoint, as everywhere in Kubernetes.
+// apiServerPort is the port of the control plane endpoint, the Kubernetes default.
 const apiServerPort = 6443
 
-// fallback is when to look again after the host was asked for something, should its event be lost.
+// fallback is the delay before the next check after a change on the host, in case its event is lost.
 const fallback = 5 * time.Second
 
-// soon is when to look again after what has taken effect already, and of which no event tells.
+// soon is the delay before the next reconciliation after a change that takes effect at once and causes no event.
 const soon = time.Millisecond
 
-// roomAgain is when to look again where the host has no room, or not for this range.
+// roomAgain is the delay before the next check if the host has no free range or the limit is reached.
 const roomAgain = 30 * time.Second
 
-// Decide makes a plan of the snapshot.
+// Decide computes the plan for the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	switch {
@@ -80,16 +81,17 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// neverHadHost reports whether the host does not answer and, by what is recorded, never had anything of the object, as where the
-// manager is a Pod: there may be no Docker to wait for. The endpoint is recorded beside the status, which a restore loses.
+// neverHadHost reports whether the host is unreachable and, according to the object, never had resources for it. This
+// is the case if the manager runs in a Pod, where there may be no Docker to wait for. The endpoint in the spec is
+// checked in addition to the status, because a restore loses the status.
 func (s Snapshot) neverHadHost() bool {
 	provisioned := s.Object.Status.Initialization.Provisioned
 	return s.Fault != nil && s.Fault.Kind == fault.Unreachable && s.Object.Status.Network.Name == "" &&
 		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && (provisioned == nil || !*provisioned)
 }
 
-// decideWithout is for clusters without a network: the endpoint is a matter of the control plane, which has to know one, or
-// to choose one itself.
+// decideWithout handles clusters without a network. The endpoint is provided by the control plane, which must have one
+// in its spec or choose one itself.
 func decideWithout(s Snapshot, p *loop.Plan) {
 	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
@@ -98,7 +100,7 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	switch {
 	case !s.Balanced || s.Cluster.Spec.ControlPlaneEndpoint.IsValid() || s.Object.Spec.ControlPlaneEndpoint.IsValid():
-	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // for a moment, and it may be to one that chooses itself
+	case !ref.IsDefined() && s.Cluster.Spec.Topology.IsDefined(): // temporary, and the control plane may choose the endpoint itself
 		p.WaitFor(reasonEndpoint, "Waiting for the control plane of the topology, to know who chooses the endpoint").For("Cluster", s.Cluster.Name).
 			ToChange("spec.controlPlaneRef")
 	case ref.IsDefined() && !hosted(ref):
@@ -106,7 +108,7 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideOffered offers an endpoint to a control plane on machines.
+// decideOffered sets an available endpoint for a control plane on machines.
 func decideOffered(s Snapshot, p *loop.Plan) {
 	if !s.Offered.IsValid() {
 		p.Ask = append(p.Ask, AskEndpoint{})
@@ -116,10 +118,10 @@ func decideOffered(s Snapshot, p *loop.Plan) {
 	p.WaitFor(reasonEndpoint, "The control plane endpoint is being set").For(kind, s.Object.Name).ToChange("spec.controlPlaneEndpoint")
 }
 
-// waitForHost waits until the host answers as it should.
+// waitForHost waits until the fault of the host is resolved.
 func waitForHost(s Snapshot, p *loop.Plan) {
 	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
-	if s.Fault.Kind != fault.Unreachable { // else the hub tells when the host answers
+	if s.Fault.Kind != fault.Unreachable { // otherwise the hub reports when the host responds
 		p.RecheckIn(fallback)
 	}
 }
@@ -141,7 +143,7 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 	decideBalancer(s, p)
 }
 
-// decideNew makes the network if the operator allows it and the host has room for it.
+// decideNew creates the network if the operator allows it and the host has a free range for it.
 func decideNew(s Snapshot, p *loop.Plan) {
 	want, why := wantedSubnet(s)
 	if want.IsValid() {
@@ -185,14 +187,14 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(fallback)
 }
 
-// internet reports whether the cluster asks for a way out of the host.
+// internet reports whether the cluster requests a route out of the host.
 func (s Snapshot) internet() bool {
 	c := s.Object.Spec.Backend.Container
 	return c != nil && c.Network.Internet
 }
 
-// differs returns what is wrong where the network of an earlier object with this name is still there, and leads out of the
-// host although this one does not ask for it, or the other way round.
+// differs returns a message if the network still exists from an earlier object of this name, and has a route out of the
+// host that this object does not request, or the reverse.
 func (s Snapshot) differs() string {
 	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
 	switch {
@@ -204,9 +206,9 @@ func (s Snapshot) differs() string {
 	return ""
 }
 
-// wantedSubnet returns the range to ask for, invalid for any: a network that was there before keeps its range, since
-// nodes and control planes know their addresses. What the status says is checked as what the spec says: others can write
-// it.
+// wantedSubnet returns the range to request, invalid for any range. A network that existed before retains its range,
+// because nodes and control planes use its addresses. The range in the status is validated like the range in the spec,
+// because other users can write it.
 func wantedSubnet(s Snapshot) (netip.Prefix, string) {
 	if text := s.Object.Status.Network.Subnet; text != "" {
 		if p, err := netip.ParsePrefix(text); err == nil {
@@ -221,7 +223,8 @@ func wantedSubnet(s Snapshot) (netip.Prefix, string) {
 	return netip.Prefix{}, "the cluster has none yet"
 }
 
-// collision returns what is wrong with the ranges of the Cluster in a network, empty if nothing is.
+// collision returns a message if ranges of the Cluster contain node addresses of the network, and an empty string
+// otherwise.
 func collision(s Snapshot, p netip.Prefix) string {
 	layout, err := subnet.Plan(p)
 	if err != nil {
@@ -234,8 +237,8 @@ func collision(s Snapshot, p netip.Prefix) string {
 	return ""
 }
 
-// decideEndpoint offers the host's address in the network as control plane endpoint where nothing else provides one
-// : not the user, not the Cluster, and not a hosted control plane that was told where to listen.
+// decideEndpoint sets the host's address in the network as the control plane endpoint if nothing else provides one:
+// neither the user, nor the Cluster, nor a hosted control plane with an endpoint in its spec.
 func decideEndpoint(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
@@ -249,8 +252,8 @@ func decideEndpoint(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// outside describes the Cluster's ranges that are not in its network, empty if all are. An internal network of Docker drops their packets
-// between nodes, and Flannel as Slipway ships it sends them as they are.
+// outside describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal networks drop
+// the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate them.
 func (s Snapshot) outside() string {
 	if s.Cluster == nil || s.Network == nil {
 		return ""

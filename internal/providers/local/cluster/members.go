@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// readBalancer reads the load balancer and what it leads to: the addresses of the machines with which the cluster's control
-// plane Machines were made, as the host says, whatever their statuses say. There is none in front of a hosted control plane.
+// readBalancer reads the load balancer and its desired members: the addresses of the control plane Machines'
+// containers, read from the host and not from statuses. Hosted control planes have no load balancer.
 func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
 	if s.Balanced = b.Balancers != nil; !s.Balanced || s.Cluster != nil && hosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil
@@ -40,7 +40,7 @@ func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 	return nil
 }
 
-// readMember adds the machine of a LocalMachine that runs the control plane.
+// readMember adds the machine of a LocalMachine to the members if it runs the control plane.
 func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
 	owner, err := c.ownerOf(ctx, local)
 	if err != nil || owner == nil {
@@ -56,7 +56,7 @@ func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 	}
 	m, err := b.Machines.Inspect(ctx, backend.Ref{Object: key, Name: name, Cluster: s.Cluster.Name, ControlPlane: true})
 	switch {
-	case fault.As(err) != nil && fault.As(err).Kind == fault.Invalid: // another's
+	case fault.As(err) != nil && fault.As(err).Kind == fault.Invalid: // it belongs to another object
 		return nil
 	case err != nil:
 		return err
@@ -71,7 +71,7 @@ func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 	return nil
 }
 
-// ownerOf returns the Machine that owns the LocalMachine, nil if none does.
+// ownerOf returns the Machine that owns the LocalMachine, or nil.
 func (c *Controller) ownerOf(ctx context.Context, local *infrav1.LocalMachine) (*clusterv1.Machine, error) {
 	for _, ref := range local.OwnerReferences {
 		if ref.Kind != "Machine" || groupOf(ref.APIVersion) != clusterv1.GroupVersion.Group {

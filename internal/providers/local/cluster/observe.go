@@ -19,38 +19,38 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Snapshot is what Decide looks at.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Object *infrav1.LocalCluster
-	// Cluster that owns the object; nil if it is not in the cache yet.
+	// Cluster that owns the object. Nil if it is not in the cache yet.
 	Cluster *clusterv1.Cluster
-	// Plane is the hosted control plane of the Cluster; nil if there is none, or another kind.
+	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
 	Plane *controlplanev1.HostedControlPlane
-	// Name of the network, whether it exists or not.
+	// Name of the network, even if it does not exist yet.
 	Name string
-	// Network as it is; nil if there is none that belongs to the object.
+	// Network is the observed network. Nil if there is none that belongs to the object.
 	Network *backend.Network
-	// Terms are what is known of the network beforehand.
+	// Terms are the properties of the network that are known in advance.
 	Terms backend.NetworkTerms
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Taken is what the host uses already; nil while it was not asked for.
+	// Taken are the ranges that the host uses. Nil until they have been read.
 	Taken *[]backend.Taken
-	// Fault is why the backend could not be asked; nil if it was.
+	// Fault is the error of the backend. Nil if the backend could be read.
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
-	// Members are the machines that run the control plane and have an address, sorted by name. Pending tells that there are
-	// others, which will have one.
+	// Members are the control plane machines that have an address, sorted by name. Pending is set if there are others
+	// which will get one.
 	Members []backend.Member
 	Pending bool
-	// Balancer in front of them as it is; nil if there is none.
+	// Balancer is the observed load balancer. Nil if there is none.
 	Balancer *backend.Balancer
-	// Balanced tells that there can be one.
+	// Balanced is set if the backend has load balancers.
 	Balanced bool
-	// Offered is the endpoint that a cluster without a network can have; invalid while it was not asked for.
+	// Offered is the endpoint that is available for a cluster without a network. Invalid until it has been read.
 	Offered netip.AddrPort
-	// ReservedPorts are those of the management cluster itself.
+	// ReservedPorts are the ports of the management cluster itself.
 	ReservedPorts []uint16
 	Now           time.Time
 }
@@ -90,12 +90,13 @@ func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
 	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
-// ref is how the network is found: by its labels. Others can write the name in the status, so that it tells nothing.
+// ref returns the reference to the network. It is found by its labels, because other users can write the name in the
+// status.
 func (s Snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }
 
-// answer asks what the host uses already, or which endpoint the cluster can have.
+// answer reads the ranges that the host uses, or the endpoint that is available for the cluster.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
@@ -139,7 +140,7 @@ func wrap(err error, kind string, key client.ObjectKey) error {
 	return fmt.Errorf("reading %s %s: %w", kind, key, err)
 }
 
-// hostedKind is a control plane without machines; it listens where the Cluster says unless told otherwise itself.
+// hostedKind is a control plane without machines. It listens on the Cluster's endpoint unless its spec has one.
 const hostedKind = "HostedControlPlane"
 
 // kind of the objects that the controller reconciles.
@@ -149,7 +150,7 @@ func hosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 
-// needsAddress reports whether a control plane listens at an address that it has to be told.
+// needsAddress reports whether the control plane needs an endpoint in a spec to listen on.
 func needsAddress(p *controlplanev1.HostedControlPlane) bool {
 	return p.Spec.Backend.Simulated == nil && !p.Spec.ControlPlaneEndpoint.IsValid()
 }
@@ -164,8 +165,7 @@ func ownerName(o metav1.Object) string {
 	return ""
 }
 
-// ranges returns the ranges of Pods and Services. Those that cannot be read are left out: the webhook of Clusters
-// refuses them.
+// ranges returns the Pod and Service ranges. It omits invalid ranges, because the Cluster webhook rejects them.
 func (s Snapshot) ranges() []netip.Prefix {
 	if s.Cluster == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// judged is a snapshot with what became of the plan.
+// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
 type judged struct {
 	Snapshot
 	plan    loop.Plan
@@ -68,7 +68,7 @@ func (j judged) deleting() condition.Verdict {
 	return condition.TrueBecause(clusterv1.DeletingReason, strings.Join(lines, "\n"))
 }
 
-// Report makes the status and the events.
+// Report computes the status and the events.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	at := loop.MomentOf(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
@@ -91,8 +91,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, status, out)}
 }
 
-// changes reports whether the plan changes what the cluster's infrastructure is. A load balancer follows its members, and is no
-// reason to wait for those that wait for the infrastructure.
+// changes reports whether the plan changes the infrastructure of the cluster. The load balancer does not count: it
+// follows the machines, which are created only after the infrastructure is provisioned.
 func changes(p loop.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a loop.Action) bool {
 		switch a.(type) {
@@ -103,7 +103,8 @@ func changes(p loop.Plan) bool {
 	})
 }
 
-// events tells of a network that was made or removed, and of a trouble or a wait when it begins.
+// events returns an event for a created or deleted network and a started load balancer, and for a problem or a wait
+// when it begins.
 func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, a := range out.Done {
@@ -130,7 +131,7 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out loop.Outcome) []l
 	return list
 }
 
-// waitsForMachines reports whether the object was deleted before Machines that need it.
+// waitsForMachines reports whether the deletion of the object waits for machines.
 func waitsForMachines(s Snapshot) bool {
 	return !s.Object.DeletionTimestamp.IsZero() && len(s.Machines) > 0
 }

@@ -1,13 +1,13 @@
 package firstboot
 
-// pullHint is the first place that containerd of a node without a way out asks for an image. Nothing listens there, which it
-// learns at once, and the error of the Pod ends with this address. An error of the registry itself, where one can be
-// reached in the cluster's network, is reported in its stead.
+// pullHint is the mirror that containerd of a node without internet access tries first for an image. Nothing listens on
+// this address, so the attempt fails at once, and the error of the Pod ends with the address. If a registry in the
+// cluster's network can be reached, its own error is reported instead.
 const pullHint = "http://127.0.0.1:1/this-node-has-no-internet/use-slipway-image-load"
 
-// offline makes the error of a pull say what to do. Files of the bootstrap data come later: what they say of all registries
-// replaces it, and what they say of one registry comes first. An image of a node that says something of all registries keeps it.
-// Nothing is written to a folder that is mounted into the machine.
+// offline adds the hint to errors of image pulls. Files of the bootstrap data are written later: their default for all
+// registries replaces the hint, and their settings for a single registry take precedence. A default in the node image
+// is left unchanged. Nothing is written to a directory that is mounted into the machine.
 const offline = `hint() {
 	at=/etc/containerd/certs.d
 	[ -d /etc/containerd/ ] && [ ! -e $at/_default ] || return 0

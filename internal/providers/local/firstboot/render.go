@@ -16,31 +16,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Sentinel is the file that bootstrap data leaves when it has succeeded, by the bootstrap contract.
+// Sentinel is the file that bootstrap data creates on success, see
+// https://cluster-api.sigs.k8s.io/developer/providers/contracts/bootstrap-config.
 const Sentinel = "/run/cluster-api/bootstrap-success.complete"
 
-// FormatCloudConfig is the value of the key "format" in the bootstrap secret that can be carried out here; it is also
-// what an absent key means.
+// FormatCloudConfig is the only supported value of the key "format" in the bootstrap Secret, and the meaning of an
+// absent key.
 const FormatCloudConfig = "cloud-config"
 
-// ReasonFormat is the reason of the fault for bootstrap data in another format.
+// ReasonFormat is the reason of the fault for bootstrap data in an unsupported format.
 const ReasonFormat = "UnsupportedBootstrapFormat"
 
-// Data is the content of a bootstrap secret.
+// Data is the content of a bootstrap Secret.
 type Data struct {
 	Value []byte
 	// Format of Value; empty: cloud-config.
 	Format string
 }
 
-// Node is the machine that the script is for.
+// Node describes the machine that runs the script.
 type Node struct {
 	// Name of the machine on the host: the instance ID for templates in bootstrap data.
 	Name       string
 	Hostname   string
 	ProviderID string
 	Address    netip.Addr
-	// Offline machines have no way out of the host: no registry of the internet can be reached.
+	// Offline machines have no internet access and reach no public registry.
 	Offline bool
 }
 
@@ -81,13 +82,13 @@ func parse(data Data, node Node) (cloudconfig.Document, error) {
 	})
 }
 
-// Skipped returns what bootstrap data asks for and a machine of this provider does not carry out.
+// Skipped returns the parts of the bootstrap data that this provider does not apply.
 func Skipped(data Data, node Node) ([]string, error) {
 	doc, err := parse(data, node)
 	return doc.Skipped, err
 }
 
-// Files returns the files that bootstrap data writes, by their paths. What is appended to a file is left out.
+// Files returns the files that the bootstrap data writes, by path. Content that is appended to a file is omitted.
 func Files(data Data, node Node) (map[string][]byte, error) {
 	doc, err := parse(data, node)
 	if err != nil {
@@ -102,12 +103,14 @@ func Files(data Data, node Node) (map[string][]byte, error) {
 	return files, nil
 }
 
-// prologue waits until the services of a node image respond; images without them (no init) have nothing to wait for. How long that may
-// take is bounded by the timeout of the script alone, because a host that is busy needs minutes for it. What is waited for is in the stage
-// file. systemd is waited for half of the time: one unit that never ends to start does not have to keep the machine from becoming a node.
+// prologue waits until the services of the node image respond. Images without /sbin/init have no services to wait for.
+// The wait is limited only by the timeout of the script, because a busy host needs minutes for the boot. The stage file
+// contains the current stage. The wait for systemd is limited to half of the timeout, because a single unit that never
+// starts need not prevent the machine from becoming a node.
 //
-// Cloud-init, too, runs the commands at the end of the boot. containerd's socket accepts connections before the part that the kubelet talks
-// to has read its state; that part's last words before it responds are what serving looks for, if there is a journal to look in.
+// The commands run at the end of the boot, as with cloud-init. The containerd socket accepts connections before the CRI
+// plugin, which the kubelet uses, has loaded its state. The function serving therefore checks containerd's journal, if
+// there is one, for the last message before the plugin responds.
 const prologue = `#!/bin/sh
 cd /
 say() { echo "slipway: $*"; }
@@ -127,8 +130,8 @@ if systemctl cat containerd.service >/dev/null 2>&1; then until [ -S /run/contai
 fi
 `
 
-// kubeletSettings adds the provider ID and the address to the arguments that the kubelet's unit reads from
-// /etc/default/kubelet, after what bootstrap data may have written there. The last value of a flag counts.
+// kubeletSettings adds the provider ID and the address to the flags that the kubelet's unit reads from
+// /etc/default/kubelet, after flags from the bootstrap data. The last value of a flag takes effect.
 func kubeletSettings(n Node) string {
 	return fmt.Sprintf(`mkdir -p /etc/default
 given=$([ ! -e /etc/default/kubelet ] || . /etc/default/kubelet >/dev/null 2>&1; printf %%s "${KUBELET_EXTRA_ARGS:-}")
@@ -144,17 +147,18 @@ func renderStep(b *bytes.Buffer, i int, s cloudconfig.Step) {
 	file := fmt.Sprintf("%s/step-%d.sh", path.Dir(backend.StageFile), i)
 	fmt.Fprintf(b, "say %[1]s\nstage step %[2]s - -\n", quote("running "+s.Section), s.Section)
 	renderContent(b, ">"+file, []byte(traced(s)))
-	// A command that ends the script is the one that the stage file names; the code of the last one is recorded by the script itself.
+	// The stage file names the command that ended the script. The exit code of the last command is recorded by the
+	// script itself.
 	fmt.Fprintf(b, `/bin/sh %[1]s </dev/null || { code=$?; say %[2]s "$code"; { read -r _ at <%[3]s; } 2>/dev/null; [ "$at" = %[4]s ] || failed "$at $code"; }
 rm -f %[1]s
 `, file, quote(s.Section+" ended with code"), backend.StageFile, quote(s.Section+" "+end))
 }
 
-// end stands for index and program once all commands of a section have run.
+// end replaces index and program once all commands of a section have run.
 const end = "- end"
 
-// traced is a script that records which command it runs and which failed. The code of a command is the same for the next one as without
-// that.
+// traced returns a script that records the running command and the failed commands. The next command still sees the
+// exit code of the previous one.
 func traced(s cloudconfig.Step) string {
 	if len(s.Script.Commands) == 0 {
 		return s.Script.Text
@@ -180,10 +184,11 @@ slipway_in=
 	return b.String()
 }
 
-// program is what the name of a program looks like; a word that could be a secret is none.
+// program matches the name of a program. Words that could be secrets are excluded separately.
 var program = regexp.MustCompile(`^[A-Za-z0-9_.+-]{1,32}$`)
 
-// programOf returns the name of what a command runs, without its folder and without variables that are set for it; "-" where it has none.
+// programOf returns the name of the program that a command runs, without its directory and leading variable
+// assignments, or "-" if it cannot be determined.
 func programOf(command string) string {
 	for _, word := range strings.Fields(command) {
 		word = strings.Trim(word, `'"`)
@@ -210,7 +215,7 @@ func renderFile(b *bytes.Buffer, f *cloudconfig.File) {
 	fmt.Fprintf(b, "chmod %#o %s\n", f.Mode, name)
 }
 
-// renderContent writes content to a file that no one but root can read while it is written.
+// renderContent writes content to a file with umask 077, so that only root can read it at first.
 func renderContent(b *bytes.Buffer, redirect string, content []byte) {
 	const width = 76
 	fmt.Fprintf(b, "(umask 077; base64 -d %s) <<'.'\n", redirect)
@@ -222,5 +227,5 @@ func renderContent(b *bytes.Buffer, redirect string, content []byte) {
 	b.WriteString(".\n")
 }
 
-// quote makes one word of s for a POSIX shell.
+// quote quotes s as one word for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -9,15 +9,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// maxText bounds in how much of bootstrap data secrets are looked for, in bytes: a second's work. A Secret holds as much, unless it is compressed.
+// maxText limits the size of bootstrap data that is searched for secrets, in bytes: the search takes a second for this
+// size. A Secret cannot contain more, unless it is compressed.
 const maxText = 1 << 20
 
-// readByOthers are the permissions that a file with secrets does not have.
+// readByOthers are the permission bits that mark a file as not secret.
 const readByOthers fs.FileMode = 0o077
 
-// Secrets returns what bootstrap data must not let others than root know, for [redact.Hide]: what files and commands name as a secret, the
-// opaque words of files that only their owner reads or whose names are those of secrets, and the line that is all of a file with such a name.
-// Errors are faults of kind Invalid.
+// Secrets returns the secrets in the bootstrap data, for [redact.Hide]: values that files and commands label as
+// secrets, opaque words in files that only their owner can read or that have names of secret files, and the whole
+// content of a one-line file with such a name. Errors are faults of kind Invalid.
 func Secrets(data Data, node Node) ([]string, error) {
 	doc, err := parse(data, node)
 	if err != nil {

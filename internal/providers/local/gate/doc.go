@@ -1,9 +1,3 @@
-// Package gate keeps the driver away from objects that are not ours to touch at all.
-//
-// Does: stands before the driver of a controller and lets an object through only if a predicate says so; one that is
-// held back gets no finalizer, no condition and no event.
-//
-// Never: writes.
-//
-// Read first: [Gate].
+// Package gate filters the objects that a controller reconciles. A [Gate] wraps a reconciler and skips objects that are
+// managed externally or lack their owner. A skipped object gets no finalizer, no condition and no event.
 package gate

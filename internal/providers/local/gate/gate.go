@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Gate lets the objects of one kind through to Inner that are ours.
+// Gate passes the objects of one kind to Inner that this provider manages.
 type Gate struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader
 	// New returns an empty object of the kind.
 	New func() client.Object
-	// Finalizer of the kind: an object that has it and is being deleted was ours, and still needs us.
+	// Finalizer of the kind: an object that has it and is being deleted still needs to be reconciled.
 	Finalizer string
-	// Owned reports whether the object has the owner without which nothing is to be done.
+	// Owned reports whether the object has the owner that it needs to be reconciled.
 	Owned func(client.Object) bool
-	// Seen is called with each object, also with a paused one; nil: nothing notes them.
+	// Seen is called with each object, including paused ones. It may be nil.
 	Seen func(client.Object)
 }
 
@@ -30,7 +30,7 @@ func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 	o := g.New()
 	err := g.Client.Get(ctx, req.NamespacedName, o)
 	if apierrors.IsNotFound(err) {
-		return g.Inner.Reconcile(ctx, req) // it forgets what it keeps of the object
+		return g.Inner.Reconcile(ctx, req) // deletes the state that it retains for the object
 	}
 	if err != nil {
 		return ctrl.Result{}, err

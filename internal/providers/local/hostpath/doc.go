@@ -1,9 +1,5 @@
-// Package hostpath says where a path of this host leads, and which places no node may see.
-//
-// Does: follows symbolic links ([Guard.Resolve]), and refuses what is never a folder to share: the kernel's file
-// systems, devices and sockets, and the folders that are reserved by the caller, with all that is above or below them.
-//
-// Never: says who may mount what; that is the operator's policy, which is asked with the path that was resolved.
-//
-// Read first: [Guard.Resolve].
+// Package hostpath resolves paths of this host and refuses paths that no node may mount. [Guard.Resolve] follows
+// symbolic links and refuses kernel file systems, devices and sockets, and the directories reserved by the caller,
+// together with everything above and below them. Permissions of users are not checked here; the operator's policy is
+// applied to the resolved path.
 package hostpath

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Guard refuses places of the host.
+// Guard refuses paths that must not be mounted.
 type Guard struct {
-	// Reserved are files and folders besides those that are refused on any host. They need not exist.
+	// Reserved lists additional refused files and directories. They need not exist.
 	Reserved []string
 }
 
-// refused are the places that are refused on any host: file systems of the kernel, and where programs have their sockets.
+// refused lists the paths that are refused on any host: kernel file systems and directories with sockets of programs.
 func refused() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
 
-// Resolve returns the path without symbolic links. The error says for people why it cannot be mounted: the path does not
-// lead to a file or folder, or to one that no node may see.
+// Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:
+// it leads to no file or directory, or to a refused one.
 func (g Guard) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return "", errors.New("it is not the absolute path of a file or folder of this host")
@@ -44,7 +44,7 @@ func (g Guard) Resolve(path string) (string, error) {
 	return resolved, nil
 }
 
-// places returns a reserved path as it is written and as it leads.
+// places returns a reserved path as written and with symbolic links resolved.
 func places(path string) []string {
 	out := []string{filepath.Clean(path)}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil && resolved != out[0] {
@@ -53,7 +53,7 @@ func places(path string) []string {
 	return out
 }
 
-// contains reports whether the inner path is the outer one or lies in it.
+// contains reports whether the inner path equals the outer path or is below it.
 func contains(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 )
 
-// AskRoom asks what a new machine can have of its backend.
+// AskRoom reads the number of existing machines and the resolved mounts for a new machine.
 type AskRoom struct{}
 
 func (AskRoom) String() string { return "what a new machine can have" }
 
-// AskProgress asks how far the bootstrap has come.
+// AskProgress reads the progress of the bootstrap.
 type AskProgress struct{ Name string }
 
 func (a AskProgress) String() string {
@@ -35,7 +35,7 @@ func (a AskProgress) String() string {
 // Create creates and starts the machine.
 type Create struct {
 	Name, Image string
-	// Startup is how long the machine takes to run; zero: it runs at once, or an event tells.
+	// Startup is the duration of the machine's start. Zero: it runs at once, or an event reports it.
 	Startup time.Duration
 	Why     string
 }
@@ -51,13 +51,13 @@ func (a Create) String() string {
 	return fmt.Sprintf("create and start machine %s%s%s: %s", a.Name, from, in, a.Why)
 }
 
-// Change makes a machine that runs what it is to be.
+// Change applies pending changes to a running machine.
 type Change struct{ Name, Why string }
 
 func (a Change) String() string { return fmt.Sprintf("change machine %s: %s", a.Name, a.Why) }
 
-// SetProviderID writes the provider ID and the finalizer. It comes before anything is created: the ID follows from the
-// name, and only what is created needs the finalizer.
+// SetProviderID writes the provider ID and the finalizer before anything is created. The ID can be written this early
+// because it is derived from the name, and the finalizer is needed only for a machine that exists.
 type SetProviderID struct{ ID string }
 
 func (a SetProviderID) String() string {
@@ -105,7 +105,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
 }
 
-// spec returns the machine to create.
+// spec returns the desired machine.
 func spec(s Snapshot) backend.MachineSpec {
 	m := backend.MachineSpec{
 		Owner:        backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
@@ -123,7 +123,7 @@ func spec(s Snapshot) backend.MachineSpec {
 		Maximum:      s.Terms.Maximum,
 		Policy:       s.Policy,
 	}
-	if s.Network != nil { // its status says only under which name another management cluster may have made the network
+	if s.Network != nil { // the status only provides the network's name, which another management cluster may have chosen
 		m.Network = backend.Ref{Object: client.ObjectKeyFromObject(s.Network), Name: s.Network.Status.Network.Name}
 	}
 	if s.Cluster != nil && s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -136,8 +136,8 @@ func spec(s Snapshot) backend.MachineSpec {
 	return m
 }
 
-// ranges returns the ranges of Pods and Services: a node has no default route, and needs one for what is outside of its
-// network.
+// ranges returns the Pod and Service ranges. A node needs routes for those outside of its network, because it has no
+// default route.
 func ranges(s Snapshot) []netip.Prefix {
 	if s.Cluster == nil {
 		return nil
@@ -152,7 +152,8 @@ func ranges(s Snapshot) []netip.Prefix {
 	return out
 }
 
-// bootstrap reads the bootstrap data and hands it to the machine. It is never kept in a snapshot, a log or a label.
+// bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
+// a label.
 func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a Bootstrap) error {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
@@ -169,7 +170,7 @@ func (c *Controller) bootstrap(ctx context.Context, scripts backend.Scripts, s S
 	return scripts.Bootstrap(ctx, s.ref(), script)
 }
 
-// offline reports whether the network of the machine has no way out of the host.
+// offline reports whether the network of the machine has no route out of the host.
 func (s Snapshot) offline() bool {
 	if s.Network == nil {
 		return false
@@ -178,7 +179,7 @@ func (s Snapshot) offline() bool {
 	return s.Terms.Networked && (c == nil || !c.Network.Internet)
 }
 
-// files returns those in the machine's bootstrap data.
+// files returns the files in the machine's bootstrap data.
 func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.secret()})
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Controller) files(ctx context.Context, s Snapshot) (map[string][]byte, 
 	return files, inSecret(s.secret(), err)
 }
 
-// inSecret names the Secret whose bootstrap data cannot be read.
+// inSecret adds the name of the Secret to an error about its bootstrap data.
 func inSecret(name string, err error) error {
 	if f := fault.As(err); f != nil {
 		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", name, f.Message).From(err)

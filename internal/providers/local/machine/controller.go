@@ -32,17 +32,18 @@ const Name = "local-machine"
 
 const sentinel = firstboot.Sentinel
 
-// Config is what the controller needs.
+// Config contains the dependencies and options of the controller.
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string
-	// Backends are what machines can be made of.
+	// Backends are the available backends.
 	Backends backend.Set
-	// Hub tells of changes on the host.
+	// Hub reports changes on the host.
 	Hub *wake.Hub
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Stores are where snapshots of etcd may be, Jobs brings them onto machines; nil: none is.
+	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
+	// available.
 	Stores destination.Settings
 	Jobs   *jobs.Jobs
 }
@@ -50,7 +51,7 @@ type Config struct {
 // Controller reconciles LocalMachines.
 type Controller struct {
 	client client.Client
-	// secrets reads bootstrap data; not from a cache, which would keep it.
+	// secrets reads bootstrap data without a cache, which would retain it.
 	secrets  client.Reader
 	writer   *kube.Writer
 	events   events.EventRecorder
@@ -73,7 +74,7 @@ func Add(s loop.Setup, cfg Config) error {
 	}
 	r := loop.NewReconciler(s, c.definition())
 	c.writer, c.events = r.Writer, r.Events
-	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // their status is of no interest
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // changes of their status are irrelevant
 	return s.Builder(Name, &infrav1.LocalMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
@@ -86,14 +87,14 @@ func (c *Controller) definition() loop.Controller[*infrav1.LocalMachine, Snapsho
 	return loop.Controller[*infrav1.LocalMachine, Snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
-		// SetProviderID comes before anything is created.
+		// SetProviderID adds the finalizer before anything is created.
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
 		Urgent:         loop.Urgent{Fields: []string{"initialization", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
 		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Answer: c.answer,
 	}
 }
 
-// note tells the user of something about the host.
+// note emits an event with a message about the host.
 func (c *Controller) note(o *infrav1.LocalMachine, message string) {
 	if c.events != nil {
 		c.events.Eventf(o, nil, corev1.EventTypeWarning, "HostLimit", "Create", "%s", message)
@@ -131,7 +132,7 @@ func (c *Controller) ofPool(ctx context.Context, o client.Object) []reconcile.Re
 	return out
 }
 
-// ofEvent enqueues the LocalMachines that something happened to, or all of them.
+// ofEvent enqueues the LocalMachines that are affected by an event on the host.
 func (c *Controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.Request {
 	list := newList()
 	switch {

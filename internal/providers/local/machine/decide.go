@@ -36,27 +36,27 @@ const (
 	reasonDeleting       = "DeletingMachine"
 )
 
-// fallback is when to inspect a machine again after the backend was asked for something, should its event be lost.
+// fallback is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
 const fallback = 10 * time.Second
 
-// roomAgain is when to count again where there are as many machines as are allowed.
+// roomAgain is the delay before the next check if the limit of machines is reached.
 const roomAgain = 30 * time.Second
 
-// soon is when to inspect a machine again after an immediate change, of which no event tells.
+// soon is the delay before a machine is inspected again after an immediate change, which causes no event.
 const soon = time.Millisecond
 
-// Decide makes a plan of the snapshot. From top to bottom, each row comes before those below it:
+// Decide computes the plan for the snapshot. The first row that applies decides:
 //
-//	a provider ID that is another machine's    wait
-//	backend does not answer                    wait; deleting, and volatile or without provider ID: nothing is left of it
-//	deleting                                   delete the machine, wait
-//	provisioned                                volatile and lost: create it; what is pending: change it
-//	a machine of this name that is another's   wait; of an earlier LocalMachine: delete it
-//	machine exists and does not run            wait while it starts, then start it
-//	machine runs                               set the provider ID; scripted: run the bootstrap data once it is there
-//	not everything there that it needs         wait; bootstrap data is not needed to boot a machine that is scripted
-//	not allowed, or refused                    wait
-//	none of these                              set the provider ID, create the machine
+//	the provider ID cannot be this object's     wait
+//	the backend does not respond                wait, unless deletion needs no backend (volatile, or no provider ID)
+//	deleting                                    delete the machine, wait
+//	provisioned                                 recreate a lost volatile machine, apply pending changes
+//	the machine belongs to something else       wait; if to an earlier LocalMachine: delete it
+//	the machine exists and does not run         wait while it starts, then start it
+//	the machine runs                            set the provider ID, run the bootstrap data of a scripted machine
+//	a prerequisite is missing                   wait; a scripted machine can boot without bootstrap data
+//	denied or refused                           wait
+//	otherwise                                   set the provider ID, create the machine
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	deleting := !s.Object.DeletionTimestamp.IsZero()
@@ -65,7 +65,7 @@ func Decide(s Snapshot) loop.Plan {
 		decideForeignID(s, &p)
 	case s.Fault != nil && !(deleting && (s.Terms.Volatile || s.neverHadHost())):
 		p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
-		if s.Fault.Kind != fault.Unreachable { // else an event tells when the backend answers
+		if s.Fault.Kind != fault.Unreachable { // otherwise an event reports when the backend responds
 			p.RecheckIn(fallback)
 		}
 	case deleting:
@@ -87,14 +87,15 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// neverHadHost reports whether the backend does not answer, and the object never had a machine there: its provider ID is written
-// before one is created. Where the manager is a Pod there is no Docker to wait for.
+// neverHadHost reports whether the backend is unreachable and the object never had a machine, because the provider ID
+// is written before one is created. This is the case if the manager runs in a Pod, where there is no Docker to wait
+// for.
 func (s Snapshot) neverHadHost() bool {
 	return s.Fault.Kind == fault.Unreachable && s.Object.Spec.ProviderID == "" && !s.provisioned()
 }
 
-// decideForeignID leaves a machine alone that was created with a provider ID of another one: there is nothing that it
-// could have, and nothing to remove.
+// decideForeignID handles an object that was created with the provider ID of another machine. It cannot have a machine,
+// so there is nothing to create or to delete.
 func decideForeignID(s Snapshot, p *loop.Plan) {
 	if s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
@@ -113,7 +114,8 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideProvisioned: what becomes of a machine from now on is reported, not repaired, unless it was nothing but memory.
+// decideProvisioned only reports the state of a provisioned machine and does not repair it, except for volatile
+// machines.
 func decideProvisioned(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Host.State == backend.Running:
@@ -127,7 +129,7 @@ func decideProvisioned(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideChanges keeps a machine that runs what it is to be.
+// decideChanges applies pending changes to a running machine.
 func decideChanges(s Snapshot, p *loop.Plan) {
 	if s.Host.Pending != "" {
 		p.Do(Change{Name: s.Name, Why: s.Host.Pending})
@@ -137,7 +139,7 @@ func decideChanges(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideNew creates the machine once everything it needs is known.
+// decideNew creates the machine once all prerequisites are met.
 func decideNew(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
@@ -158,7 +160,7 @@ func decideNew(s Snapshot, p *loop.Plan) {
 		p.Ask = append(p.Ask, AskRoom{})
 	case s.Room.Refused != nil:
 		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).ForPerson()
-		if !s.Terms.Immediate { // else nothing but the object changes it
+		if !s.Terms.Immediate { // otherwise only a change of the object can change the result
 			p.RecheckIn(fallback)
 		}
 	case s.deniedRoom() != "":
@@ -181,8 +183,9 @@ func decideCreation(s Snapshot, p *loop.Plan, why string) {
 	}
 }
 
-// deniedRoom returns what is not allowed as the host is; empty if nothing is. It is asked before a machine is created, and
-// only then: one that is there keeps running when the policy becomes stricter.
+// deniedRoom returns the reason why the policy denies the machine in the current state of the host, empty if it does
+// not. It is checked only before a machine is created: an existing machine continues to run when the policy becomes
+// stricter.
 func (s Snapshot) deniedRoom() string {
 	for _, m := range s.Room.Mounts {
 		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
@@ -216,7 +219,7 @@ func decideExisting(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// decideStart starts a machine that exists, or waits until it has started by itself.
+// decideStart starts an existing machine, or waits until it has started by itself.
 func decideStart(s Snapshot, p *loop.Plan) {
 	if left := s.Host.Since.Add(s.startup()).Sub(s.Now); left > 0 {
 		waitForStart(s, p, left)
@@ -231,7 +234,7 @@ func decideStart(s Snapshot, p *loop.Plan) {
 	waitForRunning(s, p, reasonRestarting, text)
 }
 
-// startup is how long the machine takes to start; one that was lost is there at once.
+// startup returns the duration of the machine's start. A lost machine is recreated without delay.
 func (s Snapshot) startup() time.Duration {
 	if s.provisioned() {
 		return 0
@@ -264,7 +267,7 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// waitForVersion keeps a machine from becoming a Node that Kubernetes does not support with the control plane.
+// waitForVersion waits until the control plane supports the Kubernetes version of the node.
 func waitForVersion(s Snapshot, p *loop.Plan) {
 	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
 		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.skewed(), s.Plane.Name, s.Plane.Status.Version).
@@ -272,8 +275,8 @@ func waitForVersion(s Snapshot, p *loop.Plan) {
 	p.RecheckIn(roomAgain)
 }
 
-// stale reports whether the machine of this name belongs to an object that is gone. After a move or a restore the object
-// has another UID than the machine says, but then it knows its provider ID.
+// stale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a
+// restore the object's UID differs, too, but then the object has a provider ID.
 func (s Snapshot) stale() bool {
 	return s.Host.State.Exists() && s.Object.Spec.ProviderID == "" && s.Host.Owner.UID != s.Object.UID
 }
@@ -284,7 +287,7 @@ func waitForBackend(s Snapshot, p *loop.Plan, reason, message string) {
 	p.RecheckIn(fallback)
 }
 
-// waitForResult waits for what the plan does to the machine.
+// waitForResult waits for the effect of the plan's actions on the machine.
 func waitForResult(s Snapshot, p *loop.Plan, reason, message string) {
 	if s.Terms.Immediate {
 		p.RecheckIn(soon)
@@ -305,7 +308,7 @@ func waitForRunning(s Snapshot, p *loop.Plan, reason, message string) {
 	}
 }
 
-// waitForData waits for the Secret with bootstrap data.
+// waitForData waits for the bootstrap data Secret.
 func waitForData(s Snapshot, p *loop.Plan) {
 	on, bootstrap := loop.Subject{}, clusterv1.Bootstrap{}
 	switch {
@@ -320,7 +323,7 @@ func waitForData(s Snapshot, p *loop.Plan) {
 	backend.WaitForBootstrapData(p, on, s.Cluster, bootstrap)
 }
 
-// waitForStart waits for a machine of which it is known how long it takes to start.
+// waitForStart waits for a machine whose startup duration is known.
 func waitForStart(s Snapshot, p *loop.Plan, left time.Duration) {
 	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup()).For(kind, s.Object.Name).ForTime()
 	p.RecheckIn(left)

@@ -20,16 +20,17 @@ import (
 
 const (
 	reasonEtcd = "RebuildingEtcd"
-	// etcdAgain is when to read again how far the rebuild of a member of etcd is.
+	// etcdAgain is the interval for reading the progress of an etcd rebuild.
 	etcdAgain = 2 * time.Second
 )
 
-// AskEtcd asks what an order about the member of etcd on the machine has come to.
+// AskEtcd reads the progress of an order for the etcd member on the machine.
 type AskEtcd struct{ Order recovery.Order }
 
 func (a AskEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
 
-// RebuildEtcd makes the member of etcd on the machine the only one of its cluster, from its data or from a snapshot that is staged.
+// RebuildEtcd makes the etcd member on the machine the only member of its cluster, from its own data or from a staged
+// snapshot.
 type RebuildEtcd struct {
 	Name  string
 	Order recovery.Order
@@ -43,7 +44,7 @@ func (a RebuildEtcd) String() string {
 	return fmt.Sprintf("%s in machine %s: its control plane orders it (recovery %s)", from, a.Name, a.Order.ID)
 }
 
-// StageSnapshot brings a snapshot of etcd onto the machine.
+// StageSnapshot copies an etcd snapshot onto the machine.
 type StageSnapshot struct {
 	Name  string
 	Order recovery.Order
@@ -53,13 +54,13 @@ func (a StageSnapshot) String() string {
 	return fmt.Sprintf("bring snapshot %s to machine %s: its control plane orders it (recovery %s)", a.Order.Snapshot.Name, a.Name, a.Order.ID)
 }
 
-// ReportEtcd answers an order about the member of etcd.
+// ReportEtcd writes the result of an order for the etcd member.
 type ReportEtcd struct{ Report string }
 
 func (a ReportEtcd) String() string { return "answer the order about etcd: " + a.Report }
 
-// decideEtcd does what the control plane of a machine orders about its member of etcd, once. Who can write the order can reach no more
-// with it than the member of this machine.
+// decideEtcd carries out, once, the order of the control plane for the etcd member on the machine. An order can affect
+// only the member of this machine, even if another user writes it.
 func decideEtcd(s Snapshot, p *loop.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
 	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).Answers(*order) {
@@ -97,7 +98,7 @@ func decideEtcd(s Snapshot, p *loop.Plan) {
 	p.Do(ReportEtcd{Report: report.String()})
 }
 
-// waitForEtcd waits for what an order asks for.
+// waitForEtcd waits for the result of an order.
 func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.Order) {
 	switch order.Step {
 	case recovery.Stage:
@@ -109,16 +110,17 @@ func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.Order) {
 	}
 }
 
-// Etcd is what is known of the member of etcd on a machine, for an order.
+// Etcd is the observed state of the etcd member on a machine, for an order.
 type Etcd struct {
 	Member recovery.Member
-	// Phase of what takes time. Problem says why nothing comes of the order; Unreachable: the backend did not answer.
+	// Phase of an asynchronous order. Problem is the reason why the order fails, Unreachable is set if the backend did
+	// not respond.
 	Phase       backend.Phase
 	Problem     string
 	Unreachable bool
 }
 
-// answerEtcd reads what an order has come to.
+// answerEtcd reads the result of an order.
 func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) (Snapshot, error) {
 	s.Etcd = &Etcd{}
 	var err error
@@ -139,13 +141,13 @@ func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snap
 		return s, err
 	case f.Kind == fault.Invalid:
 		s.Etcd.Problem = f.Message
-	default: // an event, or the next time, tells more
+	default: // an event or the next reconciliation reads it again
 		s.Etcd.Unreachable = true
 	}
 	return s, nil
 }
 
-// answerStage reads how far it is that a snapshot is brought onto the machine.
+// answerStage reads the progress of copying a snapshot onto the machine.
 func (c *Controller) answerStage(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) error {
 	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
 	case state.Running:
@@ -162,10 +164,10 @@ func (c *Controller) answerStage(ctx context.Context, etcds backend.Etcds, s Sna
 	return err
 }
 
-// stage begins to bring a snapshot onto the machine.
+// stage starts to copy a snapshot onto the machine.
 func (c *Controller) stage(etcds backend.Etcds, s Snapshot, order recovery.Order) {
 	if s.Cluster == nil {
-		return // it is read again when there is one
+		return // a Cluster that appears enqueues the object again
 	}
 	c.stager.Start(staging.Target{
 		Machine: client.ObjectKeyFromObject(s.Object), Version: s.version(),
@@ -176,7 +178,7 @@ func (c *Controller) stage(etcds backend.Etcds, s Snapshot, order recovery.Order
 	}, order)
 }
 
-// actOnEtcd does what an order asks for.
+// actOnEtcd carries out an order.
 func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, a loop.Action) error {
 	switch a := a.(type) {
 	case RebuildEtcd:

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// withoutSecrets masks what is secret in the machine's bootstrap data in what the bootstrap and the kubelet printed: more people read a
-// condition than may read the Secret. Where it is not known what is secret, nothing is shown.
+// withoutSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
+// because more users can read a condition than the Secret. If the secrets cannot be determined, no output is shown.
 func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
-	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // what is unusable is said by the backend
+	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil
 	}
 	secrets, err := c.bootstrapSecrets(ctx, s)
@@ -31,7 +31,7 @@ func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.P
 	return p, nil
 }
 
-// bootstrapSecrets returns what is secret in the machine's bootstrap data. They are never kept.
+// bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
 func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
 	data, node, err := c.ownData(ctx, s)
 	if err != nil {
@@ -40,7 +40,8 @@ func (c *Controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string
 	return firstboot.Secrets(data, node)
 }
 
-// skipped returns what of the bootstrap data the machine does not carry out. Data that is gone, or cannot be read any more, names nothing.
+// skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
+// gone or invalid.
 func (c *Controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
 	data, node, err := c.ownData(ctx, s)
 	var out []string

@@ -19,37 +19,37 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
-// PoolAnnotation on a LocalMachine names the LocalMachinePool it was made for. It is not the owner reference, which
-// passes to the Machine.
+// PoolAnnotation on a LocalMachine names the LocalMachinePool that created it. The controller owner reference cannot
+// serve this purpose, because it is transferred to the Machine.
 const PoolAnnotation = backend.PoolAnnotation
 
-// Snapshot is what Decide looks at.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Object *infrav1.LocalMachine
-	// Machine that owns the object; nil if there is none (yet).
+	// Machine that owns the object. Nil if there is none (yet).
 	Machine *clusterv1.Machine
-	// Pool is the MachinePool of a machine that was made for one; nil for others.
+	// Pool is the MachinePool of a machine that was created for one. Nil for others.
 	Pool *clusterv1.MachinePool
-	// Cluster and Network (the LocalCluster) of the machine; nil if they do not exist (yet).
+	// Cluster and Network (the LocalCluster) of the machine. Nil if they do not exist (yet).
 	Cluster *clusterv1.Cluster
 	Network *infrav1.LocalCluster
-	// Plane is the hosted control plane of the Cluster; nil if there is none, or another kind.
+	// Plane is the hosted control plane of the Cluster. Nil if there is none, or one of another kind.
 	Plane *controlplanev1.HostedControlPlane
-	// Name of the machine, whether it exists or not; empty where spec.providerID is not one that the object can have.
+	// Name of the machine, even if it does not exist yet. Empty if the object cannot have the ID in spec.providerID.
 	Name string
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Terms are what is known of the machine beforehand.
+	// Terms are the properties of the machine that are known in advance.
 	Terms backend.Terms
-	// Host is the machine as it is.
+	// Host is the observed machine.
 	Host backend.Machine
-	// Fault is why the backend could not be asked; nil if it was.
+	// Fault is the error of the backend. Nil if the backend could be read.
 	Fault *fault.Fault
-	// Progress of the bootstrap; nil while it was not asked for.
+	// Progress of the bootstrap. Nil until it has been read.
 	Progress *backend.Progress
-	// Etcd is what an order about the member of etcd has come to; nil while it was not asked for.
+	// Etcd is the result of an order for the etcd member. Nil until it has been read.
 	Etcd *Etcd
-	// Room is what a new machine can have; nil while it was not asked for.
+	// Room is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
 	Room *backend.Room
 	Now  time.Time
 }
@@ -59,7 +59,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
-	if s.Name == "" { // nothing is looked up by a name that someone made up
+	if s.Name == "" { // do not use an invalid name in a lookup
 		return s, nil
 	}
 	b, err := c.backendOf(s)
@@ -80,12 +80,12 @@ func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
 	return c.backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
-// request is the machine that is asked for.
+// request returns the requested machine.
 func (s Snapshot) request() backend.Request {
 	return backend.Request{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
 }
 
-// ref is how the machine is found: by its name, and once it was, by its ID.
+// ref returns the reference to the machine: its name, and its ID once it has been observed.
 func (s Snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.Host.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
 }
@@ -117,7 +117,7 @@ func (c *Controller) readOwners(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// readPlane reads what runs on nodes, for those that are still to be made from an image.
+// readPlane reads the hosted control plane for the version check of nodes that have yet to be created from an image.
 func (c *Controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	if s.Cluster == nil || s.Terms.Image == "" || s.provisioned() {
 		return nil
@@ -129,7 +129,8 @@ func (c *Controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// read returns the object, nil if there is none or the name is empty. It is not copied: nothing may change it.
+// read returns the object, or nil if there is none or the name is empty. The object is shared with the cache and must
+// not be changed.
 func read[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
 	var none O
 	if name == "" {
@@ -145,7 +146,7 @@ func read[O client.Object](ctx context.Context, c client.Reader, namespace, name
 	return o, nil
 }
 
-// answer finds out what Decide asks.
+// answer reads the state that Decide requests.
 func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	return c.answerProgress(ctx, b.Scripts, s)
 }
 
-// answerProgress asks how far the bootstrap has come.
+// answerProgress reads the progress of the bootstrap.
 func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
 	p, err := scripts.Progress(ctx, s.ref())
 	if err == nil {
@@ -174,7 +175,7 @@ func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts
 	switch {
 	case f == nil:
 	case f.Kind == fault.Unreachable, f.Kind == fault.Conflict:
-		// It stopped to run, or to answer, since it was inspected: an event will follow.
+		// The machine has stopped, or the backend is unreachable, since it was inspected: an event will follow.
 		s.Progress, err = &backend.Progress{Phase: backend.InProgress}, nil
 	default:
 		s.Fault, err = f, nil
@@ -182,7 +183,7 @@ func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts
 	return s, err
 }
 
-// answerRoom asks what a new machine can have.
+// answerRoom reads the number of existing machines and the resolved mounts for a new machine.
 func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
 	want := spec(s)
 	want.Mounts = s.Terms.Mounts
@@ -196,7 +197,7 @@ func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Sna
 
 func machineOf(o client.Object) string { return ownerOf(o, "Machine") }
 
-// ownerOf returns the name of the owner of a kind of Cluster API's core, empty if there is none.
+// ownerOf returns the name of the owner of a core Cluster API kind, empty if there is none.
 func ownerOf(o client.Object, kind string) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == kind && group == clusterv1.GroupVersion.Group {
@@ -206,14 +207,14 @@ func ownerOf(o client.Object, kind string) string {
 	return ""
 }
 
-// provisioned reports whether the machine was provisioned once.
+// provisioned reports whether the machine has ever been provisioned.
 func (s Snapshot) provisioned() bool {
 	p := s.Object.Status.Initialization.Provisioned
 	return p != nil && *p
 }
 
-// secret returns the name of the bootstrap secret, empty while there is none. Machines of a pool share the
-// pool's; theirs is empty.
+// secret returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
+// the pool; their own name is empty.
 func (s Snapshot) secret() string {
 	if s.Machine != nil && s.Machine.Spec.Bootstrap.DataSecretName != nil && *s.Machine.Spec.Bootstrap.DataSecretName != "" {
 		return *s.Machine.Spec.Bootstrap.DataSecretName
@@ -224,7 +225,7 @@ func (s Snapshot) secret() string {
 	return ""
 }
 
-// version returns the Kubernetes version asked for, empty for any.
+// version returns the requested Kubernetes version, empty for any.
 func (s Snapshot) version() string {
 	switch {
 	case s.Pool != nil:
@@ -235,7 +236,7 @@ func (s Snapshot) version() string {
 	return ""
 }
 
-// nodeVersion returns the Kubernetes version of the node image, empty where it is not known.
+// nodeVersion returns the Kubernetes version of the node image, empty if it is unknown.
 func (s Snapshot) nodeVersion() string {
 	if s.Host.State.Exists() {
 		return s.Host.NodeVersion
@@ -243,7 +244,8 @@ func (s Snapshot) nodeVersion() string {
 	return s.Terms.ImageVersion
 }
 
-// skewed returns why a kubelet of the node image cannot be a node of the hosted control plane, empty if it can.
+// skewed returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty if
+// it is supported.
 func (s Snapshot) skewed() string {
 	if s.Plane == nil {
 		return ""
@@ -262,7 +264,7 @@ func (s Snapshot) skewed() string {
 	return ""
 }
 
-// controlPlane reports whether the machine is to run a control plane.
+// controlPlane reports whether the machine runs a control plane.
 func (s Snapshot) controlPlane() bool {
 	if s.Machine == nil {
 		return false
@@ -271,7 +273,7 @@ func (s Snapshot) controlPlane() bool {
 	return ok
 }
 
-// failureDomain returns where the machine is placed: domains are names on one host.
+// failureDomain returns the failure domain of the machine. On a single host, failure domains are only names.
 func (s Snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Reasons of the condition MachineProvisioned of a machine that was provisioned. Others may rely on them.
+// Reasons of the condition MachineProvisioned of a provisioned machine. Other programs may rely on them.
 const (
 	// ReasonMachineRemoved: the machine was removed by hand or by another program.
 	ReasonMachineRemoved = backend.ReasonMachineRemoved
@@ -27,13 +27,13 @@ const (
 	reasonAbsent          = "MachineAbsent"
 	reasonNotBootstrapped = "NotBootstrapped"
 	reasonSucceeded       = "BootstrapSucceeded"
-	// reasonLeftOut is of the event for what bootstrap data asks for and the machine does not carry out.
+	// reasonLeftOut is the reason of the event about parts of the bootstrap data that the machine does not apply.
 	reasonLeftOut = "BootstrapDataLeftOut"
-	// reasonKubeletFails: the script runs and waits for a kubelet that does not.
+	// reasonKubeletFails: the script runs and waits for a kubelet that exits.
 	reasonKubeletFails = "KubeletFails"
 )
 
-// judged is a snapshot with what became of the plan.
+// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
 type judged struct {
 	Snapshot
 	plan    loop.Plan
@@ -56,7 +56,7 @@ func (judged) ready(set condition.Set) condition.Verdict {
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
-// lastLines stands between what happened and the end of a log.
+// lastLines separates the message from the end of a log.
 const lastLines = "; its last lines:\n"
 
 func (j judged) machineProvisioned() condition.Verdict {
@@ -85,7 +85,7 @@ func (j judged) machineProvisioned() condition.Verdict {
 	return condition.False(reasonAbsent, "")
 }
 
-// lost says what became of a machine that was provisioned.
+// lost evaluates MachineProvisioned for a provisioned machine that does not run.
 func (j judged) lost() condition.Verdict {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
@@ -115,7 +115,7 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 	switch {
 	case j.Name != "" && !j.Terms.Scripted:
 		return condition.Absent()
-	case j.provisioned(): // what was left out is known only when the data has run
+	case j.provisioned(): // the skipped parts are known only right after the data has run
 		return condition.TrueBecause(reasonSucceeded, succeededBefore(j.Object))
 	case why != nil:
 		return condition.False(why.Reason, why.Message)
@@ -136,7 +136,7 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 	return condition.Unknown(reasonBootstrapping, "")
 }
 
-// succeededBefore is the message of the condition as it is, once it is true.
+// succeededBefore returns the current message of the condition if it is true.
 func succeededBefore(o *infrav1.LocalMachine) string {
 	if c := condition.Set(o.Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Message
@@ -144,10 +144,12 @@ func succeededBefore(o *infrav1.LocalMachine) string {
 	return ""
 }
 
-// mostLeftOut bounds how many sections are named, and how long a name may be: who writes the data chooses both.
+// mostLeftOut limits the number of sections in the message and longestName the length of their names, because the
+// authors of the data choose both.
 const mostLeftOut, longestName = 10, 40
 
-// leftOut says what the bootstrap data asks for and the machine did not carry out; empty: nothing.
+// leftOut returns a message about the parts of the bootstrap data that the machine does not apply, empty if there are
+// none.
 func (j judged) leftOut() string {
 	var names []string
 	for n, name := range j.Progress.Skipped {
@@ -167,7 +169,7 @@ func (j judged) leftOut() string {
 		"Put what is needed into files and runcmd, or into the node image", strings.Join(names, ", "))
 }
 
-// failedText says why the bootstrap failed, as far as that is known, what to do, and the end of what it printed.
+// failedText returns a message with the known causes of the failed bootstrap, the remedy and the end of the output.
 func (j judged) failedText() string {
 	var b strings.Builder
 	p, seconds := j.Progress, int(j.Terms.Timeout.Seconds())
@@ -213,7 +215,7 @@ func whileRunning(c *backend.Command) string {
 	return ", while it ran " + c.String()
 }
 
-// bootstrapping says what the bootstrap does now.
+// bootstrapping returns a message about the current step of the bootstrap.
 func (s Snapshot) bootstrapping() string {
 	switch p := s.Progress; {
 	case p.Waiting == backend.StageContainerd:
@@ -226,8 +228,8 @@ func (s Snapshot) bootstrapping() string {
 	return "The bootstrap data runs in machine " + s.Name
 }
 
-// versionMatches says that a node is made from an image of another version than its Machine has. It is found out when the machine is made:
-// afterwards, the Machine may be updated in place, and its node with it.
+// versionMatches reports a node image whose version differs from the Machine's. A mismatch is detected only until the
+// machine is provisioned, because an in-place update can change the versions of the Machine and its node later.
 func (j judged) versionMatches() condition.Verdict {
 	have, want := j.nodeVersion(), j.version()
 	known := condition.Set(j.Object.Status.Conditions).Get(infrav1.VersionMatchesCondition) != nil
@@ -241,7 +243,7 @@ func (j judged) versionMatches() condition.Verdict {
 		"leave out the image to have the one of that version, or set the version to that of the image", j.Terms.Image, have, want))
 }
 
-// kubeletText is why the kubelet, or the kube-apiserver, ends; empty: it does not, as far as is known.
+// kubeletText returns a message about the last exit of the kubelet or the kube-apiserver, empty if none is known.
 func (j judged) kubeletText() string {
 	switch {
 	case j.Progress.Kubelet != "":
@@ -268,8 +270,9 @@ func (j judged) deleting() condition.Verdict {
 
 func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n  ") }
 
-// Report makes the status and the events. A volatile machine is deleted at once, so that there is nothing to say about it
-// but that this failed; one whose control plane is not running yet after a restart stays what it was.
+// Report computes the status and the events. A volatile machine is deleted immediately, so its deletion is reported
+// only if it fails. The status of a provisioned volatile machine is left unchanged while its control plane does not run
+// yet after a restart.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if s.Terms.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
 		return loop.Report{}
@@ -302,7 +305,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: eventsOf(s, status, out)}
 }
 
-// hostAfter is the machine after the plan was carried out, as far as that is known without inspecting it again.
+// hostAfter returns the expected machine after the plan's actions, without inspecting it again.
 func (s Snapshot) hostAfter(out loop.Outcome) backend.Machine {
 	for _, a := range out.Done {
 		if created, ok := a.(Create); ok && created.Startup == 0 && s.Terms.Running.State != "" {
@@ -312,7 +315,7 @@ func (s Snapshot) hostAfter(out loop.Outcome) backend.Machine {
 	return s.Host
 }
 
-// bootstrapped reports whether the machine is a node.
+// bootstrapped reports whether the machine has become a node.
 func (s Snapshot) bootstrapped() bool {
 	if s.Terms.Scripted {
 		return s.Progress != nil && s.Progress.Phase == backend.Succeeded
@@ -320,13 +323,13 @@ func (s Snapshot) bootstrapped() bool {
 	return s.Host.State == backend.Running && !s.stale()
 }
 
-// identified reports whether the provider ID is set, in this reconciliation or before.
+// identified reports whether the provider ID is set, in this reconciliation or an earlier one.
 func (s Snapshot) identified(out loop.Outcome) bool {
 	set := slices.ContainsFunc(out.Done, func(a loop.Action) bool { _, ok := a.(SetProviderID); return ok })
 	return set || s.Object.Spec.ProviderID != ""
 }
 
-// addresses of a machine, as far as they are known.
+// addresses returns the known addresses of a machine.
 func addresses(m backend.Machine) clusterv1.MachineAddresses {
 	var out clusterv1.MachineAddresses
 	if m.Hostname != "" {
@@ -338,7 +341,7 @@ func addresses(m backend.Machine) clusterv1.MachineAddresses {
 	return out
 }
 
-// eventsOf tells what was done, and of a trouble when it begins.
+// eventsOf returns events for the actions, and for a problem when it begins.
 func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) []loop.Event {
 	var list []loop.Event
 	for _, a := range out.Done {
@@ -369,7 +372,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out loop.Outcome) [
 	return list
 }
 
-// inOneLine is a message for an event: of the end of a log, the last line.
+// inOneLine shortens a message for an event: only the last line of a log is included.
 func inOneLine(message string) string {
 	first, rest, more := strings.Cut(message, lastLines)
 	if !more {

@@ -19,14 +19,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// AskMembers asks the API server for the machines of the pool: nothing is made or removed on the word of a cache.
+// AskMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
+// created or deleted.
 type AskMembers struct{}
 
 func (AskMembers) String() string { return "which machines the pool has" }
 
 // SetProviderIDs writes spec.providerIDList, and spec.providerID.
 type SetProviderIDs struct {
-	// IDs joined by commas.
+	// IDs are separated by commas.
 	IDs string
 }
 
@@ -34,19 +35,19 @@ func (a SetProviderIDs) String() string {
 	return fmt.Sprintf("set providerIDList to [%s]: these machines exist", a.IDs)
 }
 
-// Create makes a LocalMachine.
+// Create creates a LocalMachine.
 type Create struct{ Name, FailureDomain, Why string }
 
 func (a Create) String() string { return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why) }
 
-// Own makes the pool an owner of a LocalMachine again.
+// Own restores the pool's owner reference on a LocalMachine.
 type Own struct{ Name string }
 
 func (a Own) String() string {
 	return fmt.Sprintf("own LocalMachine %s: it was made for the pool, and lost its owner", a.Name)
 }
 
-// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself where there is none.
+// Remove deletes the Machine of a LocalMachine, or the LocalMachine itself if it has no Machine.
 type Remove struct{ Name, Machine, Why string }
 
 func (a Remove) String() string {
@@ -80,8 +81,8 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a SetProviderIDs) {
 	}
 }
 
-// newMachine returns the LocalMachine to make. Its owner is the pool, but not as controller: that place is for the
-// Machine which the core makes for it.
+// newMachine returns the LocalMachine to create. The pool is its owner but not its controller owner, because the
+// Machine that the MachinePool controller creates for it becomes the controller owner.
 func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
 	m := &infrav1.LocalMachine{
@@ -102,7 +103,7 @@ func newMachine(s Snapshot, a Create) *infrav1.LocalMachine {
 	return m
 }
 
-// ownerOf is the reference of a LocalMachine to its pool.
+// ownerOf returns the owner reference of a LocalMachine to its pool.
 func ownerOf(s Snapshot) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{

@@ -28,16 +28,17 @@ const Name = "local-machinepool"
 // Controller reconciles LocalMachinePools.
 type Controller struct {
 	client client.Client
-	// live reads past the cache.
+	// live reads from the API server without the cache.
 	live   client.Reader
 	writer *kube.Writer
 	events kubeevents.EventRecorder
-	// nodes say what a machine of a pool offers, and what the operator allows.
+	// nodes computes the capacity of a pool's nodes and has the operator's configuration.
 	nodes offer.Nodes
 	now   func() time.Time
 }
 
-// Add adds the controller to the manager. The nodes say what a machine of a pool offers, and what the operator allows.
+// Add adds the controller to the manager. nodes computes the capacity of a pool's nodes and has the operator's
+// configuration.
 func Add(s loop.Setup, nodes offer.Nodes) error {
 	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: time.Now}
 	if err := s.IndexByCluster(Name, &infrav1.LocalMachinePool{}); err != nil {
@@ -65,7 +66,7 @@ func (c *Controller) definition() loop.Controller[*infrav1.LocalMachinePool, Sna
 	}
 }
 
-// gated holds back what is managed externally or has no owner.
+// gated skips objects that are managed externally or have no owner.
 func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	return gate.Gate{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
@@ -74,7 +75,8 @@ func (c *Controller) gated(inner reconcile.Reconciler) gate.Gate {
 	}
 }
 
-// markedOrChanged lets Machines through that may be marked to go first, are being deleted, or shall be replaced.
+// markedOrChanged selects updates of Machines that change their deletion priority, start their deletion or request
+// their replacement.
 func markedOrChanged() predicate.Predicate {
 	replaced := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
@@ -95,12 +97,12 @@ func ofPool(_ context.Context, o client.Object) []reconcile.Request {
 	return request(o.GetNamespace(), ref.Name)
 }
 
-// ofLocalMachine enqueues the pool that a LocalMachine was made for.
+// ofLocalMachine enqueues the pool that created a LocalMachine.
 func ofLocalMachine(_ context.Context, o client.Object) []reconcile.Request {
 	return request(o.GetNamespace(), o.GetAnnotations()[backend.PoolAnnotation])
 }
 
-// ofMachine enqueues the pool of a Machine's LocalMachine: the Machine may be marked, or being deleted.
+// ofMachine enqueues the pool of a Machine's LocalMachine.
 func (c *Controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := o.(*clusterv1.Machine).Spec.InfrastructureRef
 	if ref.Kind != localMachineKind || ref.APIGroup != infrav1.GroupVersion.Group {

@@ -24,11 +24,11 @@ const (
 	reasonDenied         = "DeniedByPolicy"
 )
 
-// mostAtOnce is how many machines one plan makes at most: a plan is in memory as a whole, and the number of replicas is
-// whatever someone writes. What is made brings the next plan.
+// mostAtOnce limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
+// choose any number of replicas. The created machines trigger the next plan.
 const mostAtOnce = 50
 
-// Decide makes a plan of the snapshot.
+// Decide computes the plan for the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
@@ -57,7 +57,7 @@ func Decide(s Snapshot) loop.Plan {
 	return p
 }
 
-// own makes the pool an owner of its machines again.
+// own restores the pool's owner reference on its machines.
 func own(s Snapshot, p *loop.Plan) {
 	for _, m := range s.Members {
 		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
@@ -85,9 +85,9 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// memberGroups is the members by what is to be done with them.
+// memberGroups contains the members grouped by the action that they need.
 type memberGroups struct {
-	// current members stay; outdated ones are to be replaced; both are sorted so that those that go first come first.
+	// current members are up to date, outdated members have to be replaced; both are sorted in deletion order.
 	current, outdated []Member
 	removals          []loop.Action
 }
@@ -113,7 +113,7 @@ func groupMembers(s Snapshot) memberGroups {
 	return c
 }
 
-// decideMembers returns what to do so that there are as many machines as asked for, of the right kind.
+// decideMembers returns the actions that bring the pool to the desired number of up-to-date machines.
 func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 	c := groupMembers(s)
 	changes := c.removals
@@ -123,7 +123,7 @@ func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 	}
 	missing := max(0, desired-active)
 	if len(c.outdated) > 0 && missing == 0 && active == desired && len(c.current) < desired {
-		missing = 1 // one more than asked for, until it is Ready
+		missing = 1 // surge by one machine until it is ready
 	}
 	if missing == 0 {
 		return changes
@@ -142,8 +142,8 @@ func decideMembers(s Snapshot, p *loop.Plan) []loop.Action {
 	return changes
 }
 
-// canCreate reports whether everything is there that a machine needs to come up. Scripted ones boot while their bootstrap data
-// is being made.
+// canCreate reports whether all prerequisites for a new machine are met. Scripted machines can boot before their
+// bootstrap data exists.
 func canCreate(s Snapshot, p *loop.Plan) bool {
 	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
@@ -160,8 +160,8 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	return false
 }
 
-// scaleDown returns the removal of as many members as there are too many. While outdated ones are being replaced only
-// those go, and the last of them waits until every current one is Ready.
+// scaleDown returns the removal of surplus members. During a rollout only outdated members are removed, and the last
+// surplus one waits until every current member is ready.
 func scaleDown(c memberGroups, over, desired int) []loop.Action {
 	var out []loop.Action
 	if len(c.outdated) == 0 || len(c.current) > desired {
@@ -184,7 +184,8 @@ func scaleDown(c memberGroups, over, desired int) []loop.Action {
 	return out
 }
 
-// deletionOrder orders members of which one has to go: those marked for it, those that are not Ready, the oldest.
+// deletionOrder sorts members for deletion: first members with the delete-machine annotation, then members that are not
+// ready, then the oldest.
 func deletionOrder(a, b Member) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
@@ -206,8 +207,8 @@ func why(m Member) string {
 	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[rank(m)]
 }
 
-// providerIDs are those of the machines that exist, sorted: with a Node that was not taken from under them. One
-// that is in the list has had a Node, whether or not its status was lost.
+// providerIDs returns the sorted provider IDs of the machines that became Nodes and still exist. A machine in the
+// current list has had a Node, even if its status was lost.
 func (s Snapshot) providerIDs() []string {
 	var ids []string
 	for _, m := range s.Members {
@@ -220,12 +221,13 @@ func (s Snapshot) providerIDs() []string {
 	return ids
 }
 
-// recorded reports whether the pool was seen whole before, in this life: its status counts its machines.
+// recorded reports whether all machines of the pool have been observed since it was created or restored; the status
+// then contains their number.
 func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
 
-// awaited are the provider IDs of machines that a pool from a backup knows of by its list, and that are not
-// back: neither the LocalMachine, with a word on its state, nor the Machine may be missing. There are none once they
-// have all been seen, sorted.
+// awaited returns, for a pool restored from a backup, the provider IDs in its list whose machines are not restored yet.
+// A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty once all
+// machines have been observed, and sorted like the list.
 func (s Snapshot) awaited() []string {
 	if s.recorded() {
 		return nil

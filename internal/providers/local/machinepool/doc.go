@@ -1,27 +1,20 @@
-// Package machinepool is the controller of LocalMachinePools.
+// Package machinepool is the controller of LocalMachinePools. It manages one LocalMachine per replica of the
+// MachinePool that owns the pool, reports them in spec and status, and replaces machines:
 //
-// Does: keeps one LocalMachine per replica of the MachinePool that owns the pool, says in spec and status
-// what there is, and replaces machines:
+//   - A machine that was removed from the host is deleted and replaced immediately; its Machine reports the reason.
+//   - A machine that a health check marks for remediation is replaced immediately.
+//   - A machine created from another spec.template.backend or Kubernetes version is outdated. Outdated machines are
+//     replaced one at a time: a new machine is created first, and an outdated one is deleted when every new one is
+//     ready, so that there are never fewer machines than desired.
+//   - Changes of the bootstrap data (such as a rotated token) and of template metadata apply to new machines only.
 //
-//   - one whose machine was removed from the host is removed at once, and a new one made (its Machine says why);
-//   - one that a health check found unhealthy, and whose replacement it asks for, is replaced at once;
-//   - one that was made from another spec.template.backend or Kubernetes version is outdated. Outdated machines are
-//     replaced one at a time: a new one is made first, and an outdated one goes when every new one is Ready, so that
-//     there are never fewer machines than asked for;
-//   - changed bootstrap data (a rotated token) and template metadata are for new machines only.
+// Surplus machines are deleted in this order: machines whose Machine or LocalMachine has the annotation
+// cluster.x-k8s.io/delete-machine, machines that are not ready, outdated machines, the oldest. If there is a Machine,
+// it is deleted instead of the LocalMachine, so that its Node is drained. A Machine that another client deletes is
+// replaced.
 //
-// When there are too many, those go first whose Machine or LocalMachine has the annotation
-// cluster.x-k8s.io/delete-machine, then those that are not Ready, then outdated ones, then the oldest. A machine is
-// removed by deleting its Machine, where there is one, so that its Node is drained. A Machine that someone
-// else deletes is replaced.
+// A pool that is restored from a backup waits until all machines in its list have been observed; from then on, its
+// status contains the number of replicas.
 //
-// A pool that comes back from a backup waits until the machines of its list have been seen; the number in its
-// status is the record that they were.
-//
-// Owns: LocalMachines with its annotation infrastructure.slipway.dev/pool; spec.providerID and spec.providerIDList;
-// status of LocalMachinePools, with the conditions Deleting and Ready.
-//
-// Never: talks to the host, or waits for anything in a machine but its Ready condition.
-//
-// Read first: observe.go, then decide.go.
+// The controller sets spec.providerID and spec.providerIDList. It does not access the host.
 package machinepool

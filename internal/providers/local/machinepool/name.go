@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// alphabet of suffixes has no vowels, which would make words, and nothing that is easily mistaken.
+	// alphabet of suffixes has no vowels, which could form words, and no characters that are easily confused.
 	alphabet  = "bcdfghjklmnpqrstvwxz2456789"
 	suffixLen = 5
-	// longestBase leaves room for the suffix in a host name, since a Node is named like its LocalMachine.
+	// longestBase is the maximum length of the rest of the name, so that the result is a valid host name: a Node has
+	// the name of its LocalMachine.
 	longestBase = 63 - suffixLen - 1
 )
 
-// newName returns the name of the i-th machine that a plan makes. It follows from the snapshot alone, and from its
-// time too: a name must not come back while a Machine or a Node of that name may still be around.
+// newName returns the name of the i-th machine that a plan creates. It is derived from the snapshot, including the
+// time, because a name must not be reused while a Machine or Node of that name may still exist.
 func newName(s Snapshot, i int) string {
 	base := s.Object.Name
 	if len(base) > longestBase {
@@ -29,7 +30,7 @@ func newName(s Snapshot, i int) string {
 	return base + "-" + string(suffix)
 }
 
-// spread hands out failure domains: always one of those with the fewest machines.
+// spread assigns failure domains: always one of those with the fewest machines.
 type spread struct {
 	domains []string
 	used    map[string]int
@@ -45,7 +46,7 @@ func newSpread(s Snapshot) *spread {
 	return out
 }
 
-// next returns the domain of the next machine, empty where the pool has none.
+// next returns the failure domain of the next machine, empty if the pool has none.
 func (s *spread) next() string {
 	best := ""
 	for _, d := range s.domains {

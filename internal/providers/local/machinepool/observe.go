@@ -21,23 +21,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/offer"
 )
 
-// HashAnnotation on a LocalMachine stands for the template and version it was made from.
+// HashAnnotation on a LocalMachine is the hash of the template and version from which it was created.
 const HashAnnotation = "infrastructure.slipway.dev/template-hash"
 
-// Snapshot is what Decide looks at.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Object *infrav1.LocalMachinePool
-	// Pool is the MachinePool that owns the object; nil if it is not in the cache (any more).
+	// Pool is the MachinePool that owns the object. Nil if it is not in the cache (any more).
 	Pool    *clusterv1.MachinePool
 	Cluster *clusterv1.Cluster
 	// Members are the machines of the pool, sorted by name.
 	Members []Member
-	// Live is true when Members were read from the API server instead of the cache, which may not know yet what was
-	// made or deleted a moment ago.
+	// Live is true if Members were read from the API server instead of the cache, which may not contain the latest
+	// changes yet.
 	Live bool
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
-	// Offer is what a machine of the pool offers; empty where this process does not offer its backend.
+	// Offer is the capacity of a machine in the pool. Empty if the backend is not available in this process.
 	Offer offer.Offer
 	Now   time.Time
 }
@@ -45,13 +45,13 @@ type Snapshot struct {
 // Member is one machine of the pool.
 type Member struct {
 	Local *infrav1.LocalMachine
-	// Machine that owns it; nil if there is none (yet).
+	// Machine that owns it. Nil if there is none (yet).
 	Machine *clusterv1.Machine
 }
 
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
-	// A backend that is not offered is told by the LocalMachines that need it; a pool of none has nothing to say.
+	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
 	s.Offer, _ = c.nodes.Offered(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	pool := &clusterv1.MachinePool{}
 	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
@@ -111,7 +111,7 @@ func members(ctx context.Context, r client.Reader, s Snapshot) ([]Member, error)
 	return out, nil
 }
 
-// answerLive reads the machines of the pool past the cache.
+// answerLive reads the machines of the pool from the API server.
 func (c *Controller) answerLive(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Members, err = members(ctx, c.live, s)
@@ -141,7 +141,7 @@ func (s Snapshot) clusterName() string {
 	return s.Object.Labels[clusterv1.ClusterNameLabel]
 }
 
-// desired is how many machines are asked for; the API's default is 1.
+// desired returns the desired number of machines; the API's default is 1.
 func (s Snapshot) desired() int {
 	if s.Pool == nil || s.Pool.Spec.Replicas == nil {
 		return 1
@@ -149,25 +149,25 @@ func (s Snapshot) desired() int {
 	return int(*s.Pool.Spec.Replicas)
 }
 
-// hash stands for what makes a machine of the pool what it is.
+// hash returns the hash of the fields that determine a machine of the pool.
 func (s Snapshot) hash() string {
-	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // plain data, which always encodes
+	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // a plain struct, which always encodes
 	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))
 	return hex.EncodeToString(sum[:8])
 }
 
-// deleting members are being deleted already.
+// deleting reports whether the deletion of the member has begun.
 func (m Member) deleting() bool {
 	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
 }
 
-// lost members had a machine, which was removed by hand or by another program.
+// lost reports whether the member's machine was removed by hand or by another program.
 func (m Member) lost() bool {
 	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
 	return c != nil && c.Reason == backend.ReasonMachineRemoved
 }
 
-// unhealthy members are those that a health check found unhealthy and wants replaced.
+// unhealthy reports whether a health check marked the member for remediation.
 func (m Member) unhealthy() bool { return m.Machine != nil && toBeReplaced(m.Machine) }
 
 func toBeReplaced(m *clusterv1.Machine) bool {
@@ -179,19 +179,19 @@ func (m Member) ready() bool {
 	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
 }
 
-// provisioned members have, or had, a Node.
+// provisioned reports whether the member has, or had, a Node.
 func (m Member) provisioned() bool {
 	p := m.Local.Status.Initialization.Provisioned
 	return p != nil && *p
 }
 
-// outdated members were made from another template or version.
+// outdated reports whether the member was created from another template or version.
 func (m Member) outdated(hash string) bool {
 	have := m.Local.Annotations[HashAnnotation]
 	return have != "" && have != hash
 }
 
-// unwanted members are to go first.
+// unwanted reports whether the member has the delete-machine annotation.
 func (m Member) unwanted() bool {
 	_, local := m.Local.Annotations[clusterv1.DeleteMachineAnnotation]
 	if m.Machine == nil {

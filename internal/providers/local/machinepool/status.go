@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// judged is a snapshot with what became of the plan.
+// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
 type judged struct {
 	Snapshot
 	plan    loop.Plan
@@ -32,7 +32,8 @@ func (j judged) deleting() condition.Verdict {
 	return condition.TrueBecause(clusterv1.DeletingReason, waits(j.plan))
 }
 
-// ready is true when there are as many Ready machines as asked for. What they say themselves is repeated.
+// ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
+// the conditions of the other machines.
 func (j judged) ready() condition.Verdict {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.DeletingReason, waits(j.plan))
@@ -79,7 +80,7 @@ func waits(p loop.Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-// Report makes the status and the events.
+// Report computes the status and the events.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	yes := true
 	status := infrav1.LocalMachinePoolStatus{
@@ -102,23 +103,23 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 		status.Instances = append(status.Instances, instance(m))
 	}
-	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // how many there are is not known yet
+	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // the number of replicas is unknown until then
 		return loop.Report{Status: status, Events: events(out)}
 	}
 	status.Replicas = &replicas
-	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // both fields
+	if s.Pool != nil && enough(s, provisioned, int(replicas)) { // sets both fields
 		status.Initialization.Provisioned, status.Ready = &yes, &yes
 	}
 	return loop.Report{Status: status, Events: events(out)}
 }
 
-// enough reports whether as many machines as asked for have been bootstrapped. None at all are enough where none is
-// asked for.
+// enough reports whether the desired number of machines has been provisioned. If zero machines are desired, none may
+// exist.
 func enough(s Snapshot, provisioned, replicas int) bool {
 	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
 }
 
-// instance tells about one machine.
+// instance returns the status of one machine.
 func instance(m Member) infrav1.LocalMachinePoolInstance {
 	ready := m.ready()
 	return infrav1.LocalMachinePoolInstance{

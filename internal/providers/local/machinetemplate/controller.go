@@ -17,11 +17,12 @@ import (
 // Name of the controller.
 const Name = "local-machinetemplate"
 
-// ownedWithin is how long a new template is left to those who make it their own: a status that is written meanwhile makes
-// their patches fail, and no one scales by it yet.
+// ownedWithin is the time for which the status of a new template is not written while it has no owner. A status update
+// in between would cause conflicts for controllers that adopt the template, and no autoscaler uses it yet.
 const ownedWithin = 10 * time.Second
 
-// Controller reconciles LocalMachineTemplates. It has no conditions, finalizer or pause, and so no driver.
+// Controller reconciles LocalMachineTemplates. It does not use package loop, because the templates have no conditions,
+// no finalizer and cannot be paused.
 type Controller struct {
 	client client.Client
 	writer *kube.Writer
@@ -30,7 +31,7 @@ type Controller struct {
 	now    func() time.Time
 }
 
-// Add adds the controller to the manager. The nodes say what one of a template offers.
+// Add adds the controller to the manager. nodes computes the capacity of a template's nodes.
 func Add(s loop.Setup, nodes offer.Nodes) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),

@@ -1,11 +1,3 @@
-// Package machinetemplate is the controller of LocalMachineTemplates.
-//
-// Does: reports what a node made from a template offers, so that the cluster autoscaler can scale a group up from
-// zero.
-//
-// Owns: status of LocalMachineTemplates.
-//
-// Never: computes it: package offer does.
-//
-// Read first: [Controller.Reconcile].
+// Package machinetemplate is the controller of LocalMachineTemplates. It reports in the status which capacity a node
+// created from a template has (package offer), so that the cluster autoscaler can scale a group up from zero.
 package machinetemplate

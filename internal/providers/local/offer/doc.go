@@ -1,10 +1,5 @@
-// Package offer says what a node of the Local provider offers before there is one.
-//
-// Does: computes capacity and system of a node from its backend, what its spec asks for, what the operator allows and
-// what the host has ([Nodes.Offered]). The cluster autoscaler reads both in the status of a LocalMachineTemplate or a
-// LocalMachinePool to scale a group up from zero.
-//
-// Never: writes an object, or looks at a node that exists.
-//
-// Read first: [Nodes].
+// Package offer computes the capacity of a node of the Local provider before it exists. [Nodes.Offered] derives the
+// capacity and the node info from the backend, the requested resources, the operator's limits and the resources of the
+// host. The cluster autoscaler reads both in the status of a LocalMachineTemplate or a LocalMachinePool to scale a
+// group up from zero.
 package offer

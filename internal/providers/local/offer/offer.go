@@ -18,34 +18,34 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// The kubelet keeps these back from Pods: it evicts some where less memory, or less of the disk, is free. What an autoscaler takes for the
-// capacity of a node that does not exist yet has to be what Pods get there.
+// The kubelet reserves these amounts: it evicts Pods if less memory, or less of the disk, is free. The capacity that
+// the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the later Node.
 const (
 	evictionMemory     = 100 << 20
 	evictionDiskTenths = 1
 )
 
-// podsPerNode is what the kubelet allows unless its configuration sets another number.
+// podsPerNode is the kubelet's default limit.
 const podsPerNode = 110
 
-// Offer is what a node offers.
+// Offer is the capacity of a node that does not exist yet.
 type Offer struct {
 	Capacity corev1.ResourceList
 	NodeInfo infrav1.NodeInfo
-	// Scripted nodes boot without their bootstrap data, and run it then.
+	// Scripted is set if nodes boot without bootstrap data and run it later.
 	Scripted bool
 }
 
-// Host is a host that nodes run on.
+// Host describes the resources of the host that nodes run on.
 type Host struct {
 	Processors int
-	// Memory and Disk, that of nodes, in bytes. A Disk of 0 is not known.
+	// Memory, and the size of the Disk with the nodes' data, in bytes. A Disk of 0 is unknown.
 	Memory, Disk int64
 	// Architecture as Go and Kubernetes name it.
 	Architecture string
 }
 
-// ThisHost returns the host of this process. It fails if the host does not tell how much memory it has.
+// ThisHost returns the host of this process. It returns an error if the amount of memory cannot be read.
 func ThisHost() (Host, error) {
 	meminfo, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -56,7 +56,7 @@ func ThisHost() (Host, error) {
 	return Host{Processors: runtime.NumCPU(), Memory: memory, Disk: diskSize("/var/lib/docker", "/var/lib", "/"), Architecture: runtime.GOARCH}, err
 }
 
-// diskSize returns the size of the disk of the first folder that there is: nodes have their data in volumes of Docker.
+// diskSize returns the size of the disk with the first existing directory. Nodes store their data in Docker volumes.
 func diskSize(folders ...string) int64 {
 	for _, folder := range folders {
 		var disk unix.Statfs_t
@@ -67,16 +67,16 @@ func diskSize(folders ...string) int64 {
 	return 0
 }
 
-// Nodes are those of a host.
+// Nodes computes the capacity of nodes on a host.
 type Nodes struct {
 	Host     Host
 	Backends backend.Set
-	// Policy is what the operator allows.
+	// Policy is the operator's configuration.
 	Policy policy.Configuration
 }
 
-// Offered returns what a node with this spec offers. It fails, with a fault, if this process does not offer the spec's
-// backend.
+// Offered returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
+// available in this process.
 func (n Nodes) Offered(spec infrav1.LocalMachineSpec) (Offer, error) {
 	b, err := n.Backends.Choose(spec.Backend.Name(), nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func (n Nodes) Offered(spec infrav1.LocalMachineSpec) (Offer, error) {
 	return out, nil
 }
 
-// capacity of a node that may use all of the host.
+// capacity returns the capacity of a node that may use all of the host.
 func (h Host) capacity() corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(h.Processors), resource.DecimalSI),
@@ -110,7 +110,7 @@ func (h Host) capacity() corev1.ResourceList {
 	return list
 }
 
-// keepBack leaves what Pods can be given of a node's resources, which Kubernetes calls allocatable.
+// keepBack subtracts the reserved amounts, which leaves the allocatable resources.
 func keepBack(list corev1.ResourceList) {
 	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)
@@ -120,14 +120,14 @@ func keepBack(list corev1.ResourceList) {
 	}
 }
 
-// limit lowers a resource to the most that a node may use; 0: no limit.
+// limit lowers a resource to a node's maximum. 0: no limit.
 func limit(list corev1.ResourceList, name corev1.ResourceName, most int64) {
 	if have := list[name]; most > 0 && have.CmpInt64(most) > 0 {
 		list[name] = *resource.NewQuantity(most, have.Format)
 	}
 }
 
-// totalMemory reads the host's memory in bytes from the format of /proc/meminfo.
+// totalMemory parses the host's memory in bytes from the format of /proc/meminfo.
 func totalMemory(r io.Reader) (int64, error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

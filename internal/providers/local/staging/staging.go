@@ -1,11 +1,6 @@
-// Package staging brings snapshots of etcd onto machines of control planes.
-//
-// Does: finds the snapshot that an order names, in the store of a policy of the namespace of the machine, checks that it fits there, and
-// sends it, beside the controllers: one of each namespace at a time.
-//
-// Never: decides when, changes what a machine uses, or opens a snapshot.
-//
-// Read first: [Stager.Start].
+// Package staging copies etcd snapshots onto the machines of control planes. [Stager.Start] finds the snapshot of an
+// order in the store of a policy in the machine's namespace, checks that the control plane can run with it, and streams
+// it to the machine in a background job, one per namespace at a time. The data that the machine uses are not changed.
 package staging
 
 import (
@@ -28,28 +23,29 @@ type Stager struct {
 	Jobs *jobs.Jobs
 }
 
-// Target is the machine that a snapshot is brought to.
+// Target is the machine that receives a snapshot.
 type Target struct {
-	// Machine is its LocalMachine, Version that of its Kubernetes.
+	// Machine is its LocalMachine, Version its Kubernetes version.
 	Machine client.ObjectKey
 	Version string
-	// Cluster is the one of the machine.
+	// Cluster of the machine.
 	Cluster snapshots.Cluster
-	// Stage puts a snapshot there that content writes; it counts only where that has no error.
+	// Stage writes the output of content to the machine as a snapshot. If it returns an error, the snapshot is not
+	// staged.
 	Stage func(ctx context.Context, content func(io.Writer) error) error
 }
 
 func keyOf(machine client.ObjectKey) string { return jobs.Key("LocalMachine", machine, "etcd") }
 
-// State is how far an order is. The zero value: it has not begun.
+// State is the progress of an order. The zero value means that it has not started.
 type State struct {
-	// Running tells that it is under way, or that it waits for others.
+	// Running is set while the order runs or waits for others.
 	Running bool
-	// Err is how it ended; nil: well, or it has not.
+	// Err is the error of a finished order. Nil: it succeeded, or is not finished.
 	Err error
 }
 
-// State returns how far an order is in this process.
+// State returns the progress of an order in this process.
 func (s *Stager) State(machine client.ObjectKey, order recovery.Order) State {
 	if s == nil || s.Jobs == nil {
 		return State{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no stores of snapshots")}
@@ -63,7 +59,7 @@ func (s *Stager) State(machine client.ObjectKey, order recovery.Order) State {
 	return out
 }
 
-// Start begins an order, unless others have to end before.
+// Start starts an order, unless others have to end first.
 func (s *Stager) Start(to Target, order recovery.Order) {
 	s.Jobs.Start(keyOf(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }
@@ -81,8 +77,8 @@ func (s *Stager) stage(ctx context.Context, to Target, want recovery.Snapshot) e
 	return to.Stage(ctx, func(w io.Writer) error { return found.Copy(ctx, w) })
 }
 
-// fits refuses a snapshot that a control plane of the version cannot run with. kubeadm's configuration, the add-ons and their rights in a
-// snapshot are those of its version: new machines would join with it.
+// fits returns an error if a control plane of the version cannot run with the snapshot. The snapshot contains the
+// kubeadm configuration, the add-ons and their RBAC of its own version, which new machines would use to join.
 func fits(m snapshots.Manifest, to string) error {
 	if m.EncryptionKeys != "" {
 		return fault.New(fault.Invalid, "SnapshotEncryptionKeys", "Snapshot %s is of a HostedControlPlane that encrypts objects: its keys are not on machines", m.Name)

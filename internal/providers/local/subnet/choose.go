@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// chosenBits is the length of a prefix that is chosen without knowing what goes into it: 16384 addresses.
+// chosenBits is the prefix length of a range that is chosen without wanted ranges: 16384 addresses.
 const chosenBits = 18
 
-// Request says what range is needed.
+// Request describes the requirements for a new range.
 type Request struct {
-	// Taken are ranges that must not be touched.
+	// Taken are ranges that the new one must not overlap.
 	Taken []netip.Prefix
-	// Wanted are the ranges of Pods and Services, which the new one should hold.
+	// Wanted are the Pod and Service ranges, which the new one should contain.
 	Wanted []netip.Prefix
-	// Allowed are the ranges that the new one has to lie in.
+	// Allowed are the ranges that must contain the new one.
 	Allowed []netip.Prefix
-	// Widest is the length of the widest prefix that it may have.
+	// Widest is the minimum prefix length, so the maximum size, of the new one.
 	Widest int
 }
 
-// Choose returns a range for a new network that overlaps none that is taken. It is the smallest that holds all wanted
-// ranges besides its nodes, where there is an allowed one; else the lowest free /18 of 172.16.0.0/12, or of other ranges
-// that are allowed if nothing of it is (one that is smaller is taken as a whole). It returns false when everything is
-// taken.
+// Choose returns a range for a new network that overlaps no taken range. It prefers the smallest allowed range that
+// contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free /18 of 172.16.0.0/12, or
+// of the other allowed ranges if nothing of 172.16.0.0/12 is allowed; an allowed range smaller than /18 is used as a
+// whole. It returns false if everything is taken.
 func Choose(r Request) (netip.Prefix, bool) {
 	if p, ok := covering(r); ok {
 		if _, collides := overlap(p, r.Taken); !collides {
@@ -42,7 +42,7 @@ func Choose(r Request) (netip.Prefix, bool) {
 			if _, collides := overlap(p, r.Taken); !collides {
 				return p, true
 			}
-			if next(p).Addr().Less(p.Addr()) { // the end of all addresses
+			if next(p).Addr().Less(p.Addr()) { // the end of the address space
 				break
 			}
 		}
@@ -50,8 +50,8 @@ func Choose(r Request) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// pools are the ranges to choose from: what is allowed of 172.16.0.0/12, which is used least; only if nothing of it is,
-// everything that is allowed.
+// pools returns the ranges to choose from: the allowed part of 172.16.0.0/12, which is used least, or all other allowed
+// ranges if that part is empty.
 func (r Request) pools() []netip.Prefix {
 	favourite := netip.MustParsePrefix("172.16.0.0/12")
 	var usual, others []netip.Prefix
@@ -72,7 +72,7 @@ func (r Request) pools() []netip.Prefix {
 	return others
 }
 
-// covering returns the smallest allowed prefix that holds all wanted ranges and leaves its nodes' part free.
+// covering returns the smallest allowed prefix that contains all wanted ranges and leaves the nodes' part free.
 func covering(request Request) (netip.Prefix, bool) {
 	ranges := request.Wanted
 	if len(ranges) == 0 {
@@ -116,13 +116,13 @@ func (r Request) allows(p netip.Prefix) bool {
 	return false
 }
 
-// Route is a destination in the kernel's routing table, and the interface that leads there.
+// Route is a destination in the kernel's routing table with its interface.
 type Route struct {
 	Destination netip.Prefix
 	Interface   string
 }
 
-// ParseRoutes reads the kernel's IPv4 routing table in the format of /proc/net/route and returns its destinations,
+// ParseRoutes parses the kernel's IPv4 routing table in the format of /proc/net/route and returns its destinations
 // without the default route.
 func ParseRoutes(r io.Reader) ([]Route, error) {
 	var out []Route
@@ -135,7 +135,7 @@ func ParseRoutes(r io.Reader) ([]Route, error) {
 	return out, err
 }
 
-// ParseGateways reads the same table and returns the addresses that its routes lead through, the default route included.
+// ParseGateways parses the same table and returns the gateways of its routes, including the default route.
 func ParseGateways(r io.Reader) ([]netip.Addr, error) {
 	var out []netip.Addr
 	err := eachRoute(r, func(_ string, _, gateway, _ [4]byte) {
@@ -149,7 +149,7 @@ func ParseGateways(r io.Reader) ([]netip.Addr, error) {
 // eachRoute calls visit for each row of the table.
 func eachRoute(r io.Reader, visit func(through string, destination, gateway, mask [4]byte)) error {
 	lines := bufio.NewScanner(r)
-	lines.Scan() // the heading
+	lines.Scan() // the header
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
 		if len(f) < 8 {

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	// smallest is the length of the longest prefix that can be divided: 4096 addresses.
+	// smallest is the maximum prefix length that can be divided: 4096 addresses.
 	smallest = 20
-	// largest is the length of the shortest prefix.
+	// largest is the minimum prefix length.
 	largest = 8
-	// nodeBits is the length of the prefix that nodes live in.
+	// nodeBits is the prefix length of the nodes' part.
 	nodeBits = 24
-	// firstNode and lastNode are the last octets of the first and last address that a node can have.
+	// firstNode and lastNode are the last octets of the first and the last node address.
 	firstNode, lastNode = 2, 239
 )
 
-// Layout is how a network's range is divided.
+// Layout describes the division of a network's range.
 type Layout struct {
 	// Subnet is the whole range.
 	Subnet netip.Prefix
-	// Nodes is the part that must not hold Pods or Services: the first 256 addresses.
+	// Nodes is the part that must not overlap Pods or Services: the first 256 addresses.
 	Nodes netip.Prefix
-	// Others is the part of Nodes that the container engine gives to containers that are not nodes.
+	// Others is the part of Nodes that the container engine assigns to containers that are not nodes.
 	Others netip.Prefix
 	// Gateway is the address of the host.
 	Gateway netip.Addr
 }
 
-// Plan divides a range. It fails for anything but an IPv4 prefix without host bits between /8 and /20.
+// Plan divides a range. It returns an error for anything but an IPv4 prefix without host bits between /8 and /20.
 func Plan(subnet netip.Prefix) (Layout, error) {
 	switch {
 	case !subnet.IsValid() || !subnet.Addr().Is4():
@@ -47,7 +47,7 @@ func Plan(subnet netip.Prefix) (Layout, error) {
 	}, nil
 }
 
-// NodeAddress returns the lowest address for a node that is not in use, and false when all are.
+// NodeAddress returns the lowest unused node address, and false if all are in use.
 func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	for octet := firstNode; octet <= lastNode; octet++ {
 		if a := withOctet(l.Nodes, byte(octet)); !used[a] {
@@ -57,13 +57,13 @@ func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Overlapping returns the first of the ranges that shares an address with the nodes' part, and false if none does.
+// Overlapping returns the first of the ranges that overlaps the nodes' part, and false if none does.
 func (l Layout) Overlapping(ranges []netip.Prefix) (netip.Prefix, bool) {
 	return overlap(l.Nodes, ranges)
 }
 
-// Outside returns the ranges that are not within the subnet. An internal network carries no packets of theirs
-// between nodes, unless the network add-on wraps them.
+// Outside returns the ranges that are not within the subnet. An internal network drops their packets between nodes,
+// unless the network add-on encapsulates them.
 func (l Layout) Outside(ranges []netip.Prefix) []netip.Prefix {
 	var out []netip.Prefix
 	for _, r := range ranges {

@@ -3,15 +3,14 @@ package subnet
 import "net/netip"
 
 const (
-	// podBits is the length of the prefix of one node's Pods: what kube-controller-manager gives a node when
-	// nothing else is asked for.
+	// podBits is the prefix length of one node's Pod CIDR, the default of kube-controller-manager.
 	podBits = 24
-	// widestServices bounds the Service range: kube-apiserver keeps a bitmap of it.
+	// widestServices limits the size of the Service range, because kube-apiserver holds a bitmap of it.
 	widestServices = 16
 )
 
-// Ranges are the parts of a network that a new cluster gives to Services and Pods. They begin with the second
-// quarter and the second half, so that the nodes' part stays free; in a /18:
+// Ranges are the parts of a network for the Services and Pods of a new cluster. They begin with the second quarter and
+// the second half, so that the nodes' part remains free; in a /18:
 //
 //	0         256                4096        8192                16384
 //	| nodes   |                  | Services  | Pods              |
@@ -23,8 +22,7 @@ type Ranges struct {
 	Pods netip.Prefix
 }
 
-// Ranges returns what a new cluster in the network uses. A cluster whose Cluster object says otherwise is not
-// bound by it.
+// Ranges returns the default ranges of a new cluster in the network. A Cluster object can specify others.
 func (l Layout) Ranges() Ranges {
 	half := next(netip.PrefixFrom(l.Subnet.Addr(), l.Subnet.Bits()+1))
 	quarter := next(netip.PrefixFrom(l.Subnet.Addr(), l.Subnet.Bits()+2))
@@ -34,5 +32,5 @@ func (l Layout) Ranges() Ranges {
 	}
 }
 
-// MaxNodes is how many nodes can have Pods.
+// MaxNodes returns the number of nodes that can have a Pod CIDR.
 func (r Ranges) MaxNodes() int { return 1 << (podBits - r.Pods.Bits()) }

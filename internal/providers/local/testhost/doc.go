@@ -1,9 +1,3 @@
-// Package testhost is a host for tests of the Local controllers.
-//
-// Does: keeps networks and machines in memory behind the verbs of package backend, and fails on demand, so that every
-// step of a plan can be interrupted once.
-//
-// Never: is used by the product.
-//
-// Read first: [Host].
+// Package testhost implements package backend in memory, for tests of the Local controllers only. A [Host] can fail on
+// demand, so that tests can interrupt every step of a plan once.
 package testhost

@@ -17,14 +17,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container"
 )
 
-// Host holds networks and machines. The zero value is not ready; use [New].
+// Host is an in-memory host with networks and machines. The zero value is not ready for use; use [New].
 type Host struct {
 	mu       sync.Mutex
 	networks map[string]network
 	machines map[string]*Machine
-	// balancers by the LocalCluster that has them.
+	// balancers by LocalCluster.
 	balancers map[types.NamespacedName]*backend.Balancer
-	// paths is where mounts lead that are not resolved to themselves; refused are those that no node may have.
+	// paths contains the targets of mount paths that are links; refused contains the paths that no node may mount.
 	paths   map[string]string
 	refused map[string]string
 	taken   []backend.Taken
@@ -40,15 +40,15 @@ type network struct {
 	instance string
 }
 
-// Machine is a machine of the host.
+// Machine is a machine on the host.
 type Machine struct {
 	backend.Machine
 	Spec backend.MachineSpec
-	// Instance that made it; empty: no one did, it is another program's.
+	// Instance that created it. Empty: another program did.
 	Instance string
-	// Network is the name of the network that it joined.
+	// Network is the name of the network that it is connected to.
 	Network string
-	// Script it was given; nil: none.
+	// Script is the bootstrap script. Nil: none.
 	Script   *backend.Script
 	Progress backend.Progress
 }
@@ -68,45 +68,45 @@ func New() *Host {
 	}
 }
 
-// Instance is whose the machines and networks are that the host makes.
+// Instance is the instance to which the created machines and networks belong.
 const Instance = "i"
 
-// AddMachine puts a machine on the host that someone else made.
+// AddMachine adds a machine that was created by other means.
 func (h *Host) AddMachine(m Machine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.machines[m.Name] = &m
 }
 
-// AddNetwork puts a network on the host that an instance made for an object; an empty one: another program's.
+// AddNetwork adds a network that an instance created for an object. An empty instance stands for another program.
 func (h *Host) AddNetwork(instance string, owner backend.Owner, n backend.Network) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.networks[n.Name] = network{n, owner, instance}
 }
 
-// AddTaken makes a range one that the host uses.
+// AddTaken adds a range to those that the host uses.
 func (h *Host) AddTaken(t backend.Taken) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.taken = append(h.taken, t)
 }
 
-// Link makes a path of the host lead to another one.
+// Link makes a path of the host a link to another one.
 func (h *Host) Link(path, to string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.paths[path] = to
 }
 
-// Refuse makes a path one that no node may mount.
+// Refuse makes a path unavailable for mounts.
 func (h *Host) Refuse(path, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused[path] = message
 }
 
-// Machines returns the machines that were made by the host's verbs, by name.
+// Machines returns the machines that were created through the backend, by name.
 func (h *Host) Machines() map[string]Machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *Host) Machines() map[string]Machine {
 	return out
 }
 
-// Has reports whether there is a container, or a network, of the name, whosever it is.
+// Has reports whether a container or network of this name exists, regardless of its owner.
 func (h *Host) Has(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,12 +127,12 @@ func (h *Host) Has(name string) bool {
 	return h.machines[name] != nil || isNetwork
 }
 
-// labels are those that a backend gives.
+// labels returns the labels that a backend sets.
 func labels(instance string, o backend.Owner) map[string]string {
 	return map[string]string{backend.LabelInstance: instance, backend.LabelObject: o.Object.String()}
 }
 
-// machine looks a machine up as a backend does.
+// machine looks up a machine as a backend does.
 func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 	m = h.machines[ref.Name]
 	if m != nil && (m.Instance != Instance || !ref.Names(m.Name, labels(m.Instance, m.Owner))) {
@@ -141,7 +141,7 @@ func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 	return m, false
 }
 
-// networkOf looks a network up as a backend does.
+// networkOf looks up a network as a backend does.
 func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 	for _, name := range slices.Sorted(maps.Keys(h.networks)) {
 		if n := h.networks[name]; n.instance == Instance && ref.Names(n.Name, labels(n.instance, n.owner)) {
@@ -151,7 +151,7 @@ func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 	return network{}, false
 }
 
-// Set returns the host as the backend that is chosen by default.
+// Set returns the host as the default backend.
 func (h *Host) Set() backend.Set {
 	return backend.Set{infrav1.ContainerBackend: {Networks: h, Machines: h, Scripts: h, Balancers: h}}
 }
@@ -171,43 +171,43 @@ func (h *Host) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room
 	return backend.RoomFor(spec, list, func(hostPath string) (string, error) { return h.ResolveMount(ctx, hostPath) })
 }
 
-// Down makes every verb fail with err; nil ends that.
+// Down makes every operation return err; nil ends the outage.
 func (h *Host) Down(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.down = err
 }
 
-// FailOnce makes the next call of a verb, by its name, do its work and then fail: the caller cannot tell whether it
-// happened.
+// FailOnce makes the next call of an operation, selected by name, do its work and then return err, so that the caller
+// does not know whether it took effect.
 func (h *Host) FailOnce(verb string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fail[verb] = err
 }
 
-// Log returns the changes so far: verb and name.
+// Log returns the changes so far: operation and name.
 func (h *Host) Log() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string{}, h.log...)
 }
 
-// Change changes a machine, nil where there is none.
+// Change changes a machine. change is called with nil if it does not exist.
 func (h *Host) Change(name string, change func(*Machine)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	change(h.machines[name])
 }
 
-// Lose removes a machine as a user would, by hand.
+// Lose removes a machine, as if a user removed it by hand.
 func (h *Host) Lose(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.machines, name)
 }
 
-// do runs a verb under the lock, with the failures asked for.
+// do runs an operation under the lock, with the requested failures.
 func (h *Host) do(verb, name string, changes bool, work func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -294,7 +294,7 @@ func (h *Host) Offer(context.Context, backend.Ref, policy.Configuration) (netip.
 	return netip.AddrPort{}, nil
 }
 
-// Balance implements backend.Balancers; what it starts runs, and no member answers.
+// Balance implements backend.Balancers. The load balancer runs at once, and none of its members respond.
 func (h *Host) Balance(_ context.Context, spec backend.BalancerSpec) error {
 	return h.do("Balance", spec.Ref.Object.String(), true, func() error {
 		h.balancers[spec.Ref.Object] = &backend.Balancer{Running: true, Listen: spec.Listen, Members: slices.Clone(spec.Members)}
@@ -321,7 +321,7 @@ func (h *Host) DeleteBalancer(_ context.Context, ref backend.Ref) error {
 	})
 }
 
-// ChangeBalancer changes the load balancer of a LocalCluster, nil where there is none.
+// ChangeBalancer changes the load balancer of a LocalCluster. change is called with nil if it does not exist.
 func (h *Host) ChangeBalancer(o types.NamespacedName, change func(*backend.Balancer)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -377,7 +377,7 @@ func (h *Host) Delete(_ context.Context, ref backend.Ref) error {
 	})
 }
 
-// running returns a machine that runs.
+// running returns a machine that is running.
 func (h *Host) running(ref backend.Ref) (*Machine, error) {
 	m, _ := h.machine(ref)
 	if m == nil || m.State != backend.Running {
@@ -386,7 +386,7 @@ func (h *Host) running(ref backend.Ref) (*Machine, error) {
 	return m, nil
 }
 
-// Bootstrap implements backend.Scripts; the script stays in progress until a test changes it.
+// Bootstrap implements backend.Scripts. The script remains in progress until a test changes it.
 func (h *Host) Bootstrap(_ context.Context, ref backend.Ref, script backend.Script) error {
 	return h.do("Bootstrap", ref.Name, true, func() error {
 		m, err := h.running(ref)
@@ -422,7 +422,7 @@ func (h *Host) List(context.Context) (out []backend.Machine, err error) {
 	return out, err
 }
 
-// ResolveMount returns where a mount leads.
+// ResolveMount returns the target of a mount path.
 func (h *Host) ResolveMount(_ context.Context, hostPath string) (out string, err error) {
 	err = h.do("ResolveMount", hostPath, false, func() error {
 		out = hostPath

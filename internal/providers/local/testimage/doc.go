@@ -1,11 +1,3 @@
-// Package testimage makes a small image for tests that need a real container and no Kubernetes.
-//
-// Does: packs this host's shell and a few of its tools into an image of the local Docker Engine ([Import]). Nothing is
-// pulled.
-//
-// Owns: the image that it was asked for.
-//
-// Never: is used by the product.
-//
-// Read first: [Import].
+// Package testimage builds a small image for tests that need a real container but no Kubernetes. [Import] packs this
+// host's shell and a few tools into an image of the local Docker Engine, without pulling anything. Only tests use it.
 package testimage

@@ -18,13 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Version is the Kubernetes version that the image says it carries.
+// Version is the Kubernetes version in the label of the image.
 const Version = "v1.36.3"
 
-// idle is what a container of the image does: nothing, until it is told to end.
+// idle makes a container of the image sleep until it is stopped.
 const idle = `CMD ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]`
 
-// Import makes the image under a name. It fails where Docker does not answer or a tool is missing on this host.
+// Import creates the image under a name. It returns an error if Docker does not respond or a tool is missing on this
+// host.
 func Import(ctx context.Context, api *client.Client, name string) error {
 	tools := map[string]string{"/bin/sh": "/bin/dash"}
 	for _, tool := range []string{"base64", "cat", "chmod", "chown", "mkdir", "mv", "rm", "tail", "sleep", "timeout"} {
@@ -33,7 +34,7 @@ func Import(ctx context.Context, api *client.Client, name string) error {
 	return load(ctx, api, name, tools, idle)
 }
 
-// ImportNoNode makes an image that runs and has no shell, which no node image is without.
+// ImportNoNode creates an image that runs but has no shell, so it is not a node image.
 func ImportNoNode(ctx context.Context, api *client.Client, name string) error {
 	return load(ctx, api, name, map[string]string{"/bin/sleep": "sleep"}, `CMD ["/bin/sleep", "3600"]`)
 }
@@ -58,7 +59,7 @@ func load(ctx context.Context, api *client.Client, name string, tools map[string
 	return err
 }
 
-// contents returns where each file of an image with the tools of this host comes from, their libraries included.
+// contents returns the source of each file of an image with the given tools, including their libraries.
 func contents(tools map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	for target, tool := range tools {

@@ -1,10 +1,6 @@
-// Package testvm is a tiny backend of virtual machines in memory, for tests: proof that a backend is a folder of its own.
-//
-// Does: boots a machine for as long as it is told to, runs bootstrap data in it and tells how that went. Its facts are
-// others than those of containers and simulated machines: no event tells of anything, there is no network and no image,
-// and a machine that was provisioned stays lost.
-//
-// Never: pretends: what a test has not said of a machine is not so.
-//
-// Read first: [Host].
+// Package testvm is a small in-memory backend of virtual machines for tests, which shows that a backend needs only a
+// directory of its own. A [Host] starts a machine in a configurable time and counts the scripts that run in it. Its
+// properties differ from those of containers and simulated machines: it reports no events, has no networks and images,
+// and does not recreate a provisioned machine that is lost. The state of a bootstrap changes only when a test changes
+// it.
 package testvm

@@ -9,13 +9,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Host runs virtual machines.
+// Host runs virtual machines in memory.
 type Host struct {
-	// Boot is how long they take to start.
+	// Boot is the duration of a machine's start.
 	Boot time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// Machines are those that there are.
+	// Machines that exist.
 	Machines map[types.NamespacedName]*Machine
 }
 
@@ -24,7 +24,7 @@ type Machine struct {
 	Spec    backend.MachineSpec
 	Powered time.Time
 	Phase   backend.Phase
-	// Scripts counts the bootstrap data that it was given.
+	// Scripts counts the scripts that were run in it.
 	Scripts int
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Map says which objects an event is about.
+// Map returns the objects that an event is about.
 type Map func(context.Context, backend.Event) []reconcile.Request
 
-// Hub follows one backend for several controllers.
+// Hub watches one backend for several controllers.
 type Hub struct {
 	watcher backend.Watcher
 
@@ -24,14 +24,14 @@ type Hub struct {
 	subs []func(backend.Event)
 }
 
-// NewHub returns a hub that follows the watcher once it is started.
+// NewHub returns a hub that watches the backend once it is started.
 func NewHub(w backend.Watcher) *Hub { return &Hub{watcher: w} }
 
-// Start implements manager.Runnable; it returns when the context ends. Controllers reconcile everything when they
-// start, so events before their Source is started are not missed.
+// Start implements manager.Runnable. Controllers reconcile all objects when they start, so no events are lost before
+// their Source is started.
 func (h *Hub) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.Tell) }
 
-// Source returns a source for controller-runtime that wakes the objects of the map.
+// Source returns a source for controller-runtime that enqueues the objects of the map.
 func (h *Hub) Source(of Map) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		h.mu.Lock()
@@ -45,7 +45,7 @@ func (h *Hub) Source(of Map) source.Source {
 	})
 }
 
-// Tell tells all controllers of an event, also of one that the backend does not know of.
+// Tell sends an event to all controllers. Callers can send events that the backend does not produce.
 func (h *Hub) Tell(e backend.Event) {
 	h.mu.Lock()
 	subs := h.subs

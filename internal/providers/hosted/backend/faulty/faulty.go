@@ -1,11 +1,7 @@
-// Package faulty makes something go wrong with the control planes of a backend, on purpose.
-//
-// Does: puts itself around a backend, so that neither the backend nor the decisions know of faults, and makes of the
-// annotations of an object what is to go wrong with it: an API server that is unreachable, slow, or answers with errors.
-//
-// Never: chooses a backend: only those that ask for it have faults.
-//
-// Read first: [Around].
+// Package faulty injects faults into the control planes of a backend for tests. It wraps a backend, so that
+// neither the backend nor the controller contains fault handling, and translates annotations of an object
+// into faults: an API server that is unreachable, slow, or returns errors. Only backends that wrap themselves
+// support faults. Start at [Around].
 package faulty
 
 import (
@@ -28,13 +24,13 @@ import (
 
 // Servers are the API servers of a backend.
 type Servers interface {
-	// Faults returns what is wrong with an API server on purpose.
+	// Faults returns the faults of an API server.
 	Faults(name string) simulated.Faults
-	// SetFaults changes it.
+	// SetFaults sets the faults of an API server.
 	SetFaults(name string, f simulated.Faults)
 }
 
-// Around returns the backend with the faults that annotations ask for.
+// Around wraps a backend with the faults that annotations request.
 func Around(inner backend.Backend, servers Servers) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.ControlPlanes {
@@ -44,10 +40,10 @@ func Around(inner backend.Backend, servers Servers) backend.Backend {
 	return out
 }
 
-// prefix of all annotations that ask for faults.
+// prefix of all fault annotations.
 const prefix = "simulated.controlplane.slipway.dev/"
 
-// desired is what the annotations ask for. One that cannot be understood asks for nothing, and is the problem.
+// desired parses the annotations. An invalid annotation causes no fault and returns a problem.
 func desired(annotations map[string]string) (f simulated.Faults, problem error) {
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		value, use := annotations[name], ""
@@ -82,15 +78,15 @@ func desired(annotations map[string]string) (f simulated.Faults, problem error) 
 	return f, problem
 }
 
-// ReasonUnknown is the reason of faults about annotations that cannot be understood.
+// ReasonUnknown is the reason for invalid annotations.
 const ReasonUnknown = "FaultUnknown"
 
-// controlPlanes are those of a backend, for one object and what is to go wrong with it.
+// controlPlanes wraps the control planes of a backend with the faults of one object.
 type controlPlanes struct {
 	backend.ControlPlanes
 	servers Servers
 	desired simulated.Faults
-	// problem is what of the annotations cannot be understood; nil: nothing.
+	// problem is the first problem of the annotations, or nil.
 	problem error
 }
 
@@ -136,10 +132,10 @@ func (c controlPlanes) Start(ctx context.Context, name string, cfg workload.Conf
 	if c.servers.Faults(name) != c.desired {
 		c.servers.SetFaults(name, c.desired)
 	}
-	return c.problem // everything else is done
+	return c.problem // returned last, because the valid annotations apply
 }
 
-// change says what is made of an API server.
+// change describes the change of an API server's faults.
 func change(f simulated.Faults) string {
 	down := "for " + f.Down.String()
 	if f.Down < 0 {

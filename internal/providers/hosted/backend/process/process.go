@@ -1,13 +1,7 @@
-// Package process is the backend whose control planes are one process each on this host.
-//
-// Does: is a backend over the supervisor of package plane/process: puts the files of authorities and keys where the process
-// reads them, starts it, and returns what the supervisor knows of it.
-//
-// Owns: the PKI folders of control planes, and which configuration was last asked for.
-//
-// Never: restarts a process that died (the supervisor), or decides what one is told.
-//
-// Read first: [New].
+// Package process is the backend that runs each control plane as one process on this host. It uses the
+// supervisor of package plane/process, which also restarts processes that fail: it writes the files with CAs
+// and keys to the PKI directory of a control plane, starts the process, and reports its state. It records the
+// last requested configuration of each control plane. Start at [New].
 package process
 
 import (
@@ -26,19 +20,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// processes are the control planes that a supervisor keeps.
+// processes are the control planes of a supervisor.
 type processes struct {
 	supervisor *supervisor.Supervisor
-	// denied is why none is started; empty: they are.
+	// denied is the reason why no control plane is started, or empty.
 	denied string
 
 	mu sync.Mutex
-	// hashes are the configurations that were asked for since this program started, by name.
+	// hashes are the hashes of the configurations since the start of this program, by name.
 	hashes map[string]string
 }
 
-// New returns the backend of the supervisor. What is started lives where the supervisor keeps its data: where that does not last,
-// temporary, none is started.
+// New returns the backend of the supervisor. No control planes are started if the data directory is
+// temporary.
 func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 	p := &processes{supervisor: s, hashes: map[string]string{}}
 	if temporary {
@@ -55,7 +49,7 @@ func (p *processes) Terms(allowed policy.Configuration) backend.Terms {
 	return terms
 }
 
-// Terms says what is known of a control plane before its process is started, which can be of these versions.
+// Terms returns the static properties of control planes that run as processes with one of these versions.
 func Terms(allowed policy.Configuration, versions []string) backend.Terms {
 	return backend.Terms{
 		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
@@ -63,10 +57,11 @@ func Terms(allowed policy.Configuration, versions []string) backend.Terms {
 	}
 }
 
-// logBytes is how much of the log of a control plane its status has at most: who may read that may not read Secrets.
+// logBytes limits the log in the status, because users who can read the status may not be permitted to read
+// Secrets.
 const logBytes = 8 << 10
 
-// exitBytes is how much of the reason that a control plane gives for its end the status has at most.
+// exitBytes limits the exit message in the status.
 const exitBytes = 1 << 10
 
 // Status implements backend.ControlPlanes.
@@ -75,7 +70,7 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	if err != nil || !found {
 		return backend.ControlPlane{}, err
 	}
-	// What a restore has written is newer than what the supervisor has seen.
+	// The files of a restore are newer than the state of the supervisor.
 	folder := p.supervisor.Folder(name)
 	if st.Data.Staged, err = folder.ReadRestoreRequest(); err != nil {
 		return backend.ControlPlane{}, err
@@ -89,14 +84,15 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !st.Supervised { // one that was handed over, and came back, is asked for again
+	if !st.Supervised { // a control plane that was transferred and returned must be started again
 		delete(p.hashes, name)
 	}
 	only := ""
-	if alive && run.Config == p.hashes[name] { // of the process that lives now, and of no earlier one
+	if alive && run.Config == p.hashes[name] { // only valid for the current process, not for a previous one
 		only = run.Only
 	}
-	// What was seen last may be the process of before. One of an earlier release may not say how it was started.
+	// The observed state may be of the previous process. A process of an earlier release may not record its
+	// configuration.
 	current := p.hashes[name] == "" || alive && st.PID == run.PID && (run.Config == "" || run.Config == p.hashes[name])
 	return backend.ControlPlane{
 		Exists: true, Only: only, Config: p.hashes[name], Running: st.Running, Ready: st.Ready && current, EtcdReady: st.EtcdReady, PID: st.PID, Local: st.Local, Data: st.Data, Since: st.Since, Version: st.Version,
@@ -104,8 +100,8 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 	}, nil
 }
 
-// Start implements backend.ControlPlanes. The files of a control plane whose data is encrypted with other keys are left as
-// they are.
+// Start implements backend.ControlPlanes. It leaves the files unchanged if the data is encrypted with other
+// keys.
 func (p *processes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
 	release, err := p.supervisor.Claim(name)
 	if err != nil {
@@ -133,7 +129,8 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 	return nil
 }
 
-// write writes a file for the process of a control plane: it belongs to the user of the process where that has one of its own.
+// write writes a file for the process of a control plane. The file is owned by the user of the process, if
+// that is a separate one.
 func (p *processes) write(path string, content []byte) error {
 	if user, own := ownuser.Of(filepath.Dir(path)); own {
 		_, err := datadir.WriteFileFor(user, path, content, 0o600)
@@ -143,7 +140,7 @@ func (p *processes) write(path string, content []byte) error {
 	return err
 }
 
-// stop ends the process of a control plane. What is running is asked for again afterwards.
+// stop stops the process of a control plane until Start is called again.
 func (p *processes) stop(ctx context.Context, name string) error {
 	release, err := p.supervisor.Claim(name)
 	if err != nil {

@@ -1,12 +1,7 @@
-// Package simulated is the backend whose control planes are APIs within this program.
-//
-// Does: is a backend for the clusters that package internal/simulated serves, with faults on demand.
-//
-// Owns: which configuration was last asked for.
-//
-// Never: makes an authority, or creates a Node (the machines of package local/backend/simulated).
-//
-// Read first: [New], then package faulty.
+// Package simulated is the backend that runs simulated control planes: API servers within this program, with
+// optional faults. It uses the clusters of package internal/simulated and records the last requested
+// configuration of each control plane. It creates no CAs and no Nodes; the machines of package
+// local/backend/simulated create the Nodes. Start at [New] and package faulty.
 package simulated
 
 import (
@@ -24,12 +19,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// controlPlanes are those of a server of simulated clusters.
+// controlPlanes are the control planes of a server of simulated clusters.
 type controlPlanes struct {
 	server *simulated.Server
 
 	mu sync.Mutex
-	// hashes are the configurations that were asked for since this program started, by name.
+	// hashes are the hashes of the configurations since the start of this program, by name.
 	hashes map[string]string
 }
 
@@ -42,7 +37,7 @@ func New(s *simulated.Server) backend.Backend {
 // Terms implements backend.ControlPlanes.
 func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms { return Terms(allowed) }
 
-// Terms says what is known of a simulated control plane before there is one.
+// Terms returns the static properties of simulated control planes.
 func Terms(allowed policy.Configuration) backend.Terms {
 	first, last := simulated.Ports()
 	return backend.Terms{
@@ -67,7 +62,7 @@ func (c *controlPlanes) Status(_ context.Context, name string) (backend.ControlP
 	return out, nil
 }
 
-// Start implements backend.ControlPlanes. The control plane answers when it returns.
+// Start implements backend.ControlPlanes. The control plane is ready when it returns.
 func (c *controlPlanes) Start(_ context.Context, name string, cfg workload.Config, files map[string][]byte) error {
 	namespace, _, _ := strings.Cut(name, ".")
 	err := c.server.Start(name, simulated.Spec{
@@ -102,8 +97,8 @@ func (c *controlPlanes) Count(_ context.Context, namespace string) (own, all int
 	return own, len(names), nil
 }
 
-// Subscribe implements backend.ControlPlanes. The control planes that machines make on the same server are not told of: without an object
-// of their name they would be taken for what is left of one, and be removed.
+// Subscribe implements backend.ControlPlanes. It does not report control planes that run on machines of the
+// same server: without a HostedControlPlane of their name they would be removed as orphans.
 func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
 	return c.server.Subscribe(func(name string) {
 		if !simulated.RunsOnMachines(name) {

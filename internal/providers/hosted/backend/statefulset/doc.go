@@ -1,27 +1,22 @@
-// Package statefulset is the backend whose control planes are Pods of the management cluster.
+// Package statefulset is the backend that runs control planes as Pods of the management cluster. Each control
+// plane has a StatefulSet with one Pod, which runs "slipway control-plane run" from the image of the manager,
+// and the following objects in the namespace of the manager, here for control plane team-a/demo:
 //
-// Does: gives each control plane a StatefulSet of one Pod that runs "slipway control-plane run" from the image of the manager, a
-// PersistentVolumeClaim for its data, a Service that leads to it, a Secret with its configuration and authorities, and a NetworkPolicy; and
-// reads from them what the supervisor of package process reads from a folder.
+//	StatefulSet   cp-team-a-demo-<digest> ─► Pod …-0     annotations: control plane, configuration hash, data record
+//	PersistentVolumeClaim  (no template, so that no controller recreates it empty)
+//	Service       LoadBalancer, NodePort or ClusterIP: the endpoint, chosen before certificates are issued
+//	Secret        config.json, data.json and the files of the PKI directory
+//	NetworkPolicy allows ingress to the port of the API server
 //
-//	namespace of the manager, for control plane team-a/demo:
-//	  StatefulSet   cp-team-a-demo-<digest> ─► Pod …-0     annotations: control plane, hash of the configuration, record of the data
-//	  PersistentVolumeClaim  (no template: no controller creates it again, empty)
-//	  Service       LoadBalancer, NodePort or ClusterIP: the endpoint, chosen before certificates are issued
-//	  Secret        config.json, data.json and the files of the PKI folder
-//	  NetworkPolicy lets in the port of the API server
+// A control plane that had data is never started without it. The data record is in the StatefulSet and in the
+// Secret, and the claim is only created if there is no record. If the claim is missing, the Pod waits for it.
+// If the claim is bound to a different, empty volume, the Pod refuses to start (package workload, Delivery).
 //
-// A control plane that had data never starts without: the record of the data is in the StatefulSet and in the Secret, and the claim is
-// created only where there is no record. Where the claim is gone the Pod waits for it; where its volume is another one and empty, the Pod
-// refuses to start (package workload, Delivery).
+// All objects are in the namespace of the manager, so that users who write HostedControlPlanes can neither
+// read keys nor change Pods, and the permissions of the manager are limited to a Role. Objects with the same
+// names but without the label and annotation of the control plane are not changed, and reported as conflicts.
 //
-// Everything is in the namespace of the manager: who writes HostedControlPlanes may neither read keys nor change Pods, and the rights of
-// the manager are those of a Role.
-//
-// Owns: these objects, where they have the label and the annotation of a control plane. Those of others that have their names are left
-// alone, and said to be in the way.
-//
-// Never: starts a Pod again that ended (the kubelet and the StatefulSet controller), deletes a claim but in Remove, or reads Events.
-//
-// Read first: [New], then state.go, which is pure, and objects.go.
+// The package does not restart Pods, which the kubelet and the StatefulSet controller do. It deletes a claim
+// only in Remove, and it does not read Events. Start at [New], state.go, which has no side effects, and
+// objects.go.
 package statefulset

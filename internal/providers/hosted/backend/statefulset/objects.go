@@ -19,31 +19,31 @@ import (
 )
 
 const (
-	// Label is on everything of every control plane.
+	// Label is on all objects of all control planes.
 	Label = "controlplane.slipway.dev/hosted"
 
-	// The annotations: the control plane that something is of, the hash of the configuration and the version that a Pod has, the record
-	// of the data, and the host of an endpoint.
+	// Annotations: the name of the control plane, the configuration hash and the version of a Pod, the data
+	// record, and the host of an endpoint.
 	nameAnnotation    = "controlplane.slipway.dev/control-plane"
 	configAnnotation  = "controlplane.slipway.dev/config"
 	versionAnnotation = "controlplane.slipway.dev/kubernetes-version"
 	recordAnnotation  = "controlplane.slipway.dev/data"
 	hostAnnotation    = "controlplane.slipway.dev/endpoint-host"
 
-	// container is the name of the one of a Pod, portName that of its port.
+	// container is the name of the container, and portName the name of its port.
 	container, portName = "control-plane", "api"
 
-	// servicePort is that of a Service, and of an endpoint that is not a port of nodes.
+	// servicePort is the port of Services and of endpoints without a node port.
 	servicePort = 6443
 
-	// user is that of the manager's image.
+	// user is the user of the manager's image.
 	user = 65532
 
 	dataFolder, deliveryFolder = "/data", "/delivery"
 )
 
-// objectName is the name of everything of a control plane: that of a StatefulSet has at most 52 characters, and that of a Service begins
-// with a letter.
+// objectName returns the name of all objects of a control plane. A StatefulSet name can have 52 characters,
+// and a Service name must begin with a letter.
 func objectName(name string) string {
 	const readable = 37
 	sum := sha256.Sum256([]byte(name))
@@ -54,8 +54,8 @@ func objectName(name string) string {
 	return "cp-" + text + "-" + hex.EncodeToString(sum[:5])
 }
 
-// nameOf is the control plane that an object says it is of; empty: of none. What has another name than that control plane's objects is of
-// none.
+// nameOf returns the control plane of an object according to its annotation. It is empty if there is none or
+// if the object does not have the expected name.
 func nameOf(o client.Object) string {
 	name := o.GetAnnotations()[nameAnnotation]
 	of := strings.TrimSuffix(o.GetName(), "-0")
@@ -71,7 +71,7 @@ func labels(name string) map[string]string {
 	}
 }
 
-// order is what a control plane is to be.
+// order is the desired state of a control plane.
 type order struct {
 	name, namespace string
 	config          workload.Config
@@ -81,17 +81,17 @@ type order struct {
 	own             own
 }
 
-// own is what the Pod of this program has that those of control planes get, too.
+// own contains the properties of this program's Pod that Pods of control planes inherit.
 type own struct {
 	image       string
 	pullSecrets []corev1.LocalObjectReference
 	selector    map[string]string
 	tolerations []corev1.Toleration
-	// host is the address of its node.
+	// host is the address of the Node.
 	host string
 }
 
-// ownOf reads it. Tolerations that every Pod gets are left out.
+// ownOf reads the properties from the Pod. It leaves out tolerations that every Pod gets.
 func ownOf(pod *corev1.Pod, manager string) own {
 	out := own{pullSecrets: pod.Spec.ImagePullSecrets, selector: pod.Spec.NodeSelector, host: pod.Status.HostIP}
 	for _, c := range pod.Spec.Containers {
@@ -117,10 +117,10 @@ func typeMeta(gv schema.GroupVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: gv.String(), Kind: kind}
 }
 
-// encode writes values that always can be written.
+// encode encodes values that can always be encoded.
 func encode(v any) string {
 	text, err := json.Marshal(v)
-	if err != nil { // strings and numbers alone
+	if err != nil { // strings and numbers only
 		panic(err)
 	}
 	return string(text)
@@ -150,7 +150,8 @@ func (o order) claim(v Volume) *corev1.PersistentVolumeClaim {
 	return out
 }
 
-// networkPolicy lets in the port of the API server: nodes and users can be anywhere. Where the Pod connects to is not limited.
+// networkPolicy allows ingress to the port of the API server from everywhere, because nodes and users can be
+// anywhere. Egress is not restricted.
 func (o order) networkPolicy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: typeMeta(networkingv1.SchemeGroupVersion, "NetworkPolicy"), ObjectMeta: o.meta(),
@@ -172,7 +173,7 @@ func (o order) statefulSet() *appsv1.StatefulSet {
 		TypeMeta: typeMeta(appsv1.SchemeGroupVersion, "StatefulSet"), ObjectMeta: meta,
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(1)), ServiceName: meta.Name, Selector: &metav1.LabelSelector{MatchLabels: labels(o.name)},
-			// A Pod that never got ready is replaced by one of another configuration.
+			// A Pod that never became ready is replaced when the configuration changes.
 			PodManagementPolicy: appsv1.ParallelPodManagement, RevisionHistoryLimit: new(int32(1)),
 			Template: corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec()},
 		},
@@ -185,7 +186,7 @@ func (o order) podSpec() corev1.PodSpec {
 		AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(60)),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
-			// The database keeps the modes that it was created with.
+			// etcd requires the file modes with which it created the database.
 			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
 			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -193,7 +194,8 @@ func (o order) podSpec() corev1.PodSpec {
 		Containers: []corev1.Container{o.container()},
 		Volumes: []corev1.Volume{
 			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}},
-			// Keys are not on the volume: a copy of it is not enough to act as the cluster, or to read what is encrypted.
+			// Keys are not on the volume, so that a copy of the volume does not contain the cluster's CAs or
+			// encryption keys.
 			{Name: "pki", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("8Mi"))}}},
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			{Name: "delivery", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, DefaultMode: new(int32(0o440))}}},
@@ -210,7 +212,7 @@ func (o order) container() corev1.Container {
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi"),
 		}},
 		StartupProbe: probe("/livez", 60), LivenessProbe: probe("/livez", 12), ReadinessProbe: probe("/readyz", 3),
-		// What it wrote last is in the status of the Pod.
+		// The last log lines are available in the status of the Pod.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),

@@ -13,21 +13,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// TypeFlag and HostFlag are the names of the flags by which the operator chooses [Service].
+// TypeFlag and HostFlag are the names of the flags for [Service].
 const (
 	TypeFlag = "control-plane-service-type"
 	HostFlag = "control-plane-service-host"
 )
 
-// Service is how control planes are reached from outside.
+// Service configures external access to control planes.
 type Service struct {
 	// Type is LoadBalancer, NodePort or ClusterIP.
 	Type corev1.ServiceType
-	// Host is the address at which ports of nodes are reached; invalid: that of the node of the manager's Pod.
+	// Host is the address for node ports. It defaults to the address of the manager's Node.
 	Host netip.Addr
 }
 
-// Check returns a fault where the service cannot be what the operator asks for.
+// Check returns a fault if the flags are invalid.
 func (s Service) Check() error {
 	switch {
 	case s.Type != corev1.ServiceTypeLoadBalancer && s.Type != corev1.ServiceTypeNodePort && s.Type != corev1.ServiceTypeClusterIP:
@@ -38,7 +38,7 @@ func (s Service) Check() error {
 	return nil
 }
 
-// newService is that of a control plane. Port, where it is not zero, is the port of nodes that leads to it.
+// newService returns the Service of a control plane. A non-zero port requests this node port.
 func newService(o order, t corev1.ServiceType, host string, port int32) *corev1.Service {
 	out := &corev1.Service{
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Service"), ObjectMeta: o.meta(),
@@ -53,7 +53,7 @@ func newService(o order, t corev1.ServiceType, host string, port int32) *corev1.
 	return out
 }
 
-// endpointOf is where a Service is reached; problem is why that is not known.
+// endpointOf returns the endpoint of a Service, or the reason why it is not known.
 func endpointOf(s *corev1.Service) (at clusterv1.APIEndpoint, problem string) {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeNodePort:
@@ -79,7 +79,7 @@ func endpointOf(s *corev1.Service) (at clusterv1.APIEndpoint, problem string) {
 		s.Namespace, s.Name, TypeFlag)
 }
 
-// Reserve implements backend.Endpoints: it creates the Service.
+// Reserve implements backend.Endpoints. It creates the Service.
 func (c *controlPlanes) Reserve(ctx context.Context, name string, wanted clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
 	have := &corev1.Service{}
 	found, err := c.read(ctx, name, have)
@@ -96,7 +96,7 @@ func (c *controlPlanes) Reserve(ctx context.Context, name string, wanted cluster
 			host = own.host
 		}
 		port := int32(0)
-		if wanted.IsValid() { // the Service was deleted, most often: its port is in kubeconfigs of nodes
+		if wanted.IsValid() { // the Service was probably deleted; kubeconfigs of nodes contain its port
 			port = wanted.Port
 		}
 		want := newService(order{name: name, namespace: c.settings.Namespace}, c.settings.Service.Type, host, port)

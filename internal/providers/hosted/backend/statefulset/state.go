@@ -15,25 +15,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// logBytes is how much of what a Pod wrote the status of a control plane has at most: who may read that may not read Secrets.
+// logBytes limits the log in the status, because users who can read the status may not be permitted to read
+// Secrets.
 const logBytes = 8 << 10
 
-// state is what there is of a control plane. What does not exist is nil.
+// state contains the objects of a control plane. Missing objects are nil.
 type state struct {
 	set     *appsv1.StatefulSet
 	pod     *corev1.Pod
 	service *corev1.Service
 	claim   *corev1.PersistentVolumeClaim
-	// namespace and name of all of them.
+	// namespace and name of all objects.
 	namespace, name string
-	// serviceType is the one that the operator asks for.
+	// serviceType is the type that the operator has configured.
 	serviceType corev1.ServiceType
-	// image is that of this program; empty: it is not known. turn tells that the control plane may be restarted with it.
+	// image is the image of this program, or empty if unknown. turn means that the control plane may be
+	// restarted with it.
 	image string
 	turn  bool
 }
 
-// record is what is remembered of the data: that of the StatefulSet, which is written last, or where that is gone that of the claim.
+// record returns the data record. The StatefulSet is written last and therefore takes precedence over the
+// claim.
 func (s state) record() workload.Record {
 	var out workload.Record
 	text := ""
@@ -43,16 +46,16 @@ func (s state) record() workload.Record {
 	if s.set != nil {
 		text = s.set.Annotations[recordAnnotation]
 	}
-	_ = json.Unmarshal([]byte(text), &out) // what no one can read is not remembered
+	_ = json.Unmarshal([]byte(text), &out) // an invalid record counts as empty
 	return out
 }
 
-// current tells that the Pod has the configuration of the StatefulSet.
+// current reports whether the Pod has the configuration of the StatefulSet.
 func (s state) current() bool {
 	return s.set != nil && s.pod != nil && s.pod.Annotations[configAnnotation] == s.set.Annotations[configAnnotation] && s.pod.DeletionTimestamp.IsZero()
 }
 
-// container is the status of the Pod's container.
+// container returns the status of the Pod's container.
 func (s state) container() corev1.ContainerStatus {
 	if s.pod != nil {
 		for _, c := range s.pod.Status.ContainerStatuses {
@@ -66,7 +69,7 @@ func (s state) container() corev1.ContainerStatus {
 
 func (s state) hasClaim() bool { return s.claim != nil && s.claim.DeletionTimestamp.IsZero() }
 
-// controlPlane is the control plane as it is.
+// controlPlane returns the observed state of the control plane.
 func (s state) controlPlane() backend.ControlPlane {
 	c := s.container()
 	out := backend.ControlPlane{
@@ -79,7 +82,7 @@ func (s state) controlPlane() backend.ControlPlane {
 	if s.service != nil {
 		out.Endpoint, out.EndpointProblem = endpointOf(s.service)
 		if s.service.Spec.Type != s.serviceType && out.EndpointProblem != "" {
-			out.EndpointProblem = "" // it is reserved again, as another one
+			out.EndpointProblem = "" // Reserve replaces it with a Service of another type
 		}
 		if ip := s.service.Spec.ClusterIP; net.ParseIP(ip) != nil {
 			out.Local = net.JoinHostPort(ip, strconv.Itoa(servicePort))
@@ -104,7 +107,7 @@ func cmpTerminated(now, before *corev1.ContainerStateTerminated) *corev1.Contain
 	return before
 }
 
-// exit says how a container ended.
+// exit describes the termination of a container.
 func exit(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
@@ -115,7 +118,8 @@ func exit(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d", t.ExitCode)
 }
 
-// problem says why the control plane does not run, or is not ready; empty: it starts, or ended by itself.
+// problem returns the reason why the control plane does not run or is not ready. It is empty if the control
+// plane is starting or has exited by itself.
 func (s state) problem() string {
 	running := s.container().State.Running != nil
 	switch {
@@ -145,7 +149,7 @@ func (s state) podProblem() string {
 	}
 	switch w := s.container().State.Waiting; {
 	case w == nil, w.Reason == "ContainerCreating", w.Reason == "PodInitializing", w.Reason == "CrashLoopBackOff":
-	case strings.Contains(w.Reason, "Image"): // what the registry answers changes between attempts
+	case strings.Contains(w.Reason, "Image"): // the message of the registry differs between attempts
 		return fmt.Sprintf("Image %s of Pod %s cannot be pulled, retrying: the events of the Pod say why", s.container().Image, pod)
 	case w.Message != "":
 		return fmt.Sprintf("Pod %s waits: %s", pod, w.Message)
@@ -164,7 +168,7 @@ func (s state) claimProblem() string {
 	return fmt.Sprintf("; PersistentVolumeClaim %s/%s is not bound to a volume and has %s", s.namespace, s.name, class)
 }
 
-// pending is what Start would change about a control plane that has its configuration.
+// pending describes the change that Start would make to a control plane with the current configuration.
 func (s state) pending(have backend.ControlPlane) string {
 	switch known := s.record(); {
 	case s.set == nil:
@@ -186,8 +190,9 @@ func imageOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// firstOld is the StatefulSet whose Pod is the next to run the image; empty: none is, or one that runs it already is not ready. One
-// restarts after the other, so that an image that does not work stops at the first.
+// firstOld returns the name of the StatefulSet that is updated to the image next. It is empty if all have the
+// image or if one with the image is not ready. StatefulSets are updated one after the other, so that a broken
+// image affects only the first.
 func firstOld(sets []appsv1.StatefulSet, image string) string {
 	first := ""
 	for i := range sets {

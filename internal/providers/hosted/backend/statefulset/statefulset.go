@@ -23,47 +23,47 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/backend"
 )
 
-// SizeFlag and ClassFlag are the names of the flags by which the operator chooses [Volume].
+// SizeFlag and ClassFlag are the names of the flags for [Volume].
 const (
 	SizeFlag  = "control-plane-volume-size"
 	ClassFlag = "control-plane-storage-class"
 )
 
-// reasonNameTaken is the reason of the fault for an object of something else with the name of one of a control plane.
+// reasonNameTaken is the reason for a foreign object that has the name of an object of a control plane.
 const reasonNameTaken = "NameTaken"
 
-// Volume is what a control plane gets for its data.
+// Volume configures the volumes of control planes.
 type Volume struct {
 	Size resource.Quantity
-	// Class is the storage class; empty: the default one.
+	// Class is the storage class. Empty means the default class.
 	Class string
 }
 
-// Settings say where control planes run, and how.
+// Settings configures the Pods of control planes.
 type Settings struct {
-	// Namespace of everything, and the Pod in it that this program runs in: its image is that of control planes.
+	// Namespace of all objects, and the name of this program's Pod in it, whose image control planes use.
 	Namespace, Pod string
 	Service        Service
 	Volume         Volume
-	// Version of Kubernetes that the image has.
+	// Version of Kubernetes in the image.
 	Version string
 }
 
-// controlPlanes are those of a namespace.
+// controlPlanes are the control planes in a namespace.
 type controlPlanes struct {
 	settings Settings
-	// cached has what is labelled, newest reads past it.
+	// cached reads labelled objects from the cache. newest reads from the API server.
 	cached, newest client.Reader
 	writer         *kube.Writer
 
 	mu sync.Mutex
-	// mine is what is known of this program's own Pod; nil: it was not read yet.
+	// mine holds the properties of this program's Pod. It is nil before the first read.
 	mine     *own
 	watchers map[int]func(name string)
 	next     int
 }
 
-// New returns the backend over a connection that [Connect] made. It does not read anything yet.
+// New returns the backend for a connection that [Connect] created. It does not read anything yet.
 func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error) {
 	planes := &controlPlanes{
 		settings: s, cached: c.GetClient(), newest: c.GetAPIReader(), writer: kube.NewWriter(c.GetClient(), fieldManager), watchers: map[int]func(string){},
@@ -79,7 +79,7 @@ func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms {
 	return Terms(allowed, c.settings.Version)
 }
 
-// Terms says what is known of a control plane before its Pod is started, with an image that has the version.
+// Terms returns the static properties of control planes that run in Pods with this version.
 func Terms(allowed policy.Configuration, version string) backend.Terms {
 	return backend.Terms{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
@@ -93,7 +93,7 @@ func (c *controlPlanes) Status(ctx context.Context, name string) (backend.Contro
 	return s.controlPlane(), err
 }
 
-// state is what the cache has of a control plane.
+// state reads the objects of a control plane from the cache.
 func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
 	s := state{namespace: c.settings.Namespace, name: objectName(name), serviceType: c.settings.Service.Type}
 	set, pod, service, claim := &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}
@@ -130,7 +130,7 @@ func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
 	return s, nil
 }
 
-// self is what this program's own Pod has.
+// self returns the properties of this program's Pod.
 func (c *controlPlanes) self(ctx context.Context) (own, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +146,8 @@ func (c *controlPlanes) self(ctx context.Context) (own, error) {
 	return mine, nil
 }
 
-// read reads an object of a control plane as it is now. One that is of something else is a fault, and read again: no event tells when it
-// is gone.
+// read reads an object of a control plane from the API server. A foreign object with this name returns a
+// transient fault, because no event is received when it is deleted.
 func (c *controlPlanes) read(ctx context.Context, name string, object client.Object) (found bool, err error) {
 	key := client.ObjectKey{Namespace: c.settings.Namespace, Name: objectName(name)}
 	err = c.newest.Get(ctx, key, object)
@@ -163,7 +163,7 @@ func (c *controlPlanes) read(ctx context.Context, name string, object client.Obj
 	return true, nil
 }
 
-// apply makes an object what it is to be; live is it as it was read, nil where there is none.
+// apply creates or updates an object. The argument live is the object as it was read, or nil.
 func (c *controlPlanes) apply(ctx context.Context, live, want client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *controlPlanes) apply(ctx context.Context, live, want client.Object) err
 	return refused(body, c.writer.Apply(ctx, live, body))
 }
 
-// refused makes a fault, for people to read, of what an administrator of the management cluster has to change: a quota, a policy, a class. It
-// is retried.
+// refused converts a rejection that a cluster administrator must resolve, such as a quota, a policy or a
+// missing class, to a fault with a message for users. It is retried.
 func refused(o client.Object, err error) error {
 	if err == nil || fault.As(err) != nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return err
@@ -189,7 +189,7 @@ func refused(o client.Object, err error) error {
 		o.GetNamespace(), o.GetName(), messageOf(err)).From(err)
 }
 
-// messageOf is what the API server answered.
+// messageOf returns the message of the API server.
 func messageOf(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Message
@@ -197,8 +197,8 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// Start implements backend.ControlPlanes. The claim comes first and the StatefulSet last: whatever is missing after a crash is created by
-// the next one.
+// Start implements backend.ControlPlanes. It writes the claim first and the StatefulSet last, so that a retry
+// after a crash creates the missing objects.
 func (c *controlPlanes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
 	at, err := cfg.Address()
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg workload.Con
 	return nil
 }
 
-// recordOf is what is to be remembered of the data of a control plane that is to have a configuration.
+// recordOf returns the data record for a control plane that is about to get a configuration.
 func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (workload.Record, error) {
 	record := now.record()
 	if seen.Ready && seen.Version != "" {
@@ -265,7 +265,7 @@ func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (worklo
 	return record, data.Problem(cfg.Version)
 }
 
-// ensureClaim creates the claim where no data is remembered, and has it remember what is.
+// ensureClaim creates the claim if it does not exist, and otherwise stores the data record in it.
 func (c *controlPlanes) ensureClaim(ctx context.Context, o order, have *corev1.PersistentVolumeClaim) error {
 	if have == nil {
 		claim := o.claim(c.settings.Volume)
@@ -277,13 +277,14 @@ func (c *controlPlanes) ensureClaim(ctx context.Context, o order, have *corev1.P
 	return c.writer.PatchOwned(ctx, have, func(o2 client.Object) { kube.Annotate(o2, recordAnnotation, new(encode(o.record))) })
 }
 
-// Remove implements backend.ControlPlanes. The Service goes last: it tells that something may be left.
+// Remove implements backend.ControlPlanes. It deletes the Service last, because its existence indicates that
+// other objects may remain.
 func (c *controlPlanes) Remove(ctx context.Context, name string) error {
 	for _, object := range []client.Object{
 		&appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &corev1.PersistentVolumeClaim{}, &corev1.Secret{}, &corev1.Service{},
 	} {
 		found, err := c.read(ctx, name, object)
-		if f := fault.As(err); f != nil && f.Reason == reasonNameTaken { // it never was of the control plane
+		if f := fault.As(err); f != nil && f.Reason == reasonNameTaken { // a foreign object
 			continue
 		}
 		if err != nil {

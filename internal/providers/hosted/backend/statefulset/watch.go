@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// fieldManager is the one of what control planes need.
+	// fieldManager is the field manager of the objects of control planes.
 	fieldManager = "hostedcontrolplane"
-	// managerContainer is the one of the manager's Pod whose image control planes get.
+	// managerContainer is the container of the manager's Pod whose image control planes use.
 	managerContainer = "manager"
 )
 
-// Connection has caches of what control planes consist of.
+// Connection provides clients and caches for the objects of control planes.
 type Connection = cluster.Cluster
 
-// Connect returns a connection with caches of what is labelled in the namespace. It is to be started.
+// Connect returns a connection with caches of the labelled objects in the namespace. The caller must start
+// it.
 func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection, error) {
 	labelled := cache.ByObject{Label: apilabels.SelectorFromSet(apilabels.Set{Label: "true"})}
 	c, err := cluster.New(access, func(o *cluster.Options) {
@@ -46,7 +47,7 @@ func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection
 	return c, nil
 }
 
-// watch notifies of every change, and of those that a change lets follow.
+// watch notifies subscribers of every change, and of control planes that a change of another one affects.
 func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 	changed := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
@@ -78,17 +79,17 @@ func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 	return nil
 }
 
-// notifyOld notifies of the control plane that is the next to run the image of this program.
+// notifyOld notifies subscribers of the control plane that is updated to this program's image next.
 func (c *controlPlanes) notifyOld(ctx context.Context) {
 	c.mu.Lock()
 	mine := c.mine
 	c.mu.Unlock()
-	if mine == nil { // no control plane was looked at yet
+	if mine == nil { // no state was read yet
 		return
 	}
 	all := &appsv1.StatefulSetList{}
 	if err := c.cached.List(ctx, all, client.InNamespace(c.settings.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache is not filled yet: everything is enqueued when it is
+		return // the cache is not synced; all objects are enqueued when it is
 	}
 	first := firstOld(all.Items, mine.image)
 	for i := range all.Items {
@@ -124,10 +125,11 @@ func (c *controlPlanes) Subscribe(changed func(name string)) (cancel func()) {
 	}
 }
 
-// seenWithin is how long Start waits for its own writes at most.
+// seenWithin limits how long Start waits for its own writes.
 const seenWithin = 5 * time.Second
 
-// awaitSeen returns when the cache has the StatefulSet as it was written: until then every other event would start the control plane again.
+// awaitSeen waits until the cache contains the written StatefulSet. Without it, every event in the meantime
+// would start the control plane again.
 func (c *controlPlanes) awaitSeen(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()
@@ -136,7 +138,7 @@ func (c *controlPlanes) awaitSeen(ctx context.Context, name string) {
 		if of == name {
 			select {
 			case changed <- struct{}{}:
-			default: // there is one that was not looked at
+			default: // a change is already pending
 			}
 		}
 	})()

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// diskSetup writes partitions by device. cloud-init can hold one entry per device.
+// diskSetup returns the partitions by device. cloud-init supports one entry per device.
 func diskSetup(partitions []bootstrapv1.Partition) (*yamltext.Node, error) {
 	var entries []yamltext.Entry
 	seen := map[string]bool{}
@@ -30,8 +30,8 @@ func diskSetup(partitions []bootstrapv1.Partition) (*yamltext.Node, error) {
 	return yamltext.Map(entries...), nil
 }
 
-// layout is true for one partition over the whole device, or a list of percentages, each with a partition
-// type where one is given.
+// layout returns true for one partition over the whole device, or a list of percentages with optional partition
+// types.
 func layout(p bootstrapv1.Partition) *yamltext.Node {
 	if len(p.DiskLayout) == 0 {
 		return yamltext.OptionalBool(p.Layout)
@@ -48,7 +48,7 @@ func layout(p bootstrapv1.Partition) *yamltext.Node {
 	return yamltext.List(items...)
 }
 
-// partitionType returns cloud-init's code for a type; a GUID stands for itself.
+// partitionType returns cloud-init's code for a partition type. GUIDs are returned unchanged.
 func partitionType(name string) string {
 	codes := map[string]string{
 		bootstrapv1.PartitionTypeLinux:         "83",

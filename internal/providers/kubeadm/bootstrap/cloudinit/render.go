@@ -11,22 +11,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// Header is how every document begins.
+// Header is the beginning of every document.
 const Header = "## template: jinja\n#cloud-config\n"
 
 // Format writes cloud-config. The zero value is ready to use.
 type Format struct{}
 
-// Name returns the value of KubeadmConfig.spec.format that asks for this format.
+// Name returns the value of KubeadmConfig.spec.format for this format.
 func (Format) Name() bootstrapv1.Format { return bootstrapv1.CloudConfig }
 
-// ConfigPath is empty: kubeadm's configuration is where its payload puts it.
+// ConfigPath returns the empty string: the configuration of kubeadm has the default path of its payload.
 func (Format) ConfigPath() string { return "" }
 
-// Render implements the controller's format with [Render].
+// Render implements the controller's Format with [Render].
 func (Format) Render(p payload.Payload) ([]byte, error) { return Render(p) }
 
-// Render returns the document. Errors are Invalid faults: two entries of the payload exclude each other.
+// Render returns the document. Errors are Invalid faults about conflicting entries of the payload.
 func Render(p payload.Payload) ([]byte, error) {
 	files, err := writeFiles(p.Files)
 	if err != nil {
@@ -80,8 +80,7 @@ func writeFiles(files []payload.File) (*yamltext.Node, error) {
 	return yamltext.List(items...), nil
 }
 
-// encoded returns the content as text and the encoding it has. Bytes that are not text travel as base64,
-// around the encoding that they have already.
+// encoded returns the content as text together with its encoding. Binary content is additionally encoded as base64.
 func encoded(f payload.File) (string, bootstrapv1.Encoding, error) {
 	if utf8.Valid(f.Content) {
 		return string(f.Content), f.Encoding, nil

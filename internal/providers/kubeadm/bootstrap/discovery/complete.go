@@ -10,7 +10,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// Facts are what discovery is filled in with.
+// Facts are the values that complete the discovery configuration.
 type Facts struct {
 	// Token as id.secret.
 	Token string
@@ -20,12 +20,12 @@ type Facts struct {
 	CACertHashes []string
 }
 
-// NeedsToken reports whether the machine discovers by a token that no one has chosen yet.
+// NeedsToken reports whether the machine discovers by token and no token has been chosen yet.
 func NeedsToken(in bootstrapv1.Discovery) bool {
 	return !in.File.IsDefined() && in.BootstrapToken.Token == ""
 }
 
-// TokenOf returns the bootstrap token that the machine discovers by, or "" if it does so by a file.
+// TokenOf returns the bootstrap token that the machine discovers by, or "" if it discovers by file.
 func TokenOf(in bootstrapv1.Discovery) string {
 	if in.File.IsDefined() {
 		return ""
@@ -33,8 +33,8 @@ func TokenOf(in bootstrapv1.Discovery) string {
 	return in.BootstrapToken.Token
 }
 
-// Complete returns in with what the user left open filled in. File discovery is left as it is.
-// Without any hash to pin the CA by, the machine is told to trust what it finds.
+// Complete returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to pin
+// the CA, verification of the CA is disabled.
 func Complete(in bootstrapv1.Discovery, facts Facts) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in
@@ -57,8 +57,8 @@ func Complete(in bootstrapv1.Discovery, facts Facts) bootstrapv1.Discovery {
 	return in
 }
 
-// Hashes returns the pins of the certificates in a PEM bundle, as kubeadm compares them: sha256 over the
-// public key. A bundle without a certificate is an error.
+// Hashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A bundle
+// without certificates is an error.
 func Hashes(bundle []byte) ([]string, error) {
 	var out []string
 	for rest := bundle; ; {

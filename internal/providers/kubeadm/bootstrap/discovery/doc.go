@@ -1,16 +1,11 @@
-// Package discovery decides how a joining machine finds and trusts its cluster.
+// Package discovery configures how a joining machine finds and trusts its cluster. It completes the discovery section
+// of a JoinConfiguration, describes bootstrap tokens as Secrets kube-system/bootstrap-token-<id> of the workload
+// cluster, and computes when a token must be created, extended or replaced.
 //
-// Does: fills in the discovery section of a JoinConfiguration, describes bootstrap tokens as
-// the Secrets they are in the workload cluster, and decides when a token has to be made, extended or
-// replaced, as functions of the time.
+//	remaining lifetime of a token   TTL ── 5/6 ───────── 1/2 ───────── 0
+//	Machine without a Node          wait │ extend to TTL …
+//	MachinePool                     wait               │ replace by another, the previous token expires
 //
-//	remaining time of a token   TTL ── 5/6 ───────── 1/2 ───────── 0
-//	Machine without a Node      keep │ extend to TTL …
-//	MachinePool                 keep              │ replace by another, old one expires
-//
-// Owns: the shape of the Secrets kube-system/bootstrap-token-<id>.
-//
-// Never: talks to an API, or reads a clock.
-//
-// Read first: [Complete], [Refresh], [Rotate].
+// The functions have no side effects: callers access the API and pass the time. Start reading at [Complete],
+// [Refresh] and [Rotate].
 package discovery

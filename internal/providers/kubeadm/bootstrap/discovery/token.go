@@ -13,47 +13,47 @@ import (
 )
 
 const (
-	// DefaultTTL is how long a token lives unless it is extended.
+	// DefaultTTL is the lifetime of a token unless it is extended.
 	DefaultTTL = 15 * time.Minute
 	// TokenGroup is the group that RBAC for joining nodes is bound to.
 	TokenGroup = "system:bootstrappers:kubeadm:default-node-token"
-	// OwnerLabel marks the tokens made for one KubeadmConfig; its value is [Owner.Label].
+	// OwnerLabel marks the tokens of a KubeadmConfig. Its value is [Owner.Label].
 	OwnerLabel = "bootstrap.slipway.dev/kubeadmconfig"
 )
 
-// Owner is the KubeadmConfig that a token is made for.
+// Owner is the KubeadmConfig that a token is created for.
 type Owner struct{ Namespace, Name string }
 
-// Label returns a label value that stands for the owner. It does not depend on its UID, so it survives a
-// move of the owner to another management cluster.
+// Label returns a label value that identifies the owner. It does not depend on the UID, so it remains valid when the
+// owner moves to another management cluster.
 func (o Owner) Label() string {
 	sum := sha256.Sum256([]byte(o.Namespace + "/" + o.Name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// State is what the workload cluster knows of a token.
+// State is the state of a token in the workload cluster.
 type State struct {
-	// Found: its Secret exists.
+	// Found is true if the Secret of the token exists.
 	Found bool
-	// Expires is the end of its life; zero: never.
+	// Expires is the expiration of the token, or zero if it never expires.
 	Expires time.Time
 }
 
-// Need is what has to be done about a token.
+// Need is an action on a token.
 type Need int
 
 const (
-	// Nothing has to be done now.
+	// Nothing to do now.
 	Nothing Need = iota
-	// Create its Secret: there is none.
+	// Create the Secret of the token, which does not exist.
 	Create
-	// Extend its life to a full TTL.
+	// Extend the lifetime to a full TTL.
 	Extend
-	// Replace it by another one, which new machines will be given.
+	// Replace the token by another one for new machines.
 	Replace
 )
 
-// Refresh decides about the token of a Machine that has no Node yet, and when to look again.
+// Refresh returns the action for the token of a Machine without a Node, and the time until the next check.
 func Refresh(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	need := Nothing
 	switch {
@@ -66,8 +66,8 @@ func Refresh(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	return need, ttl / 3
 }
 
-// Rotate decides about the token that the data of a MachinePool carries, and when to look again. The
-// token itself is not extended: data that was handed out long ago must not stay valid.
+// Rotate returns the action for the token in the data of a MachinePool, and the time until the next check. The token
+// is replaced and not extended, so that old bootstrap data does not remain valid.
 func Rotate(s State, now time.Time, ttl time.Duration) (Need, time.Duration) {
 	if !s.Found {
 		return Replace, ttl / 2
@@ -90,19 +90,19 @@ func ID(token string) string {
 // Valid reports whether the token has the form id.secret.
 func Valid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
 
-// SecretName returns the name of the token's Secret, which is in kube-system.
+// SecretName returns the name of the token's Secret in kube-system.
 func SecretName(token string) string { return bootstraputil.BootstrapTokenSecretName(ID(token)) }
 
-// Lifetime is when a token begins, and for how long it lives.
+// Lifetime is the start time and duration of a token.
 type Lifetime struct {
 	From time.Time
 	TTL  time.Duration
 }
 
-// Expiration returns the end of the life as it is written into the Secret.
+// Expiration returns the expiration time in the format of the Secret.
 func (l Lifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Format(time.RFC3339) }
 
-// State is what the workload cluster knows of a token that begins now.
+// State returns the state of a new token with this lifetime.
 func (l Lifetime) State() State { return State{Found: true, Expires: l.From.Add(l.TTL)} }
 
 // Secret returns the Secret of a token, which must be [Valid].
@@ -126,8 +126,8 @@ func Secret(token string, owner Owner, life Lifetime) *corev1.Secret {
 	}
 }
 
-// StateOf reads a token's Secret; nil means that there is none. An expiration that cannot be read counts as
-// past, so that it is written again.
+// StateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
+// that it is rewritten.
 func StateOf(secret *corev1.Secret) State {
 	if secret == nil {
 		return State{}

@@ -7,7 +7,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// withAdditional adds the user's Container Linux Config. Warnings count where the user wants it strict.
+// withAdditional merges the user's Container Linux Config. Warnings are treated as errors if the user has set strict.
 func withAdditional(config types.Config, user bootstrapv1.ContainerLinuxConfig) (types.Config, error) {
 	if user.AdditionalConfig == "" {
 		return config, nil
@@ -27,7 +27,8 @@ func withAdditional(config types.Config, user bootstrapv1.ContainerLinuxConfig) 
 	return merged, nil
 }
 
-// mergeUnits makes one of units with the same name: drop-ins of all, and of the rest what the last one says.
+// mergeUnits merges units with the same name: drop-ins are combined, and the last unit takes precedence for all other
+// fields.
 func mergeUnits(units []types.Unit) []types.Unit {
 	var out []types.Unit
 	at := map[string]int{}

@@ -38,8 +38,8 @@ func addDisks(config *types.Config, p payload.Payload) error {
 	return nil
 }
 
-// partitionsOf is none, or one over the whole disk: Ignition does not know how large the disk is, so it cannot divide
-// it by percentages.
+// partitionsOf returns no partition or one for the whole disk. Ignition does not know the size of the disk, so
+// percentages are not supported.
 func partitionsOf(d bootstrapv1.Partition) ([]types.Partition, error) {
 	if d.TableType != "" && d.TableType != "gpt" {
 		return nil, invalid("the partition table %s of %s is not possible with the format ignition; use gpt", d.TableType, d.Device)
@@ -63,7 +63,7 @@ func partitionsOf(d bootstrapv1.Partition) ([]types.Partition, error) {
 	return []types.Partition{whole}, nil
 }
 
-// typeGUID returns the GUID of a type in a gpt; a GUID stands for itself.
+// typeGUID returns the GUID of a partition type for GPT. GUIDs are returned unchanged.
 func typeGUID(name string) (guid string, known bool) {
 	guids := map[string]string{
 		bootstrapv1.PartitionTypeLinux:         "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
@@ -80,7 +80,7 @@ func typeGUID(name string) (guid string, known bool) {
 	return name, true
 }
 
-// addMounts writes a unit for each mount. As in /etc/fstab, a mount is what, where, type and options.
+// addMounts adds a unit for each mount. As in /etc/fstab, a mount consists of a device, path, type and options.
 func addMounts(config *types.Config, p payload.Payload) error {
 	for _, m := range p.Mounts {
 		if len(m) < 2 || !strings.HasPrefix(m[1], "/") || strings.ContainsAny(strings.Join(m, ""), "\r\n") {
@@ -102,10 +102,10 @@ func addMounts(config *types.Config, p payload.Payload) error {
 	return nil
 }
 
-// literal is a value in a unit, where a percent sign begins a specifier.
+// literal escapes percent signs, which start specifiers in units.
 func literal(value string) string { return strings.ReplaceAll(value, "%", "%%") }
 
-// sourceOf returns the device of a label or a UUID, which units do not know.
+// sourceOf converts a label or UUID to a device path, because units do not support them.
 func sourceOf(what string) string {
 	for prefix, dir := range map[string]string{
 		"LABEL=": "/dev/disk/by-label/", "UUID=": "/dev/disk/by-uuid/", "PARTLABEL=": "/dev/disk/by-partlabel/", "PARTUUID=": "/dev/disk/by-partuuid/",

@@ -1,15 +1,11 @@
-// Package ignition writes a payload as an Ignition configuration, for operating systems such as Flatcar.
-//
-// Does: builds an Ignition 2.3 configuration from the types of Ignition itself: files, users, disks, file systems,
-// mounts and NTP, and the unit kubeadm.service, which runs the commands once; merges the Container Linux Config that
-// a user adds; and has Ignition's own validator check the result.
+// Package ignition renders a payload as an Ignition configuration for operating systems such as Flatcar. It builds an
+// Ignition 2.3 configuration with files, users, disks, file systems, mounts, NTP, and the unit kubeadm.service, which
+// runs the commands once. It merges the user's Container Linux Config and validates the result with Ignition's own
+// validator.
 //
 //	Payload ─► files, passwd, disks, units ─► + additionalConfig (transpiled) ─► validated ─► JSON
 //
-// Ignition runs before the root file system is the running one, so nothing is written to /run, and kubeadm's
-// configuration is at [ConfigPath], where commands of users expect it.
-//
-// Never: leaves out silently what Ignition cannot express: that is an Invalid fault.
-//
-// Read first: [Render].
+// Ignition runs before the switch to the final root file system, so nothing is written to /run. The configuration of
+// kubeadm is at [ConfigPath], as expected by user commands. Settings that Ignition does not support are Invalid
+// faults. The entry point is [Render].
 package ignition

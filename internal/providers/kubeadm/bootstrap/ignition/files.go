@@ -20,14 +20,14 @@ const (
 
 func addFiles(config *types.Config, p payload.Payload) error {
 	for _, f := range p.Files {
-		if f.Path == payload.MarkerPath { // the script makes that directory
+		if f.Path == payload.MarkerPath { // the script creates that directory
 			continue
 		}
 		file, err := fileOf(f)
 		if err != nil {
 			return err
 		}
-		if !file.Append { // Ignition writes files in no order to speak of: the last one of a path is the only one
+		if !file.Append { // Ignition does not guarantee an order, so the last file of a path replaces earlier ones
 			config.Storage.Files = slices.DeleteFunc(config.Storage.Files, func(o types.File) bool { return o.Path == file.Path })
 		}
 		config.Storage.Files = append(config.Storage.Files, file)
@@ -62,7 +62,7 @@ func fileOf(f payload.File) (types.File, error) {
 	}, nil
 }
 
-// userOf names a user by number or by name; nil is root.
+// userOf returns a user by number or name, or nil for root.
 func userOf(name string) *types.NodeUser {
 	if name == "" {
 		return nil

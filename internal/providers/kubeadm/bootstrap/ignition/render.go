@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// ConfigPath is kubeadm's configuration file. It is moved to /tmp when kubeadm has succeeded.
+	// ConfigPath is the configuration file of kubeadm. It is moved to /tmp once kubeadm has succeeded.
 	ConfigPath = "/etc/kubeadm.yml"
 	// ScriptPath is the script that runs kubeadm and the commands before and after it.
 	ScriptPath = "/etc/kubeadm.sh"
-	// UnitName is the unit that runs the script. A user's configuration may add drop-ins to it.
+	// UnitName is the unit that runs the script. User configuration may add drop-ins to it.
 	UnitName = "kubeadm.service"
 )
 
 // Format writes Ignition. The zero value is ready to use.
 type Format struct{}
 
-// Name returns the value of KubeadmConfig.spec.format that asks for this format.
+// Name returns the value of KubeadmConfig.spec.format for this format.
 func (Format) Name() bootstrapv1.Format { return bootstrapv1.Ignition }
 
-// ConfigPath is where kubeadm's configuration is written to.
+// ConfigPath returns the path of kubeadm's configuration.
 func (Format) ConfigPath() string { return ConfigPath }
 
-// Render implements the controller's format with [Render].
+// Render implements the controller's Format with [Render].
 func (Format) Render(p payload.Payload) ([]byte, error) { return Render(p) }
 
-// Render returns the configuration as JSON. Errors are Invalid faults: the payload has what Ignition cannot express,
-// or the user's own configuration cannot be used.
+// Render returns the configuration as JSON. Errors are Invalid faults: Ignition does not support an entry of the
+// payload, or the user's additional configuration is invalid.
 func Render(p payload.Payload) ([]byte, error) {
 	config, err := build(p)
 	if err != nil {
@@ -71,8 +71,8 @@ func build(p payload.Payload) (types.Config, error) {
 	return config, nil
 }
 
-// script runs the commands one after the other and ends with the first that fails. The directory of the sentinel is
-// below /run, which does not exist yet while Ignition writes files.
+// script runs the commands in order and stops at the first failure. It creates the directory of the sentinel file in
+// /run, which does not exist yet when Ignition writes files.
 func script(p payload.Payload) []byte {
 	lines := []string{"#!/bin/bash", "set -e", "mkdir -p " + path.Dir(payload.SentinelPath)}
 	lines = append(lines, p.PreKubeadmCommands...)
@@ -81,7 +81,7 @@ func script(p payload.Payload) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// kubeadmUnit runs the script at the first boot, and again at the next one where kubeadm has not succeeded.
+// kubeadmUnit runs the script at the first boot, and again at the next boot if kubeadm has not succeeded.
 func kubeadmUnit() types.Unit {
 	enabled := true
 	return types.Unit{Name: UnitName, Enabled: &enabled, Contents: `[Unit]
@@ -99,7 +99,7 @@ WantedBy=multi-user.target
 `}
 }
 
-// problemsOf returns the errors of a report in one line, and its warnings where they count.
+// problemsOf returns the errors of a report in one line, including warnings if requested.
 func problemsOf(r report.Report, warnings bool) string {
 	var out []string
 	for _, e := range r.Entries {

@@ -35,7 +35,8 @@ func addUsers(config *types.Config, p payload.Payload) error {
 	return nil
 }
 
-// addSudo writes the rule of a user. sudo ignores files whose names have a dot in them.
+// addSudo writes the sudo rule of a user. Dots in the file name are replaced, because sudo ignores files with dots in
+// their names.
 func addSudo(config *types.Config, user, rule string) error {
 	if rule == "" {
 		return nil
@@ -51,7 +52,7 @@ func addSudo(config *types.Config, user, rule string) error {
 	return err
 }
 
-// addNTP configures ntpd where the user names servers, and starts it.
+// addNTP configures ntpd if the user specifies servers, and enables it.
 func addNTP(config *types.Config, p payload.Payload) error {
 	if !p.NTP.IsDefined() || p.NTP.Enabled != nil && !*p.NTP.Enabled {
 		return nil

@@ -1,13 +1,8 @@
-// Package initlock is the lock that lets one Machine of a Cluster initialize its control plane.
+// Package initlock implements the lock that allows a single Machine of a Cluster to initialize the control plane. The
+// lock is the ConfigMap <cluster>-lock, with the key lock-information as in other implementations of Cluster API.
+// Taking the lock means creating the ConfigMap, which only succeeds once; the Machine named in it holds the lock
+// across crashes. The package creates the ConfigMap's content ([New]) and reads its holder ([StateOf]); the
+// controller accesses the API.
 //
-// Does: describes the lock as a ConfigMap ([New]) and reads who holds it ([StateOf]). The lock is taken by creating the
-// ConfigMap, which succeeds once; the Machine that is named in it keeps it over any crash.
-//
-//	taken ─► control plane initialized │ the Machine is gone ─► deleted
-//
-// Owns: the ConfigMap <cluster>-lock and its key lock-information, which other implementations of Cluster API know too.
-//
-// Never: talks to an API, or decides when the lock is taken or released.
-//
-// Read first: [State].
+//	taken ─► control plane initialized │ Machine deleted ─► ConfigMap deleted
 package initlock

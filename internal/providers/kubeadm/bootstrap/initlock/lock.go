@@ -13,28 +13,28 @@ import (
 // dataKey of the ConfigMap.
 const dataKey = "lock-information"
 
-// information is what the key holds as JSON.
+// information is the JSON value of the key.
 type information struct {
 	MachineName string `json:"machineName"`
 }
 
-// State is what there is of the lock of a Cluster. The zero value is a lock that no Machine holds.
+// State is the state of a Cluster's lock. The zero value is a free lock.
 type State struct {
-	// ConfigMap as read; nil: there is none.
+	// ConfigMap as read, or nil if it does not exist.
 	ConfigMap *corev1.ConfigMap
-	// Holder is the name of the Machine; empty where the ConfigMap does not say.
+	// Holder is the name of the Machine, or empty if the ConfigMap does not contain it.
 	Holder string
-	// HolderGone: there is no such Machine.
+	// HolderGone is true if the Machine does not exist.
 	HolderGone bool
 }
 
 // Found reports whether the lock exists.
 func (s State) Found() bool { return s.ConfigMap != nil }
 
-// Name is the name of the ConfigMap.
+// Name returns the name of the ConfigMap.
 func Name(cluster string) string { return cluster + "-lock" }
 
-// New returns the lock of the Cluster, held by the Machine. It goes with its Cluster.
+// New returns the lock of the Cluster, held by the Machine and owned by the Cluster.
 func New(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) {
 	data, err := json.Marshal(information{MachineName: machine})
 	if err != nil {
@@ -52,7 +52,7 @@ func New(cluster *clusterv1.Cluster, machine string) (*corev1.ConfigMap, error) 
 	}, nil
 }
 
-// StateOf reads the ConfigMap; nil is one that does not exist. Whether the holder is gone is not known here.
+// StateOf reads the ConfigMap, which may be nil. The caller sets HolderGone.
 func StateOf(lock *corev1.ConfigMap) State {
 	if lock == nil {
 		return State{}

@@ -8,19 +8,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/authority"
 )
 
-// defaultCertificatesDir is where kubeadm looks for certificates unless it is told otherwise.
+// defaultCertificatesDir is kubeadm's default directory for certificates.
 const defaultCertificatesDir = "/etc/kubernetes/pki"
 
-// Permissions of the files of a certificate and of its key.
+// Permissions of the certificate and key files.
 const (
 	certificateMode = "0640"
 	keyMode         = "0600"
 )
 
-// pairPaths are the files of a certificate and its key; an empty one is not written.
+// pairPaths are the files of a certificate and its key. An empty path is not written.
 type pairPaths struct{ cert, key string }
 
-// pathsOf returns where kubeadm expects what has the purpose.
+// pathsOf returns the file paths that kubeadm expects for the purpose.
 func pathsOf(p authority.Purpose, config bootstrapv1.ClusterConfiguration) pairPaths {
 	dir := config.CertificatesDir
 	if dir == "" {
@@ -45,9 +45,9 @@ func pathsOf(p authority.Purpose, config bootstrapv1.ClusterConfiguration) pairP
 	return pairPaths{}
 }
 
-// CertificateFiles returns the files of the authorities that a machine of the control plane needs, in the order of
-// [authority.Required]: certificates and keys, parsed and encoded again, so that nothing else of a Secret travels with
-// them. Of an authority whose key is kept elsewhere only the certificate is written. Errors are Invalid faults.
+// CertificateFiles returns the certificate and key files that a control plane machine needs, in the order of
+// [authority.Required]. Both are parsed and encoded again, so that any other data in a Secret is dropped. If a key is
+// stored elsewhere, only the certificate is written. Errors are Invalid faults.
 func CertificateFiles(config bootstrapv1.ClusterConfiguration, found authority.Found) ([]File, error) {
 	var out []File
 	for _, r := range authority.Required(config) {

@@ -1,12 +1,9 @@
-// Package payload says what a machine has to do to become a node, in no format yet.
+// Package payload converts a KubeadmConfig to a [Payload], a list of files, users, disks and commands that is
+// independent of the bootstrap format. It resolves content from Secrets, templates and passwords, and adds the
+// configuration of kubeadm, control plane certificates, the kubeconfig of file discovery, and the sentinel file. Each
+// role has its own function.
 //
-// Does: resolves a KubeadmConfig (content from Secrets, templates, passwords, kubeadm's configuration file,
-// the certificates of a control plane, the kubeconfig of file discovery, the sentinel) into a [Payload], the plain
-// list of files, users, disks and commands that every bootstrap format can write. Each role has a function of its own.
+//	KubeadmConfig + Secrets + versions ─► Init │ JoinControlPlane │ Join ─► Payload ─► format (cloudinit, ignition) ─► bytes
 //
-//	KubeadmConfig + Secrets + versions ─► Init │ JoinControlPlane │ Join ─► Payload ─► a format (cloudinit, ignition) ─► bytes
-//
-// Never: reads a Secret (the controller hands their contents in), chooses a token, or knows a format.
-//
-// Read first: [Payload], then [Join].
+// The controller reads the Secrets and chooses the token. Start reading at [Payload] and [Join].
 package payload

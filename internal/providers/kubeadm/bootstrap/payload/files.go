@@ -10,16 +10,16 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// MaxContent is how many bytes all files may have together: a Secret holds no more.
+// MaxContent limits the total size of all files in bytes, because a Secret cannot hold more.
 const MaxContent = 1 << 20
 
-// Limits of what is no content itself.
+// Limits for templates and passwords.
 const (
 	maxTemplate = 256 << 10
 	maxPassword = 4 << 10
 )
 
-// files resolves content and templates of the user's files.
+// files resolves the content and templates of the user's files.
 func (in Input) files() ([]File, error) {
 	out := make([]File, 0, len(in.Spec.Files))
 	left := MaxContent
@@ -57,9 +57,9 @@ func (in Input) content(f bootstrapv1.File) ([]byte, error) {
 	return in.expand(f.Path, content)
 }
 
-// expand renders content as a Go template. Without a control plane version, .controlPlane is empty:
-// a template can ask for it with "if" or "with", and one that uses .controlPlane.version regardless is an
-// error rather than a file with a hole.
+// expand renders content as a Go template. If the version of the control plane is unknown, .controlPlane is empty.
+// Templates can test for it with "if" or "with". Using .controlPlane.version without a test is an error, because the
+// file would be incomplete.
 func (in Input) expand(path string, content []byte) ([]byte, error) {
 	controlPlane := map[string]any{}
 	if in.ControlPlaneVersion != "" {
@@ -72,7 +72,7 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, invalid("file %s is not a valid template; correct it or set contentFormat to Raw", path).From(err)
 	}
-	if t.Tree == nil { // it consists of definitions
+	if t.Tree == nil { // the template only contains definitions
 		return nil, nil
 	}
 	if word := refusedWord(t.Root); word != "" {
@@ -86,9 +86,9 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// refusedWord returns the first word of a template that is not supported, empty if there is none. Without repetition,
-// nested templates and functions that make text out of text, the time and the memory that a template takes are those of
-// its length; a client that may write a KubeadmConfig may not have more of this process.
+// refusedWord returns the first unsupported word of a template, or the empty string. Loops, nested templates and
+// functions that build text are not supported, so that the time and memory for a template are bounded by its length.
+// Otherwise, any client that can write a KubeadmConfig could exhaust this process.
 func refusedWord(n parse.Node) string {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -124,7 +124,7 @@ func refusedWord(n parse.Node) string {
 func firstRefused(nodes ...parse.Node) string {
 	for _, n := range nodes {
 		if list, ok := n.(*parse.ListNode); ok {
-			if list == nil { // there is no else
+			if list == nil { // no else branch
 				continue
 			}
 			nodes := list.Nodes
@@ -140,7 +140,7 @@ func firstRefused(nodes ...parse.Node) string {
 	return ""
 }
 
-// limitedBuffer is a buffer that takes no more than is left.
+// limitedBuffer is a buffer with a maximum size.
 type limitedBuffer struct {
 	bytes.Buffer
 	left int
@@ -154,7 +154,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// users fills in passwords that come from Secrets.
+// users resolves passwords from Secrets.
 func (in Input) users() ([]bootstrapv1.User, error) {
 	out := make([]bootstrapv1.User, 0, len(in.Spec.Users))
 	for _, u := range in.Spec.Users {

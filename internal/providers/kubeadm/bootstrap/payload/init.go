@@ -8,8 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/kubeadmapi"
 )
 
-// Init returns what the first machine of a control plane does to make the cluster. The section of the spec that
-// belongs to kubeadm join is ignored. Errors are Invalid faults.
+// Init returns the payload of the machine that initializes the control plane. JoinConfiguration is ignored. Errors
+// are Invalid faults.
 func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	p, err := in.ofUser()
 	if err != nil {
@@ -23,7 +23,7 @@ func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	return in.withKubeadm(p, "init", config), nil
 }
 
-// factsOf is what the Cluster and its Machine know. It is rendered only: nothing of it is written into the spec.
+// factsOf returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
 func factsOf(in Input, cluster *clusterv1.Cluster) kubeadmapi.Facts {
 	network := cluster.Spec.ClusterNetwork
 	return kubeadmapi.Facts{

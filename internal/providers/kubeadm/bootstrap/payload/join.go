@@ -10,29 +10,30 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/kubeadmapi"
 )
 
-// Input is what a payload is made from.
+// Input is the input of a payload.
 type Input struct {
-	// Spec of the KubeadmConfig, its discovery complete where the machine joins.
+	// Spec of the KubeadmConfig. Its discovery must be complete if the machine joins.
 	Spec bootstrapv1.KubeadmConfigSpec
 	// KubernetesVersion of the machine, such as v1.36.3.
 	KubernetesVersion string
-	// ControlPlaneVersion for templates; empty where the Cluster has no control plane object with a version.
+	// ControlPlaneVersion for templates, or empty if the Cluster has no control plane object with a version.
 	ControlPlaneVersion string
-	// Secrets that the spec refers to.
+	// Secrets referenced by the spec.
 	Secrets Secrets
-	// Denied are reasons why the spec may not refer to some of them, by name.
+	// Denied maps names of Secrets to the reason why the spec must not reference them.
 	Denied map[string]string
-	// Endpoint of the API server as host:port, and its CA in PEM: for the kubeconfig of file discovery.
+	// Endpoint of the API server as host:port, and its CA in PEM, for the kubeconfig of file discovery.
 	Endpoint string
 	CA       []byte
-	// Certificates are the files of a control plane's certificates, see [CertificateFiles]; a worker has none.
+	// Certificates are the certificate files of a control plane machine, see [CertificateFiles]. They are empty for a
+	// worker.
 	Certificates []File
-	// ConfigPath is where kubeadm's configuration is written to; empty: [InitConfigPath] or [JoinConfigPath].
+	// ConfigPath is the path of kubeadm's configuration. It defaults to [InitConfigPath] or [JoinConfigPath].
 	ConfigPath string
 }
 
-// Join returns what a worker does to join the cluster. Sections of the spec that belong to kubeadm init or to a
-// control plane are ignored. Errors are Invalid faults: the KubeadmConfig or what it refers to has to change.
+// Join returns the payload of a worker. Sections of the spec for kubeadm init or for control planes are ignored.
+// Errors are Invalid faults that require a change of the KubeadmConfig or of an object it references.
 func Join(in Input) (Payload, error) {
 	join := in.Spec.JoinConfiguration
 	join.ControlPlane = nil
@@ -40,7 +41,8 @@ func Join(in Input) (Payload, error) {
 	return in.join(join)
 }
 
-// JoinControlPlane returns what a machine does to join the control plane. Errors are as those of [Join].
+// JoinControlPlane returns the payload of a machine that joins the control plane. Errors are Invalid faults as for
+// [Join].
 func JoinControlPlane(in Input) (Payload, error) {
 	join := in.Spec.JoinConfiguration
 	if join.ControlPlane == nil {
@@ -69,7 +71,7 @@ func (in Input) join(join bootstrapv1.JoinConfiguration) (Payload, error) {
 	return in.withKubeadm(p, "join", config), nil
 }
 
-// ofUser is what the user wants of any machine.
+// ofUser returns the user's part of the payload, which is the same for all roles.
 func (in Input) ofUser() (Payload, error) {
 	files, err := in.files()
 	if err != nil {
@@ -92,7 +94,8 @@ func (in Input) ofUser() (Payload, error) {
 	}, nil
 }
 
-// withKubeadm adds the files and the command that kubeadm needs. They come after the user's, so that they win.
+// withKubeadm adds the files and the command for kubeadm. The files come after the user's files, so that they take
+// precedence.
 func (in Input) withKubeadm(p Payload, command string, config []byte) Payload {
 	path := in.ConfigPath
 	if path == "" {
@@ -107,7 +110,7 @@ func ownFile(path string, content []byte) File {
 	return File{Path: path, Owner: ownFileOwner, Permissions: ownFileMode, Content: content}
 }
 
-// kubeadmLine runs kubeadm and tells of its success.
+// kubeadmLine returns the shell line that runs kubeadm and writes the sentinel file on success.
 func kubeadmLine(command, config string, verbosity *int32) string {
 	line := fmt.Sprintf("kubeadm %s --config %s", command, config)
 	if verbosity != nil {
@@ -116,9 +119,9 @@ func kubeadmLine(command, config string, verbosity *int32) string {
 	return line + " && echo success > " + SentinelPath
 }
 
-// WithUninitializedTaint returns the options with the taint that keeps pods away from a new worker until its
-// Machine has passed labels and taints on to it. It is added even to an empty list, and not
-// twice; the argument is not changed.
+// WithUninitializedTaint returns the options with a taint that prevents pods from being scheduled to a new worker
+// until the Machine controller has synced labels and taints to its Node. The taint is also added to an empty list,
+// and only once. The argument is not modified.
 func WithUninitializedTaint(in bootstrapv1.NodeRegistrationOptions) bootstrapv1.NodeRegistrationOptions {
 	want := clusterv1.NodeUninitializedTaint
 	taints := []corev1.Taint{}

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// kubeconfigName names the cluster, user and context of the kubeconfig.
+	// kubeconfigName is the name of the cluster, user and context in the kubeconfig.
 	kubeconfigName = "default"
-	// execVersion is the credential plugin API that is used where the user names none.
+	// execVersion is the default API version of credential plugins.
 	execVersion = "client.authentication.k8s.io/v1"
 )
 
-// discoveryKubeconfig writes the kubeconfig of file discovery: server and CA are the cluster's where
-// the user does not say, the user entry is as given.
+// discoveryKubeconfig returns the kubeconfig of file discovery. Server and CA default to the values of the cluster,
+// and the user entry is copied.
 func discoveryKubeconfig(in bootstrapv1.FileDiscoveryKubeConfig, endpoint string, ca []byte) ([]byte, error) {
 	cluster := clientcmdv1.Cluster{
 		Server: in.Cluster.Server, TLSServerName: in.Cluster.TLSServerName, ProxyURL: in.Cluster.ProxyURL,
@@ -27,7 +27,7 @@ func discoveryKubeconfig(in bootstrapv1.FileDiscoveryKubeConfig, endpoint string
 		cluster.Server = "https://" + endpoint
 	}
 	if len(cluster.CertificateAuthorityData) == 0 && !cluster.InsecureSkipTLSVerify {
-		cluster.CertificateAuthorityData = ca // a client refuses a CA that it is told not to use
+		cluster.CertificateAuthorityData = ca // clients reject a CA together with insecureSkipTLSVerify
 	}
 	out, err := yamltext.Marshal(clientcmdv1.Config{
 		Kind: "Config", APIVersion: "v1", CurrentContext: kubeconfigName,

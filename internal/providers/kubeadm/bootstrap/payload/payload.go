@@ -8,14 +8,14 @@ import (
 
 // Paths on the machine.
 const (
-	// SentinelPath is the file whose presence means that kubeadm succeeded.
+	// SentinelPath is the file that indicates that kubeadm succeeded.
 	SentinelPath = "/run/cluster-api/bootstrap-success.complete"
 	// InitConfigPath and JoinConfigPath are the configuration files of kubeadm init and kubeadm join.
 	InitConfigPath = "/run/kubeadm/kubeadm.yaml"
 	JoinConfigPath = "/run/kubeadm/kubeadm-join-config.yaml"
 
-	// MarkerPath exists so that the directory of the sentinel does: writing a file makes the directories
-	// above it on every operating system, which a shell command does not.
+	// MarkerPath is a file that creates the directory of the sentinel file. Writing a file creates its parent
+	// directories on every operating system, in contrast to a shell redirection.
 	MarkerPath    = "/run/cluster-api/placeholder"
 	markerContent = "Makes the directory in which the sentinel file appears when the machine has become a node.\n"
 
@@ -26,7 +26,7 @@ const (
 // ReasonInvalid is the reason of faults about the content of a KubeadmConfig.
 const ReasonInvalid = "InvalidBootstrapConfig"
 
-// Payload is everything a machine does on its way to being a node. Slices are in order.
+// Payload lists everything that turns a machine into a node. The slices are ordered.
 type Payload struct {
 	// BootCommands run early on every boot.
 	BootCommands []string
@@ -34,35 +34,34 @@ type Payload struct {
 	DiskSetup    bootstrapv1.DiskSetup
 	Mounts       []bootstrapv1.MountPoints
 	NTP          bootstrapv1.NTP
-	// Users have their passwords filled in, and no PasswdFrom.
+	// Users have resolved passwords and no PasswdFrom.
 	Users []bootstrapv1.User
-	// PreKubeadmCommands, then Kubeadm, then PostKubeadmCommands run once, at the end of the first boot.
+	// PreKubeadmCommands, Kubeadm and PostKubeadmCommands run once in this order, at the end of the first boot.
 	PreKubeadmCommands []string
-	// Kubeadm is the shell line that runs kubeadm and, if that succeeds, writes the sentinel.
+	// Kubeadm is the shell line that runs kubeadm and writes the sentinel file on success.
 	Kubeadm             string
 	PostKubeadmCommands []string
-	// Ignition is what is for that format alone.
+	// Ignition contains the settings that only apply to the format ignition.
 	Ignition bootstrapv1.IgnitionSpec
 }
 
-// File is a file to write, content resolved.
+// File is a file to write, with resolved content.
 type File struct {
 	// Path is absolute.
 	Path string
-	// Owner as user:group, Permissions as octal digits; empty leaves the choice to the format.
+	// Owner is user:group and Permissions are octal digits. The format chooses the defaults.
 	Owner, Permissions string
-	// Encoding that Content has already; empty: none.
+	// Encoding is the present encoding of Content, or empty.
 	Encoding bootstrapv1.Encoding
-	// Append adds to what is there.
+	// Append adds to an existing file.
 	Append  bool
 	Content []byte
 }
 
-// Secrets holds the contents of Secrets in the namespace of the KubeadmConfig, by name. A Secret that does
-// not exist is not in it.
+// Secrets contains the data of Secrets in the namespace of the KubeadmConfig, by name. Missing Secrets have no entry.
 type Secrets map[string]map[string][]byte
 
-// value returns one key, or an Invalid fault that says what is missing.
+// value returns one key of a Secret, or an Invalid fault if it is missing.
 func (s Secrets) value(what, name, key string) ([]byte, error) {
 	data, found := s[name]
 	if !found {
@@ -75,7 +74,7 @@ func (s Secrets) value(what, name, key string) ([]byte, error) {
 	return value, nil
 }
 
-// SecretsOf returns the names of the Secrets that the spec refers to, each once, in order of appearance.
+// SecretsOf returns the names of the Secrets that the spec references, without duplicates, in order of appearance.
 func SecretsOf(spec bootstrapv1.KubeadmConfigSpec) []string {
 	var names []string
 	seen := map[string]bool{}

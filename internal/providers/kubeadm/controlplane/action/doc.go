@@ -1,8 +1,3 @@
-// Package action is what the controller of KubeadmControlPlanes can do.
-//
-// Does: names each action and question of a plan, with why it is done.
-//
-// Never: carries one out; the controller does.
-//
-// Read first: [CreateMachine].
+// Package action defines the actions and questions in the plans of the KubeadmControlPlane controller. The String
+// methods describe an action and its reason. The controller executes the actions.
 package action

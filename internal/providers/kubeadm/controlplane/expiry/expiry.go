@@ -16,10 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/portforward"
 )
 
-// DefaultPort is where kubeadm lets API servers listen.
+// DefaultPort is kubeadm's default port of API servers.
 const DefaultPort = 6443
 
-// patience bounds how long an API server may take to present its certificate.
+// patience is the timeout for reading the certificate of an API server.
 const patience = 10 * time.Second
 
 // Forwarder connects to ports of Pods of workload clusters.
@@ -30,7 +30,7 @@ type Forwarder interface {
 // Reader reads certificates of API servers.
 type Reader struct {
 	Forwarder Forwarder
-	// Secrets are read from the first that has them.
+	// Secrets lists the readers that are tried in order.
 	Secrets []client.Reader
 }
 
@@ -38,11 +38,12 @@ type Reader struct {
 type Server struct {
 	Cluster client.ObjectKey
 	Node    string
-	// Port at which it listens; 0: DefaultPort.
+	// Port of the API server. It defaults to DefaultPort.
 	Port int
 }
 
-// Of is when the first of the certificates expires that an API server presents for itself, up to the authority of the cluster.
+// Of returns the earliest expiration in the certificate chain that an API server presents, excluding the CA of the
+// cluster.
 func (r Reader) Of(ctx context.Context, s Server) (time.Time, error) {
 	roots, err := r.roots(ctx, s.Cluster)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r Reader) roots(ctx context.Context, cluster client.ObjectKey) (*x509.Cert
 	return roots, nil
 }
 
-// expires is the first end among the certificates that a server presents, where an authority has signed its own.
+// expires returns the earliest expiration in the presented chain. The certificate must be signed by a root.
 func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, error) {
 	own := presented[0]
 	between := x509.NewCertPool()
@@ -99,7 +100,7 @@ func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, er
 		return time.Time{}, err
 	}
 	first := own.NotAfter
-	for _, c := range chains[0][1 : len(chains[0])-1] { // what a new Machine renews: not the authority
+	for _, c := range chains[0][1 : len(chains[0])-1] { // a new Machine renews all certificates except the CA
 		if c.NotAfter.Before(first) {
 			first = c.NotAfter
 		}

@@ -1,17 +1,13 @@
-// Package health says how the components of a control plane are, Machine by Machine and as a whole.
-//
-// Does: makes of what was read of a workload cluster the conditions of each Machine ([Conditions], a table): whether its Node has the
-// label and taint of a control plane, its static Pods run, and its member of etcd agrees with the others. Says which of them are
-// gates of a Machine's readiness ([Gates]) and which have to be True before the number of Machines changes ([Unhealthy]). Adds them up to
-// the conditions of the control plane ([Components], [EtcdCluster], [Available]).
+// Package health computes the health conditions of control plane components, for each Machine and for the control
+// plane. From the observed state of a workload cluster it derives the conditions of each Machine ([Conditions]):
+// whether its Node has the label of a control plane, its static Pods run, and its etcd member is healthy and
+// consistent with the others. It defines which conditions are readiness gates of a Machine ([Gates]) and which must
+// be True before the number of Machines changes ([Unhealthy]). The conditions are aggregated to the conditions of the
+// control plane ([Plane.Components], [Plane.EtcdCluster], [Plane.Available]).
 //
 //	Machine       NodeKubeadmLabelsAndTaintsSet, APIServerPodHealthy, ControllerManagerPodHealthy, SchedulerPodHealthy,
-//	              EtcdPodHealthy, EtcdMemberHealthy (these two where etcd runs on the Machines)
+//	              EtcdPodHealthy, EtcdMemberHealthy (the last two only if etcd runs on the Machines)
 //
-// What cannot be read stays as it was reported last until the connection has been down for longer than the grace period; then it
-// is Unknown, with the reason ConnectionDown.
-//
-// Never: reads anything, or decides what follows.
-//
-// Read first: [Facts], then [Conditions].
+// Conditions whose state cannot be read remain unchanged until the connection has been down for longer than the grace
+// period. After that they are Unknown with the reason ConnectionDown. Start reading at [Facts] and [Conditions].
 package health

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 )
 
-// NextLeader is the member of etcd that leads after one that is removed: a healthy one of the newest Machine that stays.
+// NextLeader returns the member that becomes the leader before another member is removed: the healthy member of the
+// newest remaining Machine.
 func NextLeader(etcd quorum.Matching, all machines.Members, removed uint64) (quorum.Member, bool) {
 	stay := slices.Clone(all)
 	slices.SortStableFunc(stay, func(a, b machines.Member) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })

@@ -16,25 +16,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
 
-// Facts are what the conditions of a Machine are made from.
+// Facts is the input of the conditions of a Machine.
 type Facts struct {
 	machines.Member
 	State workload.State
-	// Etcd is which member of etcd runs on which Machine.
+	// Etcd maps Machines to etcd members.
 	Etcd quorum.Matching
-	// Initialized: the cluster has been initialized.
+	// Initialized is true if the cluster has been initialized.
 	Initialized bool
-	// Managed: etcd runs on the Machines.
+	// Managed is true if etcd runs on the Machines.
 	Managed bool
-	// Expired is when the certificates of the Machine expired, as far as is known; zero: they did not.
+	// Expired is the time at which the Machine's certificates expired, or zero if they have not or it is unknown.
 	Expired time.Time
-	// Keep the conditions as they are: nothing could be read, and the grace period is not over. Down: it is.
+	// Keep means that the conditions remain unchanged, because nothing could be read and the grace period is not
+	// over. Down means that the grace period is over.
 	Keep, Down bool
-	// Lost says why the Machine's member of etcd is lost, where etcd has lost its quorum; empty: it is not.
+	// Lost is the reason why the Machine's etcd member is lost, if etcd has lost its quorum; otherwise it is empty.
 	Lost string
 }
 
-// Conditions of a control plane Machine that its KubeadmControlPlane sets.
+// Conditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets.
 func Conditions() condition.Table[Facts] {
 	return condition.Table[Facts]{
 		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Of: Facts.labelsAndTaints},
@@ -46,7 +47,7 @@ func Conditions() condition.Table[Facts] {
 	}
 }
 
-// Types of the conditions of a Machine: those of the components, and with managed etcd those of etcd.
+// Types returns the condition types of a Machine's components, including etcd if it is managed.
 func Types(managed bool) []string {
 	out := append([]string{controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition}, componentTypes()...)
 	if managed {
@@ -70,7 +71,7 @@ func etcdTypes() []string {
 	}
 }
 
-// Gates are the readiness gates of control plane Machines.
+// Gates returns the readiness gates of control plane Machines.
 func Gates(managed bool) []clusterv1.MachineReadinessGate {
 	var out []clusterv1.MachineReadinessGate
 	for _, t := range Types(managed) {
@@ -79,7 +80,8 @@ func Gates(managed bool) []clusterv1.MachineReadinessGate {
 	return out
 }
 
-// disconnected is the message of a component of a workload cluster that is not connected: the problem, which names the lost connection.
+// disconnected returns the message for a component of a disconnected workload cluster. The problem describes the lost
+// connection.
 func disconnected(problem string) string {
 	if problem == "" {
 		return "The workload cluster is not connected"
@@ -87,7 +89,7 @@ func disconnected(problem string) string {
 	return strings.ToUpper(problem[:1]) + problem[1:]
 }
 
-// unread is the verdict where nothing is known of a Machine's components; absent: something is.
+// unread returns the condition of a component whose state is unknown, or Absent if the state is known.
 func (f Facts) unread(conditionType string) condition.Verdict {
 	old := condition.Set(f.Status.Conditions)
 	const inspectionFailed, connectionDown = clusterv1.InspectionFailedReason, clusterv1.ConnectionDownReason
@@ -96,7 +98,7 @@ func (f Facts) unread(conditionType string) condition.Verdict {
 		return condition.Mirror(old, conditionType, condition.Absent())
 	case f.Down:
 		return condition.Unknown(connectionDown, disconnected(f.State.Problem))
-	case !f.Status.NodeRef.IsDefined() && (!f.Initialized || f.State.Problem == ""): // before and after the initialization: one write less
+	case !f.Status.NodeRef.IsDefined() && (!f.Initialized || f.State.Problem == ""): // the same before and after the initialization, which saves an update
 		return condition.Unknown(inspectionFailed, "Waiting for the Node of the Machine to exist")
 	case !f.Initialized:
 		return condition.Unknown(inspectionFailed, "Waiting for the control plane to be initialized")
@@ -108,7 +110,7 @@ func (f Facts) unread(conditionType string) condition.Verdict {
 	return condition.Absent()
 }
 
-// deleting is the verdict on what is not there any more of a Machine that is being deleted.
+// deleting returns the condition of a component that no longer exists on a Machine that is being deleted.
 func deleting() condition.Verdict {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachinePodDeletingReason, "Machine is being deleted")
 }
@@ -137,7 +139,7 @@ func (f Facts) labelsAndTaints() condition.Verdict {
 }
 
 func (f Facts) apiServer() condition.Verdict {
-	if !f.Expired.IsZero() && !f.Deleted { // said also where the workload cluster cannot be read: it may be why
+	if !f.Expired.IsZero() && !f.Deleted { // also if the workload cluster cannot be read, because this may be the cause
 		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodFailedReason, fmt.Sprintf("The certificate of the API server on Node %s expired on %s: "+
 			"replace the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the "+
 			"KubeadmControlPlane replaces Machines in time", f.Status.NodeRef.Name, f.Expired.UTC().Format(time.RFC3339)))
@@ -160,7 +162,7 @@ func (f Facts) etcdPod() condition.Verdict {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, workload.EtcdPod)
 }
 
-// pod judges the static Pod of a component.
+// pod returns the condition of a component's static Pod.
 func (f Facts) pod(conditionType, component string) condition.Verdict {
 	if v := f.unread(conditionType); v != condition.Absent() {
 		return v
@@ -202,7 +204,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// crashes say why containers do not run, but for those that are about to start.
+// crashes returns the reasons why containers do not run, except for containers that are about to start.
 func crashes(pod *corev1.Pod) []string {
 	var out []string
 	for _, c := range pod.Status.ContainerStatuses {
@@ -221,7 +223,7 @@ func (f Facts) etcdMember() condition.Verdict {
 	if !f.Managed {
 		return condition.Absent()
 	}
-	if f.Lost != "" && f.State.Problem != "" { // known by other ways than through the API, which does not answer
+	if f.Lost != "" && f.State.Problem != "" { // determined without the API server, which does not respond
 		return condition.False(controlplanev1.KubeadmControlPlaneMachineEtcdMemberNotHealthyReason, f.Lost)
 	}
 	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition); v != condition.Absent() {

@@ -15,10 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/quorum"
 )
 
-// flakeTime is how long a component may be not healthy without a word about it in Available.
+// flakeTime is the time for which an unhealthy component is not reported in the condition Available.
 const flakeTime = 10 * time.Second
 
-// Unhealthy says what of a Machine's components is not healthy, in the order of the conditions, but for those of some types; empty: all are.
+// Unhealthy describes the first unhealthy component of a Machine, in the order of the conditions, ignoring the given
+// types. It returns the empty string if all components are healthy.
 func Unhealthy(m *clusterv1.Machine, managed bool, but ...string) string {
 	if !m.Status.NodeRef.IsDefined() {
 		return "has no Node yet"
@@ -39,7 +40,7 @@ func Unhealthy(m *clusterv1.Machine, managed bool, but ...string) string {
 	return ""
 }
 
-// AreTrue reports whether all conditions of a Machine about its components are True, and likewise those about etcd.
+// AreTrue reports whether all component conditions and all etcd conditions of a Machine are True.
 func AreTrue(m *clusterv1.Machine) (components, etcd bool) {
 	return allTrue(m, componentTypes()), allTrue(m, etcdTypes())
 }
@@ -53,28 +54,29 @@ func allTrue(m *clusterv1.Machine, types []string) bool {
 	return true
 }
 
-// Plane is what the conditions of a control plane about its health are made from.
+// Plane is the input of the health conditions of a control plane.
 type Plane struct {
 	Now time.Time
-	// Machines with the conditions that they have after this reconciliation.
+	// Machines with their conditions after this reconciliation.
 	Machines summary.Machines
-	// Managed: etcd runs on the Machines. Etcd are its members; EtcdProblem says why they are not known.
+	// Managed is true if etcd runs on the Machines. Etcd lists its members. EtcdProblem is the reason if they are
+	// unknown.
 	Managed     bool
 	Etcd        quorum.Members
 	EtcdProblem string
-	// Kept: the workload cluster cannot be read now, and what was read last still counts.
+	// Kept means that the workload cluster cannot be read now, and its previous state remains valid.
 	Kept bool
-	// Certificates is False where one is missing.
+	// Certificates is False if a certificate is missing.
 	Certificates condition.Verdict
-	// Initialized, Deleting: the control plane is.
+	// Initialized and Deleting describe the state of the control plane.
 	Initialized, Deleting bool
-	// Down: the workload cluster cannot be read, for longer than the grace period.
+	// Down means that the workload cluster has been unreadable for longer than the grace period.
 	Down bool
-	// Loss says that etcd has lost its quorum, and what to do; empty: as far as is known it has not.
+	// Loss describes the loss of the etcd quorum and the remedy. It is empty if no loss is known.
 	Loss string
 }
 
-// aggregate adds up conditions of the Machines, one message for each Machine.
+// aggregate combines the conditions of the Machines to one message for each Machine.
 func (p Plane) aggregate(types []string, good, bad, unknown string) condition.Verdict {
 	var members []condition.Member
 	reasons := condition.Reasons{Good: good, Bad: bad, Unknown: unknown}
@@ -91,7 +93,7 @@ func (p Plane) aggregate(types []string, good, bad, unknown string) condition.Ve
 	return condition.Aggregate(members, condition.Part{Type: "Summary"}, reasons)
 }
 
-// unread is the verdict where there is nothing to add up; absent: there is.
+// unread returns the condition if there is nothing to aggregate, or Absent.
 func (p Plane) unread() condition.Verdict {
 	switch {
 	case !p.Initialized:
@@ -104,7 +106,7 @@ func (p Plane) unread() condition.Verdict {
 	return condition.Absent()
 }
 
-// Components is the condition ControlPlaneComponentsHealthy.
+// Components returns the condition ControlPlaneComponentsHealthy.
 func (p Plane) Components() condition.Verdict {
 	if v := p.unread(); v != condition.Absent() {
 		return v
@@ -118,7 +120,7 @@ func (p Plane) Components() condition.Verdict {
 		controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthUnknownReason)
 }
 
-// EtcdCluster is the condition EtcdClusterHealthy; absent with external etcd.
+// EtcdCluster returns the condition EtcdClusterHealthy, or Absent if etcd is external.
 func (p Plane) EtcdCluster() condition.Verdict {
 	if !p.Managed {
 		return condition.Absent()
@@ -146,8 +148,8 @@ func (p Plane) EtcdCluster() condition.Verdict {
 	return v
 }
 
-// withoutMachine describes the members that no Machine runs, and what ends that. The condition is False while one of them lowers
-// what may be lost.
+// withoutMachine describes the members without a Machine and how to remove them. It reports harm if one of them
+// reduces the fault tolerance of etcd.
 func (p Plane) withoutMachine() (lines []string, harm bool) {
 	for _, m := range p.Etcd {
 		switch {
@@ -175,8 +177,8 @@ func (p Plane) quorumText() string {
 	return fmt.Sprintf("* %d of %d etcd members healthy%s, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), unknown, quorum.Of(p.Etcd.Voters()))
 }
 
-// Available is the condition Available: certificates are there, one Machine has all components healthy, and etcd has a quorum. What is
-// partly unavailable for longer than a moment is in its message.
+// Available returns the condition Available: certificates exist, all components of at least one Machine are healthy,
+// and etcd has quorum. The message lists Machines that have been unhealthy for longer than flakeTime.
 func (p Plane) Available() condition.Verdict {
 	const no, unknown = controlplanev1.KubeadmControlPlaneNotAvailableReason, controlplanev1.KubeadmControlPlaneAvailableInspectionFailedReason
 	switch {
@@ -216,7 +218,7 @@ func (p Plane) Available() condition.Verdict {
 	return condition.False(no, "* There are no Machines with healthy control plane components, at least 1 required")
 }
 
-// isKnown reports whether anything is known of a Machine's components.
+// isKnown reports whether the health of any component of a Machine is known.
 func (p Plane) isKnown(m *clusterv1.Machine) bool {
 	for _, t := range Types(p.Managed)[1:] {
 		if c := condition.Set(m.Status.Conditions).Get(t); c != nil && c.Status != metav1.ConditionUnknown {
@@ -226,7 +228,7 @@ func (p Plane) isKnown(m *clusterv1.Machine) bool {
 	return false
 }
 
-// partly says how many Machines are not healthy, once that lasts for more than a moment.
+// partly describes the Machines that have been unhealthy for at least flakeTime.
 func (p Plane) partly() string {
 	lines := ""
 	for _, m := range p.Machines {

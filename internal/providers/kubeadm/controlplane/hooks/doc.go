@@ -1,15 +1,11 @@
-// Package hooks decides when a control plane Machine that is being deleted may go: its pre-terminate hook stays until its member of etcd
-// is removed, or no member can be on it.
+// Package hooks manages the pre-terminate hook of control plane Machines that are being deleted. The hook blocks the
+// deletion of the infrastructure until the Machine's etcd member is removed, or the Machine cannot have one. The
+// package evaluates the hook ([Has], [IsReached], [IsLast], [Others]). It transfers leadership away from a deleted
+// Machine, removes its member and then the hook ([Input.Leave]), and removes members that were left behind
+// ([Input.RemoveOrphans]). Package quorum maps members to Machines.
 //
-// Does: evaluates the hook of a Machine ([Has], [IsReached], [IsLast], [Others]); moves the leader away from a Machine that is deleted,
-// removes its member, then the hook ([Input.Leave]); removes members that were left behind ([Input.RemoveOrphans]).
-//
-//	the member of the Machine is known                        remove it when the quorum stays, then the hook
-//	it is not known which member runs on the Machine          keep the hook
-//	no member can be on the Machine, none is managed, or no
-//	other Machine is left                                     remove the hook
-//
-// Never: reads a member, or attributes one to a Machine (package quorum does).
-//
-// Read first: [Input], then [Input.Leave].
+//	the member of the Machine is known                      remove it if the quorum permits, then the hook
+//	it is unknown which member runs on the Machine          wait
+//	the Machine cannot have a member, etcd is not managed,
+//	or no other Machine is left                             remove the hook
 package hooks

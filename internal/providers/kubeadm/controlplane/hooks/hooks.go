@@ -23,14 +23,14 @@ func IsReached(m *clusterv1.Machine) bool {
 	return Has(m) && deleting != nil && deleting.Reason == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
 }
 
-// IsLast reports whether the hook has to be the last one: from v1.31 on the kubelet of a control plane Machine uses the API server of the
-// same Machine, which ends with its member of etcd.
+// IsLast reports whether the hook must be removed after all other hooks. Since v1.31 the kubelet of a control plane
+// Machine uses the API server on the same Machine, which stops together with its etcd member.
 func IsLast(m *clusterv1.Machine) bool {
 	v, err := version.Parse(m.Spec.Version)
 	return err != nil || v.Major > 1 || v.Minor >= 31
 }
 
-// Others are the pre-terminate hooks of others.
+// Others returns the pre-terminate hooks of other owners.
 func Others(m *clusterv1.Machine) []string {
 	var out []string
 	for key := range m.Annotations {

@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// WaitForEtcd is the reason of waits for members of etcd.
+	// WaitForEtcd is the reason for waiting for etcd members.
 	WaitForEtcd = "WaitingForEtcd"
 
 	machineKind = "Machine"
-	// soon is when to reconcile again after a write that the cache does not show yet, unhealthyInterval while members cannot be removed,
-	// deletionRecheck while a Machine is being deleted.
+	// soon is the delay until a write is visible in the cache, unhealthyInterval is the interval while members cannot
+	// be removed, and deletionRecheck is the interval while a Machine is being deleted.
 	soon, unhealthyInterval, deletionRecheck = 2 * time.Second, 10 * time.Second, 30 * time.Second
 )
 
-// Input is what the deletion of Machines is decided by.
+// Input is the input of decisions about the deletion of Machines.
 type Input struct {
 	Machines machines.Members
-	// Etcd is which member runs on which Machine; Problem is why the members are not known, empty: they are. Leader is the name of the leader.
+	// Etcd maps Machines to etcd members. Problem is the reason if the members are unknown. Leader is the name of the
+	// leader.
 	Etcd            quorum.Matching
 	Problem, Leader string
-	// Managed: etcd runs on the Machines. Initialized: there is a cluster.
+	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
 	Managed, Initialized bool
-	// IsWritten reports whether a Machine is written in this plan, or the cache does not show the last write.
+	// IsWritten reports whether this plan writes the Machine, or the last write is not in the cache yet.
 	IsWritten func(machines.Member) bool
 }
 
-// Leave lets a Machine go that waits for the hook, one after the other, and reports whether there is one. A Machine that is held does not
-// keep others waiting: it may be that another one has to be replaced first.
+// Leave processes one deleted Machine that waits for the hook, and reports whether there is one. A Machine whose
+// member cannot be removed does not block other Machines, because one of them may have to be replaced first.
 func (in Input) Leave(p *loop.Plan) bool {
 	for _, m := range in.leaving() {
 		if why := in.holds(m); why != "" {
@@ -49,10 +50,11 @@ func (in Input) Leave(p *loop.Plan) bool {
 	return false
 }
 
-// IsHeld reports whether a Machine that is deleted waits for nothing but its member of etcd.
+// IsHeld reports whether a deleted Machine only waits for the removal of its etcd member.
 func (in Input) IsHeld(m machines.Member) bool { return in.holds(m) != "" }
 
-// holds is why the member of a Machine cannot be removed now; empty: it can, or something else comes first.
+// holds returns the reason why the member of a Machine cannot be removed now. It is empty if it can be removed, or if
+// another step comes first.
 func (in Input) holds(m machines.Member) string {
 	if !IsReached(m.Machine) || !in.hasEtcd() || in.Problem != "" || !in.isAnyLeft() {
 		return ""
@@ -65,12 +67,12 @@ func (in Input) holds(m machines.Member) string {
 
 func (in Input) hasEtcd() bool { return in.Managed && in.Initialized }
 
-// isAnyLeft reports whether a Machine stays.
+// isAnyLeft reports whether any Machine is not being deleted.
 func (in Input) isAnyLeft() bool {
 	return slices.ContainsFunc(in.Machines, func(m machines.Member) bool { return !m.Deleted })
 }
 
-// leave removes the hook of a Machine, after its member of etcd.
+// leave removes the etcd member and then the hook of a Machine.
 func (in Input) leave(m machines.Member, p *loop.Plan) {
 	others := Others(m.Machine)
 	switch {
@@ -95,7 +97,7 @@ func (in Input) leave(m machines.Member, p *loop.Plan) {
 	}
 }
 
-// leaving are the Machines that are being deleted and have the hook, in the order in which their deletion began.
+// leaving returns the Machines with the hook that are being deleted, in the order of their deletion.
 func (in Input) leaving() []machines.Member {
 	var out []machines.Member
 	for _, m := range in.Machines {
@@ -107,14 +109,14 @@ func (in Input) leaving() []machines.Member {
 	return out
 }
 
-// removeMember moves the leader away from a Machine, removes its member, then its hook.
+// removeMember transfers leadership away from a Machine, removes its member and then its hook.
 func (in Input) removeMember(m machines.Member, p *loop.Plan) {
 	member, is := in.Etcd.Of(m.Name)
 	if !is {
 		p.Do(action.RemoveHook{Machine: m.Name, Why: "it has no member of etcd"})
 		return
 	}
-	if in.Leader == member.Name && member.Health == quorum.Healthy { // a leader that is not reached steps down when it is removed
+	if in.Leader == member.Name && member.Health == quorum.Healthy { // an unreachable leader loses leadership when its member is removed
 		if to, ok := health.NextLeader(in.Etcd, in.Machines, member.ID); ok {
 			p.Do(action.MoveLeader{To: to.ID, Node: to.Name, From: member.Name})
 		}
@@ -123,7 +125,7 @@ func (in Input) removeMember(m machines.Member, p *loop.Plan) {
 		action.RemoveHook{Machine: m.Name, Why: "its member of etcd is removed"})
 }
 
-// RemoveOrphans removes one member that was left behind, if the quorum stays, and reports whether it does.
+// RemoveOrphans removes one orphaned member if the quorum permits, and reports whether it does.
 func (in Input) RemoveOrphans(p *loop.Plan) bool {
 	if !in.Managed || in.Problem != "" {
 		return false

@@ -1,8 +1,3 @@
-// Package legacy is the deprecated status of KubeadmControlPlanes in v1beta1.
-//
-// Does: projects the conditions, and counts the Machines as v1beta1 does.
-//
-// Never: is read by anything here.
-//
-// Read first: [Status].
+// Package legacy computes the deprecated v1beta1 status of KubeadmControlPlanes: its conditions, and its counters,
+// which v1beta1 defines differently. No other package reads this status.
 package legacy

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/summary"
 )
 
-// v1beta1 is the projection to the conditions of v1beta1.
+// v1beta1 maps conditions to the conditions of v1beta1.
 var v1beta1 = []condition.Legacy{
 	{Type: controlplanev1.AvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneInitializedCondition, Sticky: true,
 		Reason: func(string) string { return controlplanev1.WaitingForKubeadmInitV1Beta1Reason }},
@@ -29,22 +29,23 @@ var v1beta1 = []condition.Legacy{
 func warning(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 func failure(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }
 
-// resized only exists for its projection to v1beta1.
+// resized only exists to be mapped to v1beta1.
 const resized = "Resized"
 
-// v1beta1Only are the conditions that only v1beta1 has.
+// v1beta1Only are the conditions that only exist in v1beta1.
 var v1beta1Only = condition.Table[Input]{{Type: resized, Of: func(in Input) condition.Verdict { return in.Machines.Resized(in.Wanted) }}}
 
-// Input is what the status of v1beta1 follows from.
+// Input is the input of the v1beta1 status.
 type Input struct {
 	Plane *controlplanev1.KubeadmControlPlane
 	Now   time.Time
-	// Machines of the control plane, and how many there should be.
+	// Machines of the control plane, and their desired number.
 	Machines summary.Machines
 	Wanted   int
 }
 
-// Status is the status of v1beta1, whose counters go by the Nodes of the Machines; set are the conditions of the control plane.
+// Status returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
+// conditions of the control plane.
 func Status(j Input, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, loop.MomentOf(j.Plane, j.Now))...)
 	ready := condition.Table[Input]{{Type: clusterv1.ReadyCondition, Over: func(_ Input, seen condition.Set) condition.Verdict {

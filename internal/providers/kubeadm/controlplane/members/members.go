@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// port on which members listen for clients.
+	// port of etcd members for clients.
 	port = 2379
-	// keptFor is how long a connection is used: shorter than the life of its client certificate.
+	// keptFor is the maximum age of a connection. It is shorter than the validity of the client certificate.
 	keptFor = 45 * time.Minute
 )
 
@@ -30,13 +30,13 @@ type Forwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
-// Timeouts end calls to members, and connecting to them; zero: those of package etcd.
+// Timeouts limits connecting to members and calling them. Zero selects the defaults of package etcd.
 type Timeouts struct{ Dial, Call time.Duration }
 
-// Connections are those to the members of all workload clusters.
+// Connections caches the connections to the etcd members of all workload clusters.
 type Connections struct {
 	Forwarder Forwarder
-	// Secrets are read from the first that has them.
+	// Secrets lists the readers that are tried in order.
 	Secrets []client.Reader
 	Now     func() time.Time
 	Timeouts
@@ -45,7 +45,7 @@ type Connections struct {
 	open map[client.ObjectKey]*connection
 }
 
-// connection is to the members of one cluster.
+// connection is a connection to the members of one cluster.
 type connection struct {
 	etcd.Cluster
 	nodes []string
@@ -53,7 +53,7 @@ type connection struct {
 	since time.Time
 }
 
-// Etcd returns the members on Nodes of a cluster. The caller does not close it.
+// Etcd returns the members on Nodes of a cluster. The caller must not close the result.
 func (c *Connections) Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error) {
 	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd}, c.Secrets...)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Connections) Etcd(ctx context.Context, cluster client.ObjectKey, nodes 
 		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < keptFor {
 			return have, nil
 		}
-		go func() { _ = have.Close() }() // calls that are under way end with it
+		go func() { _ = have.Close() }() // this aborts calls in progress
 		delete(c.open, cluster)
 	}
 	made, err := c.connect(cluster, nodes, secret)
@@ -100,7 +100,7 @@ func (c *Connections) connect(cluster client.ObjectKey, nodes []string, secret *
 	return &connection{Cluster: made, nodes: slices.Clone(nodes), ca: secret.Data[corev1.TLSCertKey], since: c.Now()}, nil
 }
 
-// Forget closes the connection to a cluster that does not exist any more.
+// Forget closes the connection to a cluster that no longer exists.
 func (c *Connections) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

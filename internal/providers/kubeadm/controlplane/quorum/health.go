@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
 
-// healthOf evaluates a member by what it reports of itself and what the others report of it. A member that was not reached for want of a
-// way to it is unknown, not unhealthy.
+// healthOf evaluates a member from its own status and from the reports of the other members. A member without a path
+// to reach it is unknown, not unhealthy.
 func healthOf(e workload.Etcd, member etcd.Member) (Health, string) {
 	status, asked := e.Statuses[member.Name]
 	switch {
@@ -37,7 +37,7 @@ func healthOf(e workload.Etcd, member etcd.Member) (Health, string) {
 	return Healthy, ""
 }
 
-// alarmsText names the alarms of a member, and what to do about the one that is raised for a full database.
+// alarmsText lists the alarms of a member, with instructions for a full database.
 func alarmsText(alarms []string) string {
 	text := "Etcd reports the alarms " + strings.Join(alarms, ", ")
 	if slices.Contains(alarms, pb.AlarmType_NOSPACE.String()) {

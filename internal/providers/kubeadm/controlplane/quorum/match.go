@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// joinsFor is how long after the creation of its Node a Machine may still be starting its member of etcd: kubeadm adds the member
-	// before etcd starts, and images may have to be pulled.
+	// joinsFor is the time after the creation of its Node during which a Machine may still be starting its etcd
+	// member. kubeadm adds the member before etcd starts, and images may have to be pulled.
 	joinsFor = 10 * time.Minute
-	// deadAfter is how long the Node of a member without a Machine is not ready before the member counts as left behind: a kubelet
-	// that restarts, or a host that is slow, is not ready for a while.
+	// deadAfter is the time after which a member without a Machine counts as orphaned if its Node is not ready. Nodes
+	// are temporarily not ready when the kubelet restarts or the host is slow.
 	deadAfter = time.Minute
 )
 
-// Machine is what of a control plane Machine can name its member of etcd.
+// Machine contains the properties of a control plane Machine that can identify its etcd member.
 type Machine struct {
 	Name string
-	// Node is the name in status.nodeRef; empty: none is known.
+	// Node is the name in status.nodeRef, or empty if unknown.
 	Node string
 	// ProviderIDs of the Machine and of its infrastructure machine.
 	ProviderIDs []string
 	// Addresses of the Machine: IP addresses and host names.
 	Addresses []string
-	// Bootstrapped: bootstrap data exists, so that the Machine may have joined etcd.
+	// Bootstrapped is true if bootstrap data exists, so that the Machine may have joined etcd.
 	Bootstrapped bool
-	// Leaving: it is being deleted.
+	// Leaving is true if the Machine is being deleted.
 	Leaving bool
-	// Created is when the Machine was created.
+	// Created is the creation time of the Machine.
 	Created time.Time
 }
 
-// NewMachine returns what is known of a Machine, with the provider ID that its infrastructure machine reports.
+// NewMachine returns the properties of a Machine, with the provider ID of its infrastructure machine.
 func NewMachine(m *clusterv1.Machine, leaving bool, infrastructure string) Machine {
 	out := Machine{
 		Name: m.Name, Node: m.Status.NodeRef.Name, Leaving: leaving, Created: m.CreationTimestamp.Time,
@@ -58,23 +58,24 @@ func NewMachine(m *clusterv1.Machine, leaving bool, infrastructure string) Machi
 	return out
 }
 
-// Input is what members are matched by.
+// Input is the input of [Match].
 type Input struct {
 	Now      time.Time
 	Machines []Machine
-	// State is what was read of the workload cluster.
+	// State is the observed state of the workload cluster.
 	State workload.State
 }
 
-// Matching is which member of etcd runs on which Machine, as far as it is known.
+// Matching is the mapping between etcd members and Machines.
 type Matching struct {
 	Members Members
-	// own is the member of a Machine by its name, candidates are those of which one may run on it.
+	// own contains the members by the name of their Machine. candidates contains the members that may run on a
+	// Machine.
 	own        map[string]Member
 	candidates map[string][]Member
 }
 
-// Match attributes the members of etcd to Machines.
+// Match maps the etcd members to Machines.
 func Match(in Input) Matching {
 	found := in.State.Etcd.Members
 	links := in.links()
@@ -94,7 +95,7 @@ func Match(in Input) Matching {
 	return out
 }
 
-// attribute records the member of a Machine, or those of which one may be it.
+// attribute records the member of a Machine, or its candidates.
 func (out Matching) attribute(in Input, m Machine, links links) {
 	named := links.of(m.Name)
 	for _, member := range out.Members {
@@ -108,13 +109,14 @@ func (out Matching) attribute(in Input, m Machine, links links) {
 	}
 }
 
-// Of returns the member that runs on a Machine; false: none does, or it is not known which one.
+// Of returns the member that runs on a Machine, or false if there is none or it is undetermined.
 func (m Matching) Of(machine string) (Member, bool) {
 	member, is := m.own[machine]
 	return member, is
 }
 
-// Doubt describes why it is not known which member runs on a Machine; empty: it is known, or that none does.
+// Doubt describes why the member of a Machine is undetermined. It is empty if it is known which member, or that no
+// member, runs on the Machine.
 func (m Matching) Doubt(machine string) string {
 	may := m.candidates[machine]
 	if len(may) == 0 {
@@ -128,13 +130,14 @@ func (m Matching) Doubt(machine string) string {
 		"or remove the member from etcd if it is of no use", strings.Join(names, "; "))
 }
 
-// HasMember reports whether a member runs on a Machine, or may.
+// HasMember reports whether a member runs, or may run, on a Machine.
 func (m Matching) HasMember(machine string) bool {
 	_, is := m.own[machine]
 	return is || len(m.candidates[machine]) > 0
 }
 
-// Obstacle is why a Machine cannot be given up now together with its member, whichever it is; empty: the quorum stays.
+// Obstacle returns the reason why a Machine cannot be removed now together with its member. It is empty if the quorum
+// remains for each member that may run on the Machine.
 func (m Matching) Obstacle(machine string) string {
 	may := m.candidates[machine]
 	if member, is := m.own[machine]; is {
@@ -151,12 +154,12 @@ func (m Matching) Obstacle(machine string) string {
 	return ""
 }
 
-// Orphans are the members that were left behind, in the order of their IDs.
+// Orphans returns the orphaned members, sorted by ID.
 func (m Matching) Orphans() Members {
 	return slices.DeleteFunc(slices.Clone(m.Members), func(member Member) bool { return member.Class != Orphan })
 }
 
-// Named returns the member of that name; false: there is none.
+// Named returns the member with the given name, or false if it does not exist.
 func (m Matching) Named(name string) (Member, bool) {
 	for _, member := range m.Members {
 		if member.Name == name && name != "" {
@@ -166,7 +169,7 @@ func (m Matching) Named(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// eliminate links the one member and the one Machine that are left, if the one can run on the other.
+// eliminate links the last remaining member with the last remaining Machine, if the member may run on the Machine.
 func (in Input) eliminate(l links) {
 	free := slices.DeleteFunc(slices.Clone(in.State.Etcd.Members), func(m etcd.Member) bool { return len(l.to(m.ID)) > 0 })
 	if len(free) != 1 {
@@ -179,26 +182,26 @@ func (in Input) eliminate(l links) {
 	}
 	node := in.State.Nodes[member.Name]
 	switch m := left[0]; {
-	case member.Name != "" && m.Node != "": // its Node is another one, as far as is known
+	case member.Name != "" && m.Node != "": // the Machine has another Node
 	case node != nil && node.CreationTimestamp.Time.Before(m.Created): // the Node is older than the Machine
 	default:
 		l[link{m.Name, member.ID}] = true
 	}
 }
 
-// isJoining reports whether a Machine without a member may be about to have one.
+// isJoining reports whether a Machine without a member may be about to get one.
 func (in Input) isJoining(m Machine) bool {
 	return !m.Leaving && m.Bootstrapped && (m.Node == "" || in.isYoung(m.Node))
 }
 
-// isYoung reports whether a Node was created a short time ago, or is not known.
+// isYoung reports whether a Node was created recently or is unknown.
 func (in Input) isYoung(name string) bool {
 	node := in.State.Nodes[name]
 	return node == nil || in.Now.Sub(node.CreationTimestamp.Time) < joinsFor
 }
 
-// mayRun reports whether a Machine that no evidence connects with a member may run it all the same. A member without a name is of a Machine
-// that is joining.
+// mayRun reports whether a Machine may run a member without any evidence. A member without a name belongs to a
+// Machine that is joining.
 func (in Input) mayRun(m Machine, member string) bool {
 	switch {
 	case !m.Bootstrapped:
@@ -209,13 +212,13 @@ func (in Input) mayRun(m Machine, member string) bool {
 	return !in.isOfItsNode(m)
 }
 
-// isOfItsNode reports whether the Node of a Machine is one of a control plane, so that its member has the name of that Node. A reference to
-// a worker, or to nothing, proves nothing.
+// isOfItsNode reports whether the Node of a Machine belongs to a control plane, so that its member has the Node's
+// name. A reference to a worker or to a missing Node proves nothing.
 func (in Input) isOfItsNode(m Machine) bool {
 	return m.Node != "" && in.State.Nodes[m.Node] != nil && in.State.PodOf(workload.EtcdPod, m.Node) != nil
 }
 
-// classify returns the class of a member, and the Machine that runs it.
+// classify returns the class of a member and the Machine that runs it.
 func (in Input) classify(member etcd.Member, l links, joining bool) (Class, string) {
 	switch to := l.to(member.ID); {
 	case len(to) == 1 && len(l.of(to[0])) == 1:
@@ -230,7 +233,7 @@ func (in Input) classify(member etcd.Member, l links, joining bool) (Class, stri
 	return Orphan, ""
 }
 
-// isAlive reports whether a member may run on the Node of its name.
+// isAlive reports whether a member may be running on the Node with its name.
 func (in Input) isAlive(name string) bool {
 	node := in.State.Nodes[name]
 	if name == "" || node == nil || in.State.PodOf(workload.EtcdPod, name) == nil {
@@ -250,7 +253,7 @@ type link struct {
 	member  uint64
 }
 
-// links are all connections that the evidence makes.
+// links are all connections from the evidence.
 type links map[link]bool
 
 func (l links) of(machine string) []uint64 {
@@ -264,7 +267,7 @@ func (l links) of(machine string) []uint64 {
 	return out
 }
 
-// agree reports whether all evidence names one member of a Machine, and only this Machine for it.
+// agree reports whether all evidence for a Machine identifies a single member, and that member no other Machine.
 func (l links) agree(machine string) bool {
 	of := l.of(machine)
 	return len(of) == 1 && len(l.to(of[0])) == 1
@@ -281,7 +284,7 @@ func (l links) to(member uint64) []string {
 	return out
 }
 
-// links collects the evidence. Of each kind, only what names one Machine and one member counts.
+// links collects the evidence. Each kind of evidence only counts if it identifies one Machine and one member.
 func (in Input) links() links {
 	out := links{}
 	for _, names := range []func(Machine, etcd.Member) bool{byNode, in.byProviderID, byPeerURL, byHostName} {
@@ -316,7 +319,7 @@ func byPeerURL(m Machine, member etcd.Member) bool {
 	})
 }
 
-// sameHost compares IP addresses by their value and names by their text. Loopback addresses name no host.
+// sameHost compares IP addresses by value and names by text. Loopback addresses do not identify a host.
 func sameHost(a, b string) bool {
 	first, second := net.ParseIP(a), net.ParseIP(b)
 	if first == nil || second == nil {

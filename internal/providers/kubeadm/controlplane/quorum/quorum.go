@@ -2,20 +2,20 @@ package quorum
 
 import "fmt"
 
-// Health of a member of etcd, as far as it is known.
+// Health of an etcd member.
 type Health string
 
-// The zero value is that of a member of which nothing is known.
+// The health states. The zero value is Unknown.
 const (
 	Unknown   Health = ""
 	Healthy   Health = "Healthy"
 	Unhealthy Health = "Unhealthy"
 )
 
-// Class of a member: which Machine runs it, or why none does.
+// Class of a member: the Machine that runs it, or the reason why there is none.
 type Class string
 
-// The classes, see the documentation of the package.
+// The classes; see the package documentation.
 const (
 	OfMachine Class = "OfMachine"
 	Joining   Class = "Joining"
@@ -27,19 +27,19 @@ const (
 // Member is a member of an etcd cluster.
 type Member struct {
 	ID uint64
-	// Name of the member, which is the name of its Node; empty: it has not started.
+	// Name of the member, which is the name of its Node. It is empty if the member has not started.
 	Name string
-	// Learner members have no vote yet.
+	// Learner members do not vote yet.
 	Learner bool
-	// Health of the member, and why it is not Healthy.
+	// Health of the member, and the reason if it is not Healthy.
 	Health  Health
 	Problem string
-	// Class, and the name of the Machine that runs it; empty: none is known.
+	// Class, and the name of the Machine that runs the member, or empty if unknown.
 	Class   Class
 	Machine string
 }
 
-// Text names the member in a sentence: by its ID if it has no name yet.
+// Text returns the name of the member for a message, or its ID if it has no name yet.
 func (m Member) Text() string {
 	if m.Name == "" {
 		return fmt.Sprintf("%x, which has not started", m.ID)
@@ -50,20 +50,20 @@ func (m Member) Text() string {
 // Members are all members of an etcd cluster.
 type Members []Member
 
-// Of is how many of so many voters have to agree.
+// Of returns the quorum for a number of voters.
 func Of(voters int) int { return voters/2 + 1 }
 
-// Voters is how many members have a vote.
+// Voters returns the number of voting members.
 func (ms Members) Voters() int {
 	return ms.count(func(m Member) bool { return !m.Learner })
 }
 
-// Healthy is how many members with a vote are healthy.
+// Healthy returns the number of healthy voting members.
 func (ms Members) Healthy() int {
 	return ms.count(func(m Member) bool { return !m.Learner && m.Health == Healthy })
 }
 
-// Unknown is of how many members with a vote nothing is known.
+// Unknown returns the number of voting members with unknown health.
 func (ms Members) Unknown() int {
 	return ms.count(func(m Member) bool { return !m.Learner && m.Health == Unknown })
 }
@@ -78,11 +78,11 @@ func (ms Members) count(is func(Member) bool) int {
 	return n
 }
 
-// HasQuorum reports whether enough members may be healthy for the cluster to change anything: it has lost its quorum only if too many
-// are known to be unhealthy.
+// HasQuorum reports whether enough members may be healthy for a quorum. The quorum only counts as lost if too many
+// members are known to be unhealthy.
 func (ms Members) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= Of(ms.Voters()) }
 
-// Without are the members but for the one with that ID.
+// Without returns the members without the one with the given ID.
 func (ms Members) Without(id uint64) Members {
 	var out Members
 	for _, m := range ms {
@@ -93,14 +93,15 @@ func (ms Members) Without(id uint64) Members {
 	return out
 }
 
-// AllowsRemoval reports whether a member may be removed: the members can agree on it now, and enough of the others are known to be
-// healthy for a quorum afterwards. One that is no member may go as long as there is a quorum.
+// AllowsRemoval reports whether a member may be removed: etcd has quorum now, and enough of the remaining members are
+// known to be healthy for a quorum afterwards. For an ID that is not a member, it reports whether enough of the
+// present members are known to be healthy.
 func (ms Members) AllowsRemoval(id uint64) bool {
 	rest := ms.Without(id)
 	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= Of(rest.Voters())
 }
 
-// Removal is what a removal would lead to, for a message.
+// Removal describes the result of a removal, for a message.
 func (ms Members) Removal(id uint64) string {
 	if !ms.HasQuorum() {
 		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), Of(ms.Voters()))
@@ -109,7 +110,7 @@ func (ms Members) Removal(id uint64) string {
 	return fmt.Sprintf("etcd would have %s, %d needed", rest.Counts(), Of(rest.Voters()))
 }
 
-// Counts is how many members are healthy, for a message.
+// Counts describes how many members are healthy, for a message.
 func (ms Members) Counts() string {
 	if n := ms.Unknown(); n > 0 {
 		return fmt.Sprintf("%d of %d members healthy and %d unknown", ms.Healthy(), ms.Voters(), n)

@@ -13,10 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 )
 
-// Target is what an action of a recovery is about.
+// Target contains the objects of a recovery action.
 type Target struct {
 	Plane client.Object
-	// Machine that the action names, and its infrastructure machine; nil: they do not exist.
+	// Machine of the action, and its infrastructure machine, or nil if they do not exist.
 	Machine *clusterv1.Machine
 	Infra   client.Object
 	// Nodes of the workload cluster by name, and its client.
@@ -24,7 +24,7 @@ type Target struct {
 	Workload func(ctx context.Context) (client.Client, error)
 }
 
-// MachineOf is the Machine that an action of a recovery names; empty: none.
+// MachineOf returns the Machine of a recovery action, or the empty string.
 func MachineOf(do loop.Action) string {
 	switch a := do.(type) {
 	case action.OrderEtcd:
@@ -37,7 +37,7 @@ func MachineOf(do loop.Action) string {
 	return ""
 }
 
-// Act does what only a recovery does. Each of it may be repeated.
+// Act executes a recovery action. All actions are idempotent.
 func Act(ctx context.Context, w *kube.Writer, to Target, do loop.Action) error {
 	switch a := do.(type) {
 	case action.AcceptRecovery:
@@ -64,7 +64,7 @@ func Act(ctx context.Context, w *kube.Writer, to Target, do loop.Action) error {
 	return nil
 }
 
-// finish removes the request last: until then it is repeated.
+// finish removes the request last, so that an interrupted cleanup is repeated.
 func finish(ctx context.Context, w *kube.Writer, to Target) error {
 	if to.Infra != nil {
 		if err := w.Patch(ctx, to.Infra, func(o client.Object) {

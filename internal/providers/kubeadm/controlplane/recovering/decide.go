@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// reasonRecovering is that of the condition while a recovery is under way, and of its waits.
+	// reasonRecovering is the reason of the condition, and of waits, during a recovery.
 	reasonRecovering = "Recovering"
-	// reasonRecovered is that of the condition afterwards.
+	// reasonRecovered is the reason of the condition after a recovery.
 	reasonRecovered = "Recovered"
 )
 
-// stage is how far a recovery is.
+// stage is a stage of a recovery.
 type stage int
 
 const (
@@ -39,13 +39,13 @@ const (
 	done
 )
 
-// progress is the stage, with what is waited for, and of what is refused the reason.
+// progress is the stage, with a reason and a message about the wait or the refusal.
 type progress struct {
 	stage        stage
 	reason, text string
 }
 
-// Decide says what comes next of a recovery, and reports whether nothing else may be done meanwhile.
+// Decide plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
 func (in Input) Decide(p *loop.Plan) bool {
 	at := in.progress()
 	if at.stage == none {
@@ -94,14 +94,14 @@ func (in Input) Decide(p *loop.Plan) bool {
 	return at.stage > refused && at.stage < done
 }
 
-// IsUnderWay reports whether a recovery is surveyed or done now: what it waits for is looked for often.
+// IsUnderWay reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
 func (in Input) IsUnderWay() bool {
 	at := in.progress().stage
 	return at > none && at != refused && at != failed
 }
 
-// NeedsRead reports whether what comes next depends on what the workload cluster answers. Where it does not, asking it would only take
-// the time that it takes until it is clear that it does not answer.
+// NeedsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
+// skipped, because it would only delay the recovery until the read times out.
 func (in Input) NeedsRead() bool {
 	switch in.progress().stage {
 	case surveying:
@@ -116,7 +116,7 @@ func (in Input) NeedsRead() bool {
 	return true
 }
 
-// progress is how far the recovery is, by the table in the documentation of the package.
+// progress returns the stage of the recovery according to the table in the package documentation.
 func (in Input) progress() progress {
 	switch {
 	case in.Problem != "":
@@ -151,7 +151,7 @@ func (in Input) progress() progress {
 	return progress{settling, reasonRecovering, fmt.Sprintf("Etcd is rebuilt from %s, waiting for its API server to answer", in.origin())}
 }
 
-// afterwards is the end of a recovery: etcd has a quorum without those that were lost.
+// afterwards returns the final stages of a recovery, once etcd has quorum without the lost members.
 func (in Input) afterwards() progress {
 	if nodes := in.strayNodes(); len(nodes) > 0 {
 		return progress{cleaning, reasonRecovering, fmt.Sprintf("Deleting %s of lost Machines", nodesText(nodes))}
@@ -166,12 +166,13 @@ func nodesText(names []string) string {
 	return "Nodes " + strings.Join(names, ", ")
 }
 
-// isRebuilt reports whether the survivor's etcd was rebuilt, as far as it can be told.
+// isRebuilt reports whether the survivor's etcd was rebuilt. For a manual rebuild, or if the survivor no longer
+// exists, no report is expected and it returns true.
 func (in Input) isRebuilt(survivor Machine) bool {
 	return in.Request.Manual || survivor.Machine == nil || survivor.Report.Answers(in.last()) && survivor.Report.Problem == ""
 }
 
-// judge is what becomes of a request that was not accepted yet.
+// judge evaluates a request that has not been accepted yet.
 func (in Input) judge() progress {
 	survivor := in.survivor()
 	loss := in.Loss()
@@ -198,8 +199,9 @@ func (in Input) judge() progress {
 	return progress{accepting, reasonRecovering, fmt.Sprintf("Etcd is going to be rebuilt from the member of Machine %s", name)}
 }
 
-// judgeRestore is what becomes of a request that names a snapshot. It needs no loss: to go back is a choice. Nothing is given up before the
-// data is made of the snapshot, beside that in use.
+// judgeRestore evaluates a request to restore a snapshot. It does not require a lost quorum, because reverting to a
+// snapshot is the user's choice. No member is discarded before the data of the snapshot is prepared next to the data
+// in use.
 func (in Input) judgeRestore(survivor Machine) progress {
 	name, snapshot := survivor.Name, in.Request.Snapshot
 	switch {
@@ -222,7 +224,7 @@ func (in Input) hasQuorum() bool {
 	})
 }
 
-// accepted is the request with who is given up.
+// accepted returns the accepted request, with the Machines and members to discard.
 func (in Input) accepted() recovery.Request {
 	out := *in.Request
 	out.Accepted, out.Lost = true, nil
@@ -241,7 +243,7 @@ func (in Input) accepted() recovery.Request {
 	return out
 }
 
-// fence deletes the Machines that are given up: nothing is drained, since the API does not answer.
+// fence deletes the discarded Machines. They are not drained, because the API does not respond.
 func (in Input) fence() []loop.Action {
 	var out []loop.Action
 	for _, m := range in.Machines {
@@ -258,7 +260,7 @@ func (in Input) fence() []loop.Action {
 	return out
 }
 
-// unfenced are the Machines that are given up and whose machines may come back.
+// unfenced returns the discarded Machines whose infrastructure may still come back.
 func (in Input) unfenced() []string {
 	var out []string
 	for _, m := range in.Machines {
@@ -269,12 +271,12 @@ func (in Input) unfenced() []string {
 	return out
 }
 
-// order is a step of the request.
+// order returns the order for a step of the request.
 func (in Input) order(step recovery.Step) recovery.Order {
 	return recovery.Order{ID: in.Request.ID, Step: step}
 }
 
-// first is the step before anything is given up: the survivor is found to be usable.
+// first returns the order that checks the survivor before any member is discarded.
 func (in Input) first() recovery.Order {
 	if in.Request.Restores() {
 		return recovery.Order{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
@@ -282,7 +284,7 @@ func (in Input) first() recovery.Order {
 	return in.order(recovery.Survey)
 }
 
-// last is the step after the others are gone.
+// last returns the order that follows the deletion of the other Machines.
 func (in Input) last() recovery.Order {
 	if in.Request.Restores() {
 		return in.order(recovery.Restore)
@@ -290,12 +292,12 @@ func (in Input) last() recovery.Order {
 	return in.order(recovery.Rebuild)
 }
 
-// origin is where the data comes from.
+// origin describes the origin of the data.
 func (in Input) origin() string {
 	return in.either("the member of Machine "+in.Request.Survivor, "snapshot "+in.Request.Snapshot.Name+" on Machine "+in.Request.Survivor)
 }
 
-// either is a text about a member, or one about a snapshot.
+// either selects between the texts for a rebuild and for a restore.
 func (in Input) either(member, snapshot string) string {
 	if in.Request.Restores() {
 		return snapshot
@@ -303,7 +305,7 @@ func (in Input) either(member, snapshot string) string {
 	return member
 }
 
-// orders gives an order to infrastructure machines that do not have it.
+// orders sends an order to the infrastructure machines that do not have it yet.
 func (in Input) orders(want recovery.Order, of ...Machine) []loop.Action {
 	var out []loop.Action
 	for _, m := range of {
@@ -314,7 +316,7 @@ func (in Input) orders(want recovery.Order, of ...Machine) []loop.Action {
 	return out
 }
 
-// survivor is the Machine that is named; without a Machine where it does not exist.
+// survivor returns the survivor of the request. Its embedded Machine is nil if it does not exist.
 func (in Input) survivor() Machine {
 	for _, m := range in.Machines {
 		if m.Name == in.Request.Survivor {
@@ -324,7 +326,7 @@ func (in Input) survivor() Machine {
 	return Machine{}
 }
 
-// staying are the Machines that are not deleted.
+// staying returns the Machines that are not being deleted.
 func (in Input) staying() []Machine {
 	return slices.DeleteFunc(slices.Clone(in.Machines), Machine.isDeleted)
 }
@@ -345,7 +347,7 @@ func (in Input) memberNames() []string {
 	return out
 }
 
-// lostIn are those of the names that are Nodes of what is given up.
+// lostIn returns the names that are Nodes of discarded members.
 func (in Input) lostIn(names []string) []string {
 	var out []string
 	for _, lost := range in.Request.Lost {
@@ -358,13 +360,13 @@ func (in Input) lostIn(names []string) []string {
 
 func (in Input) strayNodes() []string { return in.lostIn(in.Nodes) }
 
-// isSaid reports whether the condition says that this recovery is done.
+// isSaid reports whether the condition already reports the end of this recovery.
 func (in Input) isSaid() bool {
 	c := in.Before.Get(controlplanev1.RecoveredCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, in.Request.ID)
 }
 
-// Verdict is the condition Recovered. Once it is True it stays, until the next request.
+// Verdict returns the condition Recovered. Once it is True, it remains True until the next request.
 func (in Input) Verdict() condition.Verdict {
 	at := in.progress()
 	switch {

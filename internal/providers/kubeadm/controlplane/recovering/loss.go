@@ -19,57 +19,60 @@ import (
 // Machine is a Machine of the control plane.
 type Machine struct {
 	*clusterv1.Machine
-	// Written tells that it is written now, or was and the cache does not show it.
+	// Written means that this plan writes the Machine, or an earlier write is not in the cache yet.
 	Written bool
-	// HasInfra tells that its infrastructure machine exists. Order and Report are the annotations of that.
+	// HasInfra is true if the infrastructure machine exists. Order and Report are its annotations.
 	HasInfra bool
 	Order    *recovery.Order
 	Report   *recovery.Report
-	// Member is the name of the Machine's member of etcd, which is that of its Node; empty: not known. MayHaveMember: it has one, or may.
+	// Member is the name of the Machine's etcd member, which is the name of its Node, or empty if unknown.
+	// MayHaveMember is true if it has a member or may have one.
 	Member        string
 	MayHaveMember bool
-	// Silent says why its member of etcd does not answer, where that could be read; empty: it does, or nothing could be read.
+	// Silent is the reason why the etcd member does not respond, if known. It is empty if the member responds or
+	// could not be read.
 	Silent string
 }
 
-// Input is what a recovery is decided by.
+// Input is the input of decisions about a recovery.
 type Input struct {
 	Now     time.Time
 	Cluster string
-	// Down: the API of the workload cluster does not answer.
+	// Down is true if the API of the workload cluster does not respond.
 	Down bool
-	// Request as it could be read; Problem says why not, Reason is that of it.
+	// Request is the valid request. If it is invalid, Problem and Reason describe the error.
 	Request         *recovery.Request
 	Problem, Reason string
-	// Machines of the control plane, by name.
+	// Machines of the control plane, sorted by name.
 	Machines []Machine
-	// Managed: etcd runs on the Machines. Initialized: there is a cluster.
+	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
 	Managed, Initialized bool
-	// Unread says why the members of etcd could not be read now; empty: they were. Members are those that were read last.
+	// Unread is the reason why the etcd members could not be read now, or empty. Members are the members that were
+	// read last.
 	Unread  string
 	Members quorum.Members
-	// HasLeader tells that one of the members that answer knows a leader.
+	// HasLeader is true if a responding member knows a leader.
 	HasLeader bool
 	// Nodes are the Nodes of the workload cluster that were read.
 	Nodes []string
-	// Before is the condition Recovered as it is.
+	// Before contains the present condition Recovered.
 	Before condition.Set
 }
 
-// Loss of the quorum of etcd.
+// Loss describes the loss of the etcd quorum.
 type Loss struct {
-	// Is the quorum lost? Without that, the rest is empty.
+	// Is is true if the quorum is lost. Otherwise the other fields are empty.
 	Is bool
-	// Text says so, with who is lost and what to do.
+	// Text describes the loss and the remedy.
 	Text string
-	// Lost and Left are the Machines whose members are lost, and the others.
+	// Lost and Left are the Machines with a lost member, and the other ones.
 	Lost, Left []string
-	// Why says it of each that is lost, by the name of its Machine.
+	// Why contains the reason for each lost member, by the name of its Machine.
 	Why map[string]string
 }
 
-// Loss says whether too few members are left for a quorum: where they could be read, of those that answer without a leader; where not, of
-// those whose machines run as far as their infrastructure says.
+// Loss returns whether too few members are left for a quorum. If the members could be read, it counts those that
+// respond without a leader. If not, it counts those whose machines run according to their infrastructure.
 func (in Input) Loss() Loss {
 	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.Unread == "" && in.HasLeader {
 		return Loss{}
@@ -81,7 +84,7 @@ func (in Input) Loss() Loss {
 			return Loss{}
 		}
 		if m.member() == "" && !m.MayHaveMember {
-			continue // it has not joined
+			continue // it has not joined yet
 		}
 		if problem := in.lostBecause(m); problem != "" {
 			out.Why[m.Name] = problem
@@ -91,7 +94,7 @@ func (in Input) Loss() Loss {
 		}
 	}
 	voters := max(in.Members.Voters(), len(out.Lost)+len(out.Left))
-	if voters == 0 || len(out.Left) >= quorum.Of(voters) { // where none is known, none has joined
+	if voters == 0 || len(out.Left) >= quorum.Of(voters) { // voters is 0 if no Machine has joined
 		return Loss{}
 	}
 	out.Is = true
@@ -103,7 +106,7 @@ func (in Input) Loss() Loss {
 	return out
 }
 
-// lostBecause says why the member of a Machine is lost; empty: it may not be.
+// lostBecause returns the reason why the member of a Machine is lost, or the empty string.
 func (in Input) lostBecause(m Machine) string {
 	switch {
 	case in.Unread == "":
@@ -122,13 +125,13 @@ func (in Input) lostBecause(m Machine) string {
 }
 
 const (
-	// surveyEvery is how often members are surveyed while the API does not answer.
+	// surveyEvery is the interval of surveys while the API does not respond.
 	surveyEvery = time.Minute
-	// recentFor is how long it is believed that one does not answer.
+	// recentFor is the time for which a report of an unresponsive member remains valid.
 	recentFor = 3 * time.Minute
 )
 
-// isRecent reports whether a report is the answer to the request, or of the last minutes.
+// isRecent reports whether a report belongs to the request or is at most a few minutes old.
 func (in Input) isRecent(r *recovery.Report) bool {
 	if r == nil {
 		return false
@@ -137,18 +140,19 @@ func (in Input) isRecent(r *recovery.Report) bool {
 	return in.Request != nil && r.ID == in.Request.ID || err == nil && in.Now.Sub(at).Abs() < recentFor
 }
 
-// surveyID is the id of the survey of now.
+// surveyID returns the ID of the current survey.
 func (in Input) surveyID() string {
 	return in.Now.UTC().Truncate(surveyEvery).Format(recovery.IDLayout)
 }
 
-// isCurrent reports whether a report is the answer to the request or to the survey of now: with a leader, nothing older counts.
+// isCurrent reports whether a report belongs to the request or to the current survey. Older reports of a leader do
+// not count.
 func (in Input) isCurrent(r *recovery.Report) bool {
 	return r != nil && (r.ID == in.surveyID() || in.Request != nil && r.ID == in.Request.ID)
 }
 
-// surveys orders a survey of members while the API does not answer, so that it can be said whether the quorum is lost. A machine
-// that has not answered the last one is not ordered another: its provider may not know how.
+// surveys orders a survey of the members while the API does not respond, to determine whether the quorum is lost. A
+// machine without a report for its previous order gets no new one, because its provider may not support orders.
 func (in Input) surveys() []loop.Action {
 	if !in.Down || !in.Managed || !in.Initialized {
 		return nil
@@ -158,7 +162,7 @@ func (in Input) surveys() []loop.Action {
 	})...)
 }
 
-// isSurveyed reports whether a member has been ordered the survey of now, or is, and has not answered it yet.
+// isSurveyed reports whether the current survey is being ordered, or a report for it is pending.
 func (in Input) isSurveyed() bool {
 	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m Machine) bool {
 		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.Answers(*m.Order)
@@ -167,7 +171,7 @@ func (in Input) isSurveyed() bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// surveyed is what a survey found; nil: nothing.
+// surveyed returns the result of a survey, or nil.
 func (m Machine) surveyed() *recovery.Member {
 	if m.Report == nil || m.Report.Step != recovery.Survey || m.Report.Problem != "" {
 		return nil
@@ -179,7 +183,8 @@ func (m Machine) member() string { return cmp.Or(m.Member, m.Status.NodeRef.Name
 
 func (m Machine) isDeleted() bool { return !m.DeletionTimestamp.IsZero() }
 
-// isFenced reports whether nothing of a Machine can come back: its infrastructure machine is deleted, or it is about to go itself.
+// isFenced reports whether a Machine cannot come back: its infrastructure machine is deleted, and its deletion has
+// reached a later stage.
 func (m Machine) isFenced() bool {
 	deleting := condition.Set(m.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return m.isDeleted() && !m.HasInfra && deleting != nil && slices.Contains([]string{
@@ -195,8 +200,9 @@ func (m Machine) isExcluded() bool {
 
 func (m Machine) hasHook() bool { return hooks.Has(m.Machine) }
 
-// Interval is how often to decide again while a recovery is under way: nothing tells of what an infrastructure machine reports.
+// Interval is the interval of reconciliations during a recovery, because no event is received for the reports of
+// infrastructure machines.
 const Interval = 2 * time.Second
 
-// refusedInterval is that for a request that waits for a person: it stays until it is taken back.
+// refusedInterval is the interval while a refused request waits for the user to change it.
 const refusedInterval = 30 * time.Second

@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Differing are the types of conditions that have to be written: those that say something else, and those of a remediation that is not
-// asked for any more.
+// Differing returns the types of the conditions that have to be written: those that differ, and an OwnerRemediated
+// condition of a remediation that is no longer requested.
 func Differing(m *clusterv1.Machine, want []metav1.Condition) []string {
 	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
 	var out []string

@@ -12,31 +12,31 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// Record is what is remembered of a remediation, as annotations hold it.
+// Record describes a remediation. It is stored in annotations.
 type Record struct {
-	// Machine that was replaced; of several retries the first.
+	// Machine that was replaced. After retries, it is the first one.
 	Machine string `json:"machine"`
-	// Timestamp is when the last of them was.
+	// Timestamp is the time of the last replacement.
 	Timestamp time.Time `json:"timestamp"`
 	// RetryCount counts the replacements of replacements.
 	RetryCount int `json:"retryCount"`
 }
 
-// Text is the value of the annotation.
+// Text returns the value of the annotation.
 func (r Record) Text() string {
 	data, err := json.Marshal(Record{Machine: r.Machine, Timestamp: r.Timestamp.UTC(), RetryCount: r.RetryCount})
 	if err != nil {
-		return "" // a struct of a text, a time and a number can be encoded
+		return "" // text, times and numbers can always be encoded
 	}
 	return string(data)
 }
 
-// InProgress is the record on a control plane; false: none that can be read.
+// InProgress returns the record on a control plane, or false if there is no valid one.
 func InProgress(plane client.Object) (Record, bool) {
 	return parse(plane.GetAnnotations()[controlplanev1.RemediationInProgressAnnotation])
 }
 
-// For is the record on a Machine that replaces another; false: it replaces none.
+// For returns the record on a Machine that replaces another one, or false.
 func For(machine client.Object) (Record, bool) {
 	return parse(machine.GetAnnotations()[controlplanev1.RemediationForAnnotation])
 }
@@ -46,10 +46,11 @@ func parse(text string) (Record, bool) {
 	if text == "" || json.Unmarshal([]byte(text), &r) != nil || r.Machine == "" || r.RetryCount < 0 || r.RetryCount > math.MaxInt32 {
 		return Record{}, false
 	}
-	return r, r.Text() != "" // a time that cannot be written is no record
+	return r, r.Text() != "" // a time that cannot be encoded invalidates the record
 }
 
-// Last is the last remediation of a control plane: the one in progress, or the newest of those that its Machines record.
+// Last returns the last remediation of a control plane: the one in progress, or the newest one recorded on its
+// Machines.
 func Last(plane *controlplanev1.KubeadmControlPlane, ms machines.Members) controlplanev1.LastRemediationStatus {
 	last, found := InProgress(plane)
 	if !found {

@@ -14,52 +14,52 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// Machine is a control plane Machine with what is known of its components.
+// Machine is a control plane Machine with the health of its components.
 type Machine struct {
 	machines.Member
-	// EtcdHealthy and ComponentsHealthy are true where all conditions about them are True.
+	// EtcdHealthy and ComponentsHealthy are true if all respective conditions are True.
 	EtcdHealthy, ComponentsHealthy bool
-	// Failed: it has no Node and gets none, because its bootstrap has failed.
+	// Failed means that the Machine will never have a Node, because its bootstrap has failed.
 	Failed bool
-	// Obstacle is why etcd would lose its quorum without the member of the Machine, whichever that is; empty: it would not.
+	// Obstacle is the reason why etcd would lose its quorum without the Machine's member, or empty.
 	Obstacle string
-	// Held: it is deleted, and its member of etcd cannot be removed before others are healthy.
+	// Held means that the Machine is deleted, but its etcd member cannot be removed before others are healthy.
 	Held bool
 }
 
-// Asks reports whether a health check asks to replace the Machine.
+// Asks reports whether a health check requests the replacement of the Machine.
 func (m Machine) Asks() bool { return !m.Deleted && machines.NeedsRemediation(m.Member.Machine) }
 
-// Input is what a remediation is decided by.
+// Input is the input of [Decide].
 type Input struct {
 	Now  time.Time
 	Spec controlplanev1.KubeadmControlPlaneRemediationSpec
 	// Machines of the control plane.
 	Machines []Machine
-	// Created are Machines that the cache does not show yet.
+	// Created are Machines that are not in the cache yet.
 	Created []string
-	// Initialized: the cluster has been initialized.
+	// Initialized is true if the cluster has been initialized.
 	Initialized bool
-	// Managed: etcd runs on the Machines. EtcdUnknown says why its members are not known; empty: they are.
+	// Managed is true if etcd runs on the Machines. EtcdUnknown is the reason why its members are unknown, or empty.
 	Managed     bool
 	EtcdUnknown string
 	// InProgress is the record on the control plane.
 	InProgress *Record
 }
 
-// Decision is what to do.
+// Decision is the result of [Decide].
 type Decision struct {
-	// Delete is the name of the Machine to replace, and Why the reason; empty: none now.
+	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string
-	// Record is what to remember of it.
+	// Record is the record to store for the replacement.
 	Record Record
-	// Verdicts are the conditions OwnerRemediated of the Machines for which a health check asks.
+	// Verdicts are the OwnerRemediated conditions of the Machines for which a health check requests a replacement.
 	Verdicts map[string]condition.Verdict
-	// Recheck is when to decide again; zero: something changes before.
+	// Recheck is the delay until the next decision, or zero if an event triggers it.
 	Recheck time.Duration
 }
 
-// Decide says which Machine is replaced, by the table in the documentation of the package.
+// Decide selects the Machine to replace according to the table in the package documentation.
 func Decide(in Input) Decision {
 	d := Decision{Verdicts: map[string]condition.Verdict{}}
 	asking := in.asking()
@@ -93,8 +93,8 @@ func refused(format string, args ...any) condition.Verdict {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, fmt.Sprintf(format, args...))
 }
 
-// asking are the Machines to replace, in the order in which to do so. One that never joins is left to its health check, unless another
-// one has to be replaced: that would wait for it.
+// asking returns the Machines to replace, in the order of replacement. A Machine that never joins is included only if
+// another Machine has to be replaced, which would wait for it. Otherwise it is left to its health check.
 func (in Input) asking() []Machine {
 	var out []Machine
 	others := slices.ContainsFunc(in.Machines, Machine.Asks)
@@ -124,7 +124,7 @@ func (m Machine) rank() int {
 	return 4
 }
 
-// obstacle is the verdict on the Machine that was chosen: deleting, or why not.
+// obstacle returns the condition of the selected Machine: deleting, or the reason why it cannot be replaced.
 func (in Input) obstacle(chosen Machine) (condition.Verdict, time.Duration) {
 	if busy := in.busy(chosen); busy != "" {
 		return deferred("Waiting for Machine %s", busy), 0
@@ -150,7 +150,7 @@ func (in Input) obstacle(chosen Machine) (condition.Verdict, time.Duration) {
 	return deleting(), 0
 }
 
-// busy names a Machine that has to be created or deleted before another is replaced; empty: none.
+// busy returns a Machine that must be created or deleted before another one is replaced, or the empty string.
 func (in Input) busy(chosen Machine) string {
 	for _, m := range in.Machines {
 		switch {
@@ -167,7 +167,7 @@ func (in Input) busy(chosen Machine) string {
 	return ""
 }
 
-// retries is the verdict by how often, and when, replacements failed; absent: nothing is against one more.
+// retries returns the condition if the limits for failed replacements are reached, or Absent.
 func (in Input) retries(chosen Machine) (condition.Verdict, time.Duration) {
 	last, isRetry := in.retried(chosen)
 	if !isRetry || in.isRecorded(chosen) {
@@ -182,14 +182,15 @@ func (in Input) retries(chosen Machine) (condition.Verdict, time.Duration) {
 	return condition.Absent(), 0
 }
 
-// retried is the record of what a Machine replaces; false: it replaces none, or was healthy for long enough to be a new case.
+// retried returns the record of the Machine that m replaces. It returns false if m replaces none, or has been healthy
+// for long enough not to count as a retry.
 func (in Input) retried(m Machine) (Record, bool) {
 	last, ok := For(m.Member.Machine)
 	healthy := seconds(in.Spec.MinHealthyPeriodSeconds, controlplanev1.DefaultMinHealthyPeriodSeconds)
 	return last, ok && in.Now.Before(last.Timestamp.Add(healthy))
 }
 
-// isRecorded reports whether it was decided already that the Machine is replaced.
+// isRecorded reports whether the replacement of the Machine was already decided.
 func (in Input) isRecorded(m Machine) bool {
 	if in.InProgress == nil {
 		return false
@@ -201,7 +202,7 @@ func (in Input) isRecorded(m Machine) bool {
 	return isRetry && last.Machine == in.InProgress.Machine && in.InProgress.RetryCount == last.RetryCount+1
 }
 
-// record is what to remember of the replacement of a Machine.
+// record returns the record for the replacement of a Machine.
 func (in Input) record(m Machine) Record {
 	if in.isRecorded(m) {
 		return *in.InProgress
@@ -220,7 +221,7 @@ func seconds(n *int32, otherwise int32) time.Duration {
 	return time.Duration(*n) * time.Second
 }
 
-// IsOwnReason reports whether a reason of the condition OwnerRemediated is one that [Decide] gives.
+// IsOwnReason reports whether [Decide] sets the reason in the condition OwnerRemediated.
 func IsOwnReason(reason string) bool {
 	return slices.Contains([]string{
 		controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, controlplanev1.KubeadmControlPlaneMachineRemediationDeferredReason,

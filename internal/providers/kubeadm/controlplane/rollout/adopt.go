@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// NotAdoptable says why a control plane cannot adopt a Machine; empty: it can.
+// NotAdoptable returns the reason why a control plane cannot adopt a Machine, or the empty string.
 func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machine) string {
 	if ref := m.Spec.Bootstrap.ConfigRef; ref.Kind != "KubeadmConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
 		return "its bootstrap config is no KubeadmConfig"
@@ -29,8 +29,8 @@ func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 	return ""
 }
 
-// DecideAdoption adopts Machines without a controller, and reports whether there are any: nothing else is done before all have an owner,
-// since one that is not counted would be replaced.
+// DecideAdoption adopts Machines without a controller, and reports whether there are any. All other steps wait until
+// they have an owner, because a Machine that is not counted would be replaced.
 func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *loop.Plan) bool {
 	for _, m := range adoptable {
 		if problem := NotAdoptable(plane, m); problem != "" {
@@ -43,10 +43,10 @@ func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clus
 	return len(adoptable) > 0
 }
 
-// waitForAdoption is the reason of waits for Machines to have an owner.
+// waitForAdoption is the reason for waiting until Machines have an owner.
 const waitForAdoption = "AdoptingMachines"
 
-// AdoptionEvents tell of Machines that cannot be adopted, once.
+// AdoptionEvents returns events for Machines that cannot be adopted.
 func AdoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []loop.Event {
 	var out []loop.Event
 	for _, m := range adoptable {
@@ -57,7 +57,8 @@ func AdoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clus
 	return out
 }
 
-// KubeadmSkew says that kubeadm cannot join a Machine of a version that is too new for the others; empty: it can.
+// KubeadmSkew returns the reason why kubeadm cannot join a Machine whose version is too new for the others, or the
+// empty string.
 func KubeadmSkew(desired string, all []*clusterv1.Machine) string {
 	want, err := version.Parse(desired)
 	if err != nil {

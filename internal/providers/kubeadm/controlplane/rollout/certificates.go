@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/expiry"
 )
 
-// LacksExpiry reports whether a Machine has a Node, and a KubeadmConfig that does not say yet until when the certificates are valid, or says a
-// time that is over: they may have been renewed on the node.
+// LacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
+// expiration in the past also counts as missing, because the certificates may have been renewed on the node.
 func (m Machine) LacksExpiry(now time.Time) bool {
 	if m.Config == nil || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
 		return false
@@ -25,7 +25,7 @@ func (m Machine) LacksExpiry(now time.Time) bool {
 	return known && !now.Before(at)
 }
 
-// Servers are the API servers of the Machines that lack it.
+// Servers returns the API servers of the Machines that lack the expiration.
 func Servers(cluster client.ObjectKey, all []Machine, now time.Time) []expiry.Server {
 	var out []expiry.Server
 	for _, m := range all {
@@ -42,7 +42,7 @@ func Servers(cluster client.ObjectKey, all []Machine, now time.Time) []expiry.Se
 	return out
 }
 
-// ExpiryNotes record until when certificates are valid that were read, by Node, of the Machines that lack it.
+// ExpiryNotes records the observed expirations, by Node, for Machines that lack it.
 func ExpiryNotes(all []Machine, read map[string]time.Time, now time.Time) []loop.Action {
 	var out []loop.Action
 	for _, m := range all {
@@ -57,7 +57,7 @@ func ExpiryNotes(all []Machine, read map[string]time.Time, now time.Time) []loop
 	return out
 }
 
-// saidExpiry is until when the certificates are valid by the KubeadmConfig; false: it does not say.
+// saidExpiry returns the expiration recorded on the KubeadmConfig, or false.
 func (m Machine) saidExpiry() (time.Time, bool) {
 	if m.Config == nil {
 		return time.Time{}, false
@@ -66,8 +66,8 @@ func (m Machine) saidExpiry() (time.Time, bool) {
 	return at, err == nil
 }
 
-// Overlooked are the types of conditions by which a Machine that is to be replaced, for these reasons, holds nothing back: of one whose certificates
-// expired that of its API server. Nothing else would end it.
+// Overlooked returns the condition types that do not block the replacement of a Machine. If its certificates have
+// expired, the condition of its API server is ignored, because only the replacement fixes it.
 func Overlooked(m Machine, reasons []Reason, read map[string]time.Time, now time.Time) []string {
 	if len(reasons) == 0 || Expired(m, read, now).IsZero() {
 		return nil
@@ -75,8 +75,8 @@ func Overlooked(m Machine, reasons []Reason, read map[string]time.Time, now time
 	return []string{controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition}
 }
 
-// Expired is when certificates of a Machine expired, by what was read of them by Node, or else by what is recorded; zero: they did not, as far
-// as is known.
+// Expired returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node take
+// precedence over the recorded one.
 func Expired(m Machine, read map[string]time.Time, now time.Time) time.Time {
 	at, known := read[m.Status.NodeRef.Name]
 	if !known {

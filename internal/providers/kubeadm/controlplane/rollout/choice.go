@@ -12,17 +12,18 @@ import (
 // Candidate is a Machine that could be deleted.
 type Candidate struct {
 	*clusterv1.Machine
-	// Outdated: there are [Reasons] to replace it. Unhealthy: its components or its member of etcd are not healthy.
+	// Outdated is true if there are [Reasons] to replace it. Unhealthy is true if its components or its etcd member
+	// are unhealthy.
 	Outdated, Unhealthy bool
 }
 
-// isMarked reports whether a person asks to delete this Machine first.
+// isMarked reports whether a user marked the Machine to be deleted first.
 func (c Candidate) isMarked() bool {
 	_, marked := c.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
 }
 
-// deletionRank says which Machines are deleted first: those of the lowest.
+// deletionRank returns the rank for deletion. Machines with the lowest rank are deleted first.
 func (c Candidate) deletionRank() int {
 	switch {
 	case c.Outdated && c.isMarked():
@@ -37,13 +38,13 @@ func (c Candidate) deletionRank() int {
 	return 4
 }
 
-// WhyDeleted says by which of the ranks a Machine was chosen.
+// WhyDeleted describes the rank by which a Machine was selected.
 func (c Candidate) WhyDeleted() string {
 	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[c.deletionRank()]
 }
 
-// NextToDelete chooses the Machine to delete when there is one too many: of those with the lowest rank one in the failure domain with
-// the most Machines, the oldest. False: there is none.
+// NextToDelete selects the Machine to delete if there are too many. Among the Machines with the lowest rank, it
+// selects the oldest one in the failure domain with the most Machines. It returns false if there are no candidates.
 //
 //	rank 0  outdated, and marked with the annotation cluster.x-k8s.io/delete-machine
 //	rank 1  marked
@@ -70,8 +71,8 @@ func NextToDelete(all []Candidate, cluster *clusterv1.Cluster) (Candidate, bool)
 	return sorted[0], true
 }
 
-// DomainForNew is the failure domain of a new Machine: of those for control planes the one with the fewest Machines that are up to
-// date and stay, of these the one with the fewest Machines. Empty: the Cluster has none.
+// DomainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
+// fewest up-to-date Machines, and among these the one with the fewest Machines. It is empty if the Cluster has none.
 func DomainForNew(candidates []Candidate, cluster *clusterv1.Cluster) string {
 	upToDate, total := map[string]int{}, map[string]int{}
 	for _, c := range candidates {
@@ -93,7 +94,7 @@ func DomainForNew(candidates []Candidate, cluster *clusterv1.Cluster) string {
 	return names[0]
 }
 
-// domains are the failure domains for control planes.
+// domains returns the failure domains for control planes.
 func domains(cluster *clusterv1.Cluster) []string {
 	var out []string
 	for _, d := range cluster.Status.FailureDomains {
@@ -104,7 +105,8 @@ func domains(cluster *clusterv1.Cluster) []string {
 	return out
 }
 
-// domainOf is the failure domain that a Machine counts for: none, where it is not one for control planes any more.
+// domainOf returns the failure domain of a Machine, or the empty string if it is no longer a failure domain for
+// control planes.
 func domainOf(m *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	if slices.Contains(domains(cluster), m.Spec.FailureDomain) {
 		return m.Spec.FailureDomain

@@ -16,11 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// localMode is a feature gate of kubeadm that depends on the version, and is no difference by itself.
+// localMode is a feature gate of kubeadm that depends on the version. It is ignored in comparisons.
 const localMode = "ControlPlaneKubeletLocalMode"
 
-// DesiredConfig is the configuration of a new Machine: the first, which initializes the cluster, or one that joins it. That of a join
-// keeps the configuration of the cluster, from which it follows whether etcd is external.
+// DesiredConfig returns the configuration of a new Machine, which initializes the cluster or joins it. A joining
+// Machine also gets the ClusterConfiguration, which determines whether etcd is external.
 func DesiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootstrapv1.KubeadmConfigSpec {
 	spec := plane.Spec.KubeadmConfigSpec.DeepCopy()
 	if joins {
@@ -31,7 +31,7 @@ func DesiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootst
 	return *spec
 }
 
-// NewConfig is the KubeadmConfig of a new Machine in the form in which it is applied.
+// NewConfig returns the KubeadmConfig of a new Machine for server-side apply.
 func NewConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&bootstrapv1.KubeadmConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubeadmConfig"}, ObjectMeta: meta, Spec: DesiredConfig(plane, joins),
@@ -44,8 +44,9 @@ func NewConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// Differences are the fields in which the configuration of a Machine differs from the desired one, sorted. A Machine that has neither
-// the configuration of an init nor that of a join may be either; then the one that differs less counts.
+// Differences returns the sorted fields in which the configuration of a Machine differs from the desired one. If the
+// configuration belongs neither clearly to init nor to join, it is compared with both, and the smaller difference is
+// returned.
 func Differences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
 	joins, inits := have.JoinConfiguration.IsDefined(), have.InitConfiguration.IsDefined()
 	was := normalized(have)
@@ -62,12 +63,12 @@ func Differences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.Kub
 	return join
 }
 
-// normalized is a configuration as it is compared: with the defaults of what is not set, and without what is changed in running
-// clusters in another way.
+// normalized returns a configuration for comparison, with defaults and without the fields that do not require a
+// replacement.
 func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSpec {
 	c := spec.DeepCopy()
 	c.ClusterConfiguration.DNS = bootstrapv1.DNS{}
-	c.ClusterConfiguration.ControlPlaneEndpoint = "" // stays as it is; others write the endpoint of the Cluster here
+	c.ClusterConfiguration.ControlPlaneEndpoint = "" // never compared, because other clients write the endpoint of the Cluster here
 	c.JoinConfiguration.Discovery = bootstrapv1.Discovery{}
 	if c.Format == "" {
 		c.Format = bootstrapv1.CloudConfig
@@ -82,13 +83,13 @@ func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSp
 		}
 	}
 	if c.JoinConfiguration.ControlPlane != nil && !c.JoinConfiguration.ControlPlane.LocalAPIEndpoint.IsDefined() {
-		c.JoinConfiguration.ControlPlane = nil // that a control plane joins goes without saying
+		c.JoinConfiguration.ControlPlane = nil // an empty controlPlane section is equivalent to none
 	}
 	return c
 }
 
-// Aligned is a desired configuration with what is no difference as it is: an extension that updates a Machine in place does not have to
-// make changes for which no Machine is replaced.
+// Aligned returns the desired configuration with the current values of all fields that are ignored in comparisons. An
+// in-place update extension then does not have to make changes for which no Machine is replaced.
 func Aligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
 	out := want.DeepCopy()
 	out.ClusterConfiguration.DNS = have.ClusterConfiguration.DNS
@@ -113,7 +114,7 @@ func Aligned(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfig
 	return *out
 }
 
-// fieldsOf are the fields of a configuration as JSON has them.
+// fieldsOf returns the JSON fields of a configuration.
 func fieldsOf(c *bootstrapv1.KubeadmConfigSpec) map[string]any {
 	data, err := json.Marshal(c)
 	out := map[string]any{}
@@ -126,7 +127,7 @@ func fieldsOf(c *bootstrapv1.KubeadmConfigSpec) map[string]any {
 	return out
 }
 
-// differences are the paths of fields, two levels deep, that are not the same in both.
+// differences returns the paths of differing fields, up to two levels deep.
 func differences(a, b *bootstrapv1.KubeadmConfigSpec) []string {
 	if equality.Semantic.DeepEqual(a, b) {
 		return nil

@@ -1,17 +1,15 @@
-// Package rollout says which control plane Machines have to be replaced, and why.
+// Package rollout determines which control plane Machines have to be replaced, and why. [Reasons] compares a Machine
+// with its KubeadmControlPlane: version, infrastructure machine template, kubeadm's configuration, and the times of
+// spec.rollout. The package also computes the KubeadmConfig of a new Machine ([DesiredConfig]), and selects the
+// failure domain of a new Machine and the Machine to delete ([DomainForNew], [NextToDelete]).
 //
-// Does: compares a Machine with what its KubeadmControlPlane asks for ([Reasons]): version, template of the infrastructure machine,
-// kubeadm's configuration, and the times of spec.rollout. Says what the KubeadmConfig of a new Machine contains
-// ([DesiredConfig]), and chooses the failure domain of a new Machine and the Machine to delete ([DomainForNew], [NextToDelete]).
-//
-//	cause             replaced when
-//	Version           its version is another
+//	cause             a Machine is replaced if
+//	Version           its version differs
 //	Infrastructure    it was cloned from another template
-//	KubeadmConfig     its configuration differs: that of the init or of the join, whichever it has; CoreDNS does not count
-//	RolloutAfter      spec.rollout.after has passed, and it is older than that
+//	KubeadmConfig     its configuration for init or join differs, except for CoreDNS
+//	RolloutAfter      spec.rollout.after has passed, and it was created before that time
 //	CertificateExpiry its certificates expire within spec.rollout.before.certificatesExpiryDays
 //
-// Never: decides when a Machine is replaced. What follows in place (metadata, timeouts, gates, taints) is no reason.
-//
-// Read first: [Reasons].
+// Fields that are propagated in place (metadata, timeouts, gates, taints) are no reason. The controller decides when
+// a Machine is replaced.
 package rollout

@@ -8,10 +8,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultNaming is the name template of control planes that have none.
+// defaultNaming is the default name template.
 const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
-// NewNames returns names for a new Machine that no other has, one for each random part that is not taken.
+// NewNames returns unused names for a new Machine, one for each random part that is not taken.
 func NewNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
 	values := naming.Values{"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": plane.Name}}
 	template, err := naming.Parse(cmp.Or(plane.Spec.MachineNaming.Template, defaultNaming), values)

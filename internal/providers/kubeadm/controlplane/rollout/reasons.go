@@ -12,10 +12,9 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Cause is what makes a Machine outdated.
+// Cause is the cause for which a Machine is outdated.
 type Cause string
 
-// The causes.
 const (
 	Version           Cause = "Version"
 	Infrastructure    Cause = "Infrastructure"
@@ -24,29 +23,29 @@ const (
 	CertificateExpiry Cause = "CertificateExpiry"
 )
 
-// Reason says why a Machine has to be replaced.
+// Reason describes why a Machine has to be replaced.
 type Reason struct {
 	Cause   Cause
 	Message string
 }
 
-// Machine is a control plane Machine with what it was created from.
+// Machine is a control plane Machine with the objects it was created from.
 type Machine struct {
 	*clusterv1.Machine
-	// Config is its KubeadmConfig; nil: not known, and not compared.
+	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
 	Config *bootstrapv1.KubeadmConfig
-	// Infra is the template that its infrastructure machine says it was cloned from; not defined: it does not say so, and is not
-	// compared.
+	// Infra is the template from which the infrastructure machine was cloned. If it is undefined, it is unknown and
+	// not compared.
 	Infra clusterv1.ContractVersionedObjectReference
-	// Authority is when the authority of its certificates expires; zero: not known.
+	// Authority is the expiration of the CA that signed its certificates, or zero if unknown.
 	Authority time.Time
 }
 
-// kubeadmValidity is how long certificates that kubeadm makes are valid where nothing else is set, in days.
+// kubeadmValidity is kubeadm's default validity of certificates, in days.
 const kubeadmValidity = 365
 
-// Futile is why a Machine whose certificates expire soon is not replaced for that: the certificates of a new one would expire as soon. Empty:
-// a new one would be better.
+// Futile returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
+// Machine would expire just as soon. It is empty if a replacement helps.
 func Futile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
 	days, validity := plane.Spec.Rollout.Before.CertificatesExpiryDays, int32(kubeadmValidity)
 	if set := plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays; set > 0 {
@@ -64,8 +63,8 @@ func Futile(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time)
 	return ""
 }
 
-// Reasons say why a Machine of a control plane has to be replaced, in the order of the table in the documentation of the package; none:
-// it is up to date.
+// Reasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
+// documentation. It is empty if the Machine is up to date.
 func Reasons(plane *controlplanev1.KubeadmControlPlane, m Machine, now time.Time) []Reason {
 	var out []Reason
 	differ := func(cause Cause, format string, args ...any) {
@@ -91,7 +90,7 @@ func Reasons(plane *controlplanev1.KubeadmControlPlane, m Machine, now time.Time
 	return out
 }
 
-// CertificatesExpiry is when the first of the certificates of a Machine expires; false: not known.
+// CertificatesExpiry returns the earliest expiration of a Machine's certificates, or false if unknown.
 func CertificatesExpiry(m Machine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
@@ -104,7 +103,7 @@ func expires(m Machine, before time.Time) bool {
 	return known && expiry.Before(before)
 }
 
-// NextTime is when the passing of time alone makes the first of the Machines outdated; zero: never.
+// NextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
 func NextTime(plane *controlplanev1.KubeadmControlPlane, all []Machine, now time.Time) time.Time {
 	var next time.Time
 	note := func(at time.Time) {
@@ -121,7 +120,6 @@ func NextTime(plane *controlplanev1.KubeadmControlPlane, all []Machine, now time
 	return next
 }
 
-// Messages of reasons.
 func Messages(reasons []Reason) []string {
 	var out []string
 	for _, r := range reasons {
@@ -130,7 +128,7 @@ func Messages(reasons []Reason) []string {
 	return out
 }
 
-// Surge is how many Machines more there may be while outdated ones are replaced.
+// Surge returns how many additional Machines may exist while outdated ones are replaced.
 func Surge(plane *controlplanev1.KubeadmControlPlane) int {
 	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
 	if most == nil {
@@ -139,7 +137,8 @@ func Surge(plane *controlplanev1.KubeadmControlPlane) int {
 	return min(1, most.IntValue())
 }
 
-// PendingVersion says that the topology of the Cluster asks for another version, which comes before anything else; empty: it does not.
+// PendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence
+// over other changes. Otherwise it is empty.
 func PendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
 	topology := cluster.Spec.Topology
 	next := topology.Version

@@ -1,10 +1,5 @@
-// Package secrets is the certificates and the kubeconfig of a control plane.
-//
-// Does: says which Secrets to generate, to own and to write ([Input.Decide], [Input.DecideKubeconfig]), and does so ([Input.Act]).
-//
-// Owns: the Secrets <cluster>-{ca,etcd,proxy,sa,kubeconfig}, but those of a user.
-//
-// Never: generates an authority once there is a Machine: it would not be the one that everything was signed with.
-//
-// Read first: [Input.Decide].
+// Package secrets manages the certificates and the kubeconfig of a control plane, in the Secrets
+// <cluster>-{ca,etcd,proxy,sa,kubeconfig}. [Input.Decide] and [Input.DecideKubeconfig] select the Secrets to
+// generate, adopt and write, and [Input.Act] writes them. Secrets provided by users are not changed. A CA is only
+// generated before the first Machine exists, because existing Machines would not trust a new one.
 package secrets

@@ -15,24 +15,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/action"
 )
 
-// soon is when to read again what is not watched before it exists.
+// soon is the delay before reading objects that are not watched until they exist.
 const soon = 2 * time.Second
 
-// Input is what the Secrets follow from.
+// Input is the input of decisions about the Secrets.
 type Input struct {
 	Now     time.Time
 	Cluster *clusterv1.Cluster
-	// Owner of the Secrets, and which are Required.
+	// Owner is the owner of the Secrets. Required lists the required Secrets.
 	Owner    authority.Owner
 	Required []authority.Requirement
-	// Found are the Secrets that exist, State what that means, and Kubeconfig what is in that one.
+	// Found are the existing Secrets, State is their evaluation, and Kubeconfig is the content of the kubeconfig
+	// Secret.
 	Found      authority.Found
 	State      authority.State
 	Kubeconfig authority.Kubeconfig
 }
 
-// Decide reports whether all Secrets exist and can be used. New ones are created only before the first Machine: afterwards they would
-// not be those that everything was signed with.
+// Decide reports whether all Secrets exist and are valid. Missing ones are only created before the first Machine,
+// because later the cluster depends on the original ones.
 func (in Input) Decide(p *loop.Plan) bool {
 	for _, purpose := range in.State.Create {
 		p.Do(action.CreateSecret{Purpose: purpose, Cluster: in.Cluster.Name})
@@ -51,7 +52,8 @@ func (in Input) Decide(p *loop.Plan) bool {
 	return in.State.Complete()
 }
 
-// DecideKubeconfig writes the kubeconfig where it is missing, of another endpoint or authority, or at half of its life.
+// DecideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
+// validity.
 func (in Input) DecideKubeconfig(p *loop.Plan) {
 	secret, ca := in.Found[authority.Admin], in.Found[authority.CA]
 	if ca == nil || secret != nil && !in.Owner.Manages(secret) {
@@ -67,7 +69,7 @@ func (in Input) DecideKubeconfig(p *loop.Plan) {
 	p.RecheckIn(in.Kubeconfig.HalfLife().Sub(in.Now))
 }
 
-// Act carries out what Decide and DecideKubeconfig say, with keys of this kind.
+// Act executes the actions of Decide and DecideKubeconfig. New keys have the given configuration.
 func (in Input) Act(ctx context.Context, writer *kube.Writer, keys authority.Keys, do loop.Action) error {
 	key := client.ObjectKeyFromObject(in.Cluster)
 	switch a := do.(type) {

@@ -22,13 +22,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/rollout"
 )
 
-// Writer asks extensions and writes what updates begin with.
+// Writer calls in-place update extensions and writes the objects that start an update.
 type Writer struct {
 	Extensions inplace.Caller
 	Keeper     machines.Keeper
 }
 
-// objects are the Machine and its objects as they are.
+// objects returns the Machine and its current objects.
 func (in Input) objects(name string) (inplace.Machine, error) {
 	m := in.State.Members.Named(name)
 	config := in.Configs[m.Spec.Bootstrap.ConfigRef.Name]
@@ -50,7 +50,8 @@ func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, err
 	return u, nil
 }
 
-// applied are the infrastructure machine and the KubeadmConfig as they are applied: all that a new Machine would get, and the mark.
+// applied returns the infrastructure machine and the KubeadmConfig for server-side apply: the fields of a new
+// Machine, and the annotation update-in-progress.
 func (in Input) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
 	d := in.State.Definition
 	infra, err = clone.New(clone.Request{
@@ -69,14 +70,15 @@ func (in Input) applied(current inplace.Machine) (infra, config *unstructured.Un
 	for want, live := range map[*unstructured.Unstructured]*unstructured.Unstructured{infra: current.Infrastructure, config: current.Bootstrap} {
 		want.SetAPIVersion(live.GetAPIVersion())
 		want.SetUID(live.GetUID())
-		want.SetOwnerReferences(nil) // are the Machine's
+		want.SetOwnerReferences(nil) // owned by the Machine's field manager
 		kube.Annotate(want, clusterv1.UpdateInProgressAnnotation, new(""))
 	}
 	return infra, config, nil
 }
 
-// Ask returns whether the extension makes a Machine and its objects what they shall be. What they shall be is what the API server would
-// make of the apply, since others have fields in them; where it refuses that, they cannot be updated in place.
+// Ask returns whether the extension can update a Machine and its objects to the desired state. The desired state is
+// the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
+// rejects the dry run, an in-place update is not possible.
 func (w Writer) Ask(ctx context.Context, in Input, name string) (inplace.Answer, error) {
 	current, err := in.objects(name)
 	if err != nil {
@@ -94,7 +96,7 @@ func (w Writer) Ask(ctx context.Context, in Input, name string) (inplace.Answer,
 	return inplace.Answer{Problem: fault.New(fault.KindOf(err), "DesiredUnknown", "%s", strings.Join(kube.Refusals(err), "; ")).From(err)}, nil
 }
 
-// desired are the Machine and its objects as they shall be.
+// desired returns the desired Machine and objects.
 func (w Writer) desired(ctx context.Context, in Input, current inplace.Machine) (inplace.Machine, error) {
 	out := inplace.Machine{Machine: current.Machine.DeepCopy()}
 	out.Machine.Spec.Version = in.Plane.Spec.Version
@@ -112,7 +114,7 @@ func (w Writer) desired(ctx context.Context, in Input, current inplace.Machine) 
 	return out, err
 }
 
-// dryRun is an object with the spec that it would have.
+// dryRun returns an object with the spec that it would have after the apply.
 func (w Writer) dryRun(ctx context.Context, live, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer, err := w.Keeper.Writer.Named(w.Keeper.Manager).DryRun(ctx, live, want)
 	if err != nil {
@@ -123,7 +125,7 @@ func (w Writer) dryRun(ctx context.Context, live, want *unstructured.Unstructure
 	return out, nil
 }
 
-// aligned is a desired KubeadmConfig without the differences for which no Machine is replaced.
+// aligned returns a desired KubeadmConfig without the differences for which no Machine is replaced.
 func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	config := &bootstrapv1.KubeadmConfig{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, config); err != nil {
@@ -133,8 +135,9 @@ func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructu
 	return untyped(config)
 }
 
-// Trigger begins the update of a Machine: the mark, then its infrastructure machine, its KubeadmConfig and its own spec, and the pending
-// hook last. Each step may be repeated: what is interrupted is continued by [Input.Ongoing].
+// Trigger starts the update of a Machine. It writes the annotation, then the infrastructure machine, the
+// KubeadmConfig and the Machine's spec, and finally the pending hook. Each step is idempotent, and [Input.Ongoing]
+// continues an interrupted start.
 func (w Writer) Trigger(ctx context.Context, in Input, name string) error {
 	current, err := in.objects(name)
 	if err != nil {
@@ -162,7 +165,7 @@ func (w Writer) Trigger(ctx context.Context, in Input, name string) error {
 	return w.addHook(ctx, current.Machine)
 }
 
-// addHook adds the pending hook to the Machine as it is by now.
+// addHook adds the pending hook to the present version of the Machine.
 func (w Writer) addHook(ctx context.Context, m *clusterv1.Machine) error {
 	live := &clusterv1.Machine{}
 	if err := w.Keeper.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {

@@ -21,15 +21,16 @@ import (
 )
 
 const (
-	// WaitUnknown is the reason of the wait for an answer of the extension.
+	// WaitUnknown is the reason for waiting for a response of the extension.
 	WaitUnknown = "WaitingForInPlaceAnswer"
 	waitUpdate  = "WaitingForInPlaceUpdate"
 
-	// retryUnknown is when an extension that failed is asked again, soon when to look again at what is not watched.
+	// retryUnknown is the delay before a failed extension is called again. soon is the delay before objects that are
+	// not watched are read again.
 	retryUnknown, soon = 30 * time.Second, 2 * time.Second
 )
 
-// Input is what decisions about updates in place are made from.
+// Input is the input of decisions about in-place updates.
 type Input struct {
 	Plane *controlplanev1.KubeadmControlPlane
 	// State of the Machines, with their clones.
@@ -38,32 +39,31 @@ type Input struct {
 	Template clone.Template
 	Configs  map[string]*bootstrapv1.KubeadmConfig
 	Reasons  map[string][]rollout.Reason
-	// Enabled: the feature gate is on.
+	// Enabled is true if the feature gate is enabled.
 	Enabled bool
-	// UpToDate is how many Machines stay and are not outdated, Desired how many there should be.
+	// UpToDate is the number of up-to-date Machines that are not being deleted. Desired is the desired number of
+	// Machines.
 	UpToDate, Desired int
-	// Answers of the extension by the names of Machines.
+	// Answers are the responses of the extension by the names of Machines.
 	Answers map[string]inplace.Answer
 }
 
-// Update begins the update of a Machine in place, or continues to begin it.
+// Update starts the in-place update of a Machine, or continues to start it.
 type Update struct{ Machine, Why string }
 
-// String says what the action does, and why.
 func (a Update) String() string {
 	return fmt.Sprintf("update Machine %s in place: %s", a.Machine, a.Why)
 }
 
-// Ask is the question whether the extension makes of a Machine what it shall be.
+// Ask is the question whether the extension can update a Machine to the desired state.
 type Ask struct{ Machine string }
 
-// String says what is asked.
 func (a Ask) String() string {
 	return fmt.Sprintf("whether Machine %s can be updated in place", a.Machine)
 }
 
-// Ongoing waits for the Machine that is being updated, or continues to begin that; it reports false where none is. isWritten reports
-// whether a Machine was written since it was read.
+// Ongoing waits for a Machine that is being updated, or continues to start its update. It returns false if there is
+// no such Machine. isWritten reports whether a Machine was written since it was read.
 func (in Input) Ongoing(isWritten func(machines.Member) bool, p *loop.Plan) bool {
 	if !in.Enabled {
 		return false
@@ -90,8 +90,8 @@ func (in Input) Ongoing(isWritten func(machines.Member) bool, p *loop.Plan) bool
 	return false
 }
 
-// Begin updates a Machine in place that would be deleted, if that can be done, or waits for the answer whether it can; it reports false
-// where the Machine is to be deleted.
+// Begin updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
+// returns false if the Machine has to be deleted.
 func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
 	if !in.isEligible(m) {
 		return false
@@ -116,7 +116,8 @@ func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
 	return true
 }
 
-// WhyNot says why a Machine is not updated in place, for an action; empty: no extension has a say in it.
+// WhyNot returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
+// was involved.
 func (in Input) WhyNot(name string) string {
 	switch answer := in.Answers[name]; {
 	case answer.Uncovered == "":
@@ -128,7 +129,8 @@ func (in Input) WhyNot(name string) string {
 	}
 }
 
-// isEligible reports whether a Machine may be updated in place: it is outdated by its spec alone, works, and is needed afterwards.
+// isEligible reports whether a Machine may be updated in place: it is outdated only by its spec, healthy, and needed
+// afterwards.
 func (in Input) isEligible(m rollout.Candidate) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, remediate := m.Annotations[clusterv1.RemediateMachineAnnotation]
@@ -141,12 +143,13 @@ func (in Input) isEligible(m rollout.Candidate) bool {
 		in.State.Clones.InfrastructureOf(m.Machine).Presence() == contract.Found && in.Configs[m.Spec.Bootstrap.ConfigRef.Name] != nil
 }
 
-// isOfSpec reports whether a cause is one that other objects end, and not the age of the Machine or of its certificates.
+// isOfSpec reports whether a cause can be resolved by changing objects, in contrast to the age of the Machine or of
+// its certificates.
 func isOfSpec(c rollout.Cause) bool {
 	return c == rollout.Version || c == rollout.Infrastructure || c == rollout.KubeadmConfig
 }
 
-// Events tell of updates that begin, and of what the API server refused of one.
+// Events returns events for updates that start, and for updates that the API server rejects.
 func Events(out loop.Outcome) []loop.Event {
 	var events []loop.Event
 	for _, done := range out.Done {

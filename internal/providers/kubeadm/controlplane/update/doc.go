@@ -1,21 +1,17 @@
-// Package update is the in-place update of a control plane's Machines, as their owner sees it.
+// Package update starts in-place updates of control plane Machines as an alternative to replacing them.
 //
 //	a Machine would be deleted because it is outdated
 //	   │ eligible, and the control plane passed its preflight checks
 //	   ▼
-//	ask the extension ─ makes all changes ─► mark the Machine ─► write its objects ─► pending hook ─► wait until it is over
-//	   ├─ leaves some, or there is no extension ─► the Machine is deleted, and replaced
-//	   └─ no answer ─► neither; the condition RollingOut says which handler did not answer
+//	call the extension ─ makes all changes ─► mark the Machine ─► write its objects ─► pending hook ─► wait for its end
+//	   ├─ leaves some changes, or there is no extension ─► the Machine is deleted and replaced
+//	   └─ no response ─► neither; the condition RollingOut names the handler that did not respond
 //
-// Does: says which Machine may be updated in place ([Input.Begin]), asks for it what the extension makes of the changes, and writes what
-// the Machine and its objects shall be ([Writer.Trigger]). A trigger that was interrupted is continued, with what is desired then
-// ([Input.Ongoing]).
+// [Input.Begin] determines whether a Machine may be updated in place and requests the extension's response about the
+// changes. [Writer.Trigger] writes the desired state of the Machine and its objects. An interrupted trigger is
+// continued with the desired state at that time ([Input.Ongoing]). Only one Machine is updated at a time.
 //
-// Owns: the annotations update-in-progress and pending-hooks of control plane Machines while an update begins; the spec of their
-// infrastructure machines and KubeadmConfigs.
-//
-// Never: calls UpdateMachine, which the Machine controller does, and which ends the update; updates two Machines at once; decides that a
-// Machine has to go.
-//
-// Read first: [Input], then act.go.
+// The package writes the annotations update-in-progress and pending-hooks of a control plane Machine while an update
+// starts, and the spec of its infrastructure machine and KubeadmConfig. The Machine controller then calls
+// UpdateMachine and ends the update. Start reading at [Input] and act.go.
 package update

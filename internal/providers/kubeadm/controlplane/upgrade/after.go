@@ -10,25 +10,26 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Addon is what becomes of kube-proxy or CoreDNS.
+// Addon is the planned upgrade of kube-proxy or CoreDNS.
 type Addon struct {
 	Name string
-	// Changes are what it takes to bring it to the desired image, in order; none: nothing.
+	// Changes are the changes to reach the desired image, in order.
 	Changes []Change
-	// Skipped says why it is left alone, Problem what a person has to correct first; empty: not.
+	// Skipped is the reason why the addon is not managed, Problem is the problem that the user has to correct first.
+	// Both may be empty.
 	Skipped, Problem string
-	// Image is what runs; empty: nothing does.
+	// Image is the current image, or empty if the addon does not run.
 	Image string
 }
 
-// After says what becomes of kube-proxy and CoreDNS once all Machines are up to date.
+// After returns the upgrades of kube-proxy and CoreDNS for a control plane whose Machines are all up to date.
 //
 //	                     kube-proxy                                  CoreDNS
-//	left alone           annotation skip-kube-proxy, no DaemonSet,   annotation skip-coredns, no ConfigMap or Deployment coredns,
-//	                     no container of the name                    no clusterConfiguration
-//	tag                  the version of the control plane            clusterConfiguration.dns.imageTag; otherwise what runs
-//	repository           clusterConfiguration.imageRepository;       clusterConfiguration.dns.imageRepository, or
-//	                     otherwise what runs                         clusterConfiguration.imageRepository; otherwise what runs
+//	skipped if           annotation skip-kube-proxy, no DaemonSet,   annotation skip-coredns, no clusterConfiguration,
+//	                     no container of the name                    no ConfigMap or Deployment coredns
+//	tag                  version of the control plane                clusterConfiguration.dns.imageTag, or unchanged
+//	repository           clusterConfiguration.imageRepository,       clusterConfiguration.dns.imageRepository,
+//	                     or unchanged                                clusterConfiguration.imageRepository, or unchanged
 func After(f Found, d Desired) []Addon {
 	if f.Problem != "" {
 		return nil
@@ -36,7 +37,7 @@ func After(f Found, d Desired) []Addon {
 	return []Addon{proxy(f, d), dns(f, d)}
 }
 
-// Problems are what a person has to correct, one text for each.
+// Problems returns a message for each problem that the user has to correct.
 func Problems(addons []Addon) []string {
 	var out []string
 	for _, a := range addons {
@@ -47,7 +48,7 @@ func Problems(addons []Addon) []string {
 	return out
 }
 
-// Changes are those of all addons, in order.
+// Changes returns the changes of all addons, in order.
 func Changes(addons []Addon) []Change {
 	var out []Change
 	for _, a := range addons {
@@ -56,7 +57,7 @@ func Changes(addons []Addon) []Change {
 	return out
 }
 
-// States are what becomes of each, one text for each.
+// States returns a message about each addon that is skipped or up to date.
 func States(addons []Addon) []string {
 	var out []string
 	for _, a := range addons {
@@ -106,7 +107,7 @@ func proxy(f Found, d Desired) Addon {
 	return a
 }
 
-// imageOf is the image of a container; empty: there is none of that name.
+// imageOf returns the image of a container, or the empty string if the container does not exist.
 func imageOf(pod corev1.PodSpec, container string) string {
 	for _, c := range pod.Containers {
 		if c.Name == container {
@@ -124,7 +125,7 @@ func setImage(pod *corev1.PodSpec, container string, to image) {
 	}
 }
 
-// volumeKey is the key of ConfigMap coredns that a Deployment mounts as its Corefile; empty: none that is known.
+// volumeKey returns the key of ConfigMap coredns that a Deployment mounts as its Corefile, or nil if it is unknown.
 func volumeKey(d *appsv1.Deployment) *string {
 	for i := range d.Spec.Template.Spec.Volumes {
 		v := &d.Spec.Template.Spec.Volumes[i]
@@ -140,10 +141,11 @@ func volumeKey(d *appsv1.Deployment) *string {
 	return nil
 }
 
-// ConditionType is that of the condition about kube-proxy and CoreDNS.
+// ConditionType is the type of the condition about kube-proxy and CoreDNS.
 const ConditionType = "AddonsUpToDate"
 
-// Verdict is the condition about kube-proxy and CoreDNS; rolling: Machines are still to be replaced.
+// Verdict returns the condition about kube-proxy and CoreDNS. The rolling parameter is true while Machines have to be
+// replaced.
 func Verdict(f Found, d Desired, rolling bool) condition.Verdict {
 	all := After(f, d)
 	changes, problems := Changes(all), Problems(all)

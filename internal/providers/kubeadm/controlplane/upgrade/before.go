@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/kubeadmapi"
 )
 
-// Before says what has to change before a Machine of the desired version and configuration joins; a problem is what a person has to
-// correct first.
+// Before returns the changes that are required before a Machine with the desired version and configuration joins, or
+// the problem that the user has to correct first.
 func Before(f Found, d Desired) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
@@ -45,7 +45,7 @@ func Before(f Found, d Desired) (changes []Change, problem string) {
 	return changes, ""
 }
 
-// stored is the configuration of kubeadm.
+// stored parses kubeadm's configuration.
 func stored(f Found) (kubeadmapi.Stored, string) {
 	if f.Config == nil {
 		return kubeadmapi.Stored{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, Machines cannot join without it"
@@ -57,7 +57,7 @@ func stored(f Found) (kubeadmapi.Stored, string) {
 	return s, ""
 }
 
-// configWith is the ConfigMap with another configuration.
+// configWith returns the ConfigMap with another configuration.
 func configWith(config *corev1.ConfigMap, s kubeadmapi.Stored) (*corev1.ConfigMap, string) {
 	out, err := s.Text()
 	if err != nil {
@@ -68,7 +68,7 @@ func configWith(config *corev1.ConfigMap, s kubeadmapi.Stored) (*corev1.ConfigMa
 	return after, ""
 }
 
-// Text is what a fault says, without what another program said.
+// Text returns the message of a fault, without text from other programs.
 func Text(err error) string {
 	if f := fault.As(err); f != nil {
 		return f.Message
@@ -79,13 +79,13 @@ func Text(err error) string {
 func roleKey(o client.Object) string { return describe(o, o.GetName()) }
 
 const (
-	// joining are the nodes that join, with the tokens that kubeadm makes.
+	// joining is the group of joining nodes that use a bootstrap token of kubeadm.
 	joining = "system:bootstrappers:kubeadm:default-node-token"
 	nodes   = "system:nodes"
 )
 
-// roles are the roles and bindings that a kubeadm of the supported versions expects where it joins a Machine. kubeadm init creates
-// those of its own version.
+// roles returns the roles and bindings that the supported versions of kubeadm expect when a Machine joins. kubeadm
+// init only creates the roles for its own version.
 func roles() []client.Object {
 	const admins = "kubeadm:cluster-admins"
 	system := metav1.NamespaceSystem
@@ -101,12 +101,12 @@ func roles() []client.Object {
 	)
 }
 
-// getting is the rule to get a resource, or only objects of these names.
+// getting returns a rule to get a resource, optionally restricted to names.
 func getting(resource string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names}
 }
 
-// bind gives subjects a ClusterRole.
+// bind binds subjects to a ClusterRole.
 func bind(name, role string, subjects ...rbacv1.Subject) client.Object {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
@@ -114,7 +114,7 @@ func bind(name, role string, subjects ...rbacv1.Subject) client.Object {
 	}
 }
 
-// grant is a role, in a namespace or in none, that is bound to groups.
+// grant returns a Role or ClusterRole and its binding to groups.
 func grant(meta metav1.ObjectMeta, rule rbacv1.PolicyRule, groups ...string) []client.Object {
 	var subjects []rbacv1.Subject
 	for _, group := range groups {

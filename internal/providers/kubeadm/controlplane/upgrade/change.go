@@ -11,15 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// Change is one object of a workload cluster that has to be created or changed.
+// Change is one object of a workload cluster to create or change.
 type Change struct {
-	// Object names it, Why says what is different and for what reason.
+	// Object is the name of the object. Why describes the difference and its reason.
 	Object, Why string
-	// before is the object as it was read; nil: it does not exist.
+	// before is the observed object, or nil if it does not exist.
 	before, after client.Object
 }
 
-// String says what is changed, and why.
 func (c Change) String() string {
 	verb := "change"
 	if c.before == nil {
@@ -28,12 +27,12 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s of the workload cluster: %s", verb, c.Object, c.Why)
 }
 
-// change of an object that exists.
+// change returns a change of an existing object.
 func change(before, after client.Object, why string, args ...any) Change {
 	return Change{Object: describe(before, before.GetName()), Why: fmt.Sprintf(why, args...), before: before, after: after}
 }
 
-// Actions are changes as a plan has them.
+// Actions returns the changes as actions of a plan.
 func Actions(changes []Change) []loop.Action {
 	var out []loop.Action
 	for _, c := range changes {
@@ -42,13 +41,13 @@ func Actions(changes []Change) []loop.Action {
 	return out
 }
 
-// Apply carries a change out. It may be repeated; another write since the object was read is a conflict.
+// Apply applies a change. It is idempotent, and it returns a conflict if the object was written since it was read.
 func Apply(ctx context.Context, writer *kube.Writer, c Change) error {
 	if c.before == nil {
 		return writer.Create(ctx, c.after.DeepCopyObject().(client.Object))
 	}
 	return writer.Patch(ctx, c.before, func(o client.Object) {
 		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(c.after).Elem())
-		o.SetManagedFields(nil) // as those of what it is compared with
+		o.SetManagedFields(nil) // the object it is compared with has none either
 	})
 }

@@ -12,15 +12,15 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 )
 
-// maxCorefile bounds a Corefile that is migrated, in bytes.
+// maxCorefile limits the size of a Corefile to migrate, in bytes.
 const maxCorefile = 64 << 10
 
-// move is CoreDNS on its way from one image to another.
+// move is a change of CoreDNS from one image to another.
 type move struct {
 	Found
 	desired  Desired
 	from, to image
-	// fromRelease and toRelease are the versions of the two.
+	// fromRelease and toRelease are the CoreDNS versions of the two images.
 	fromRelease, toRelease semver.Version
 }
 
@@ -80,21 +80,22 @@ func newMove(f Found, d Desired, current string) (m move, err error) {
 	return m, nil
 }
 
-// isInterrupted reports whether the Deployment still mounts the backup of a Corefile that was being migrated.
+// isInterrupted reports whether the Deployment still mounts the backup of the Corefile during a migration.
 func (m move) isInterrupted() bool {
 	key := volumeKey(m.DNS)
 	return key != nil && *key == backupKey
 }
 
-// changes are those that can be done now. The Pods of the old version mount a backup of the Corefile while it is migrated, since they
-// read what they mount again; each row is decided by what is there, so an interruption at any of them changes nothing:
+// changes returns the changes that can be applied now. During the migration, the Pods of the old version mount a
+// backup of the Corefile, because they reload their configuration. Each row depends on observed state only, so the
+// migration can be interrupted at any point:
 //
-//	the Deployment mounts Corefile, the backup differs    write the backup
-//	the Deployment mounts Corefile, the backup does not   mount the backup
-//	the Deployment mounts the backup                      write the Corefile that follows from the backup
-//	the Corefile is the one that follows                  kubeadm's configuration, permissions, then image and mount
+//	Deployment mounts Corefile, backup differs from it    write the backup
+//	Deployment mounts Corefile, backup is equal           mount the backup
+//	Deployment mounts the backup                          write the Corefile migrated from the backup
+//	Corefile is migrated                                  kubeadm's configuration, permissions, then image and mount
 //
-// The first two are left out where the migration changes nothing.
+// The first two rows are skipped if the migration does not change the Corefile.
 func (m move) changes() ([]Change, error) {
 	have, backup := m.Corefile.Data[corefileKey], m.Corefile.Data[backupKey]
 	key := volumeKey(m.DNS)
@@ -106,7 +107,7 @@ func (m move) changes() ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key == nil && backup != "" && want != have { // mounted in another way: all at once, and once
+	if key == nil && backup != "" && want != have { // mounted in another way, so all changes are made at once
 		if before, err := migrated(backup, m.fromRelease.String(), m.toRelease.String()); err == nil && before == have {
 			want = have
 		}
@@ -132,8 +133,8 @@ func (m move) corefileWith(corefile, backup string) *corev1.ConfigMap {
 	return after
 }
 
-// migrated is a Corefile for another release of CoreDNS. What the library does with a text that no CoreDNS would read is a problem of
-// the text.
+// migrated returns a Corefile for another release of CoreDNS. A panic of the migration library on an invalid Corefile
+// is returned as an error.
 func migrated(corefile, from, to string) (out string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -153,7 +154,7 @@ func migrated(corefile, from, to string) (out string, err error) {
 	return out, nil
 }
 
-// last is what gives CoreDNS its image.
+// last returns the changes that set the image of CoreDNS.
 func (m move) last() ([]Change, error) {
 	s, problem := stored(m.Found)
 	if problem != "" {
@@ -198,7 +199,7 @@ func readsEndpointSlices(role *rbacv1.ClusterRole) bool {
 	return false
 }
 
-// has reports whether a rule names something, or everything.
+// has reports whether a rule contains a name or the wildcard.
 func has(names []string, name string) bool {
 	for _, n := range names {
 		if n == name || n == rbacv1.VerbAll {
@@ -208,7 +209,7 @@ func has(names []string, name string) bool {
 	return false
 }
 
-// tolerates reports whether CoreDNS runs on control plane nodes, as kubeadm lets it.
+// tolerates reports whether CoreDNS can run on control plane nodes, as in the manifest of kubeadm.
 func tolerates(pod corev1.PodSpec) bool {
 	for _, t := range pod.Tolerations {
 		if t.Key == controlPlaneTaint || t.Key == "" && t.Operator == corev1.TolerationOpExists {

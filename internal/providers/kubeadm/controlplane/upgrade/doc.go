@@ -1,7 +1,7 @@
-// Package upgrade is what kubeadm leaves in a workload cluster, and how it follows a KubeadmControlPlane.
-//
-// Does: reads it ([Read]); says what has to change before a Machine of another version or configuration joins ([Before]), and once
-// all Machines are up to date ([After]); carries a change out ([Apply]).
+// Package upgrade updates the objects that kubeadm creates in a workload cluster to the version and configuration of
+// the KubeadmControlPlane. [Read] reads the objects, [Before] returns the changes required before a Machine with
+// another version or configuration joins, [After] returns the changes once all Machines are up to date, and [Apply]
+// applies a change. The controller decides when.
 //
 //	before a Machine joins                        after all Machines are up to date
 //	  roles that kubeadm needs  create missing      DaemonSet kube-proxy    image
@@ -10,13 +10,9 @@
 //	                            components, etcd,   ClusterRole, Deployment of CoreDNS
 //	                            certificates
 //
-// The ConfigMap kubelet-config has no version and stays as it is: kubeadm reads it as it was written. What was changed by hand in other
-// fields of these objects stays, too.
-//
-// Owns: in workload clusters: the ClusterConfiguration in ConfigMap kubeadm-config; the images of kube-proxy and CoreDNS; the Corefile
-// while CoreDNS gets another version.
-//
-// Never: decides when; changes what a KubeadmControlPlane has an annotation to skip; creates kube-proxy or CoreDNS where they are not.
-//
-// Read first: [Before], [After].
+// The ConfigMap kubelet-config has no version and is not changed, because kubeadm reads it as it is. Manual changes
+// of other fields of these objects are preserved. In workload clusters, the package writes the ClusterConfiguration
+// in ConfigMap kubeadm-config, the images of kube-proxy and CoreDNS, and the Corefile during an upgrade of CoreDNS.
+// It skips addons that the annotations of the KubeadmControlPlane exclude, and it never creates kube-proxy or
+// CoreDNS.
 package upgrade

@@ -18,40 +18,40 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Found is what kubeadm left in a workload cluster, as it was read at one time. What does not exist is nil.
+// Found contains the objects that kubeadm created in a workload cluster. Missing objects are nil.
 type Found struct {
-	// At is when it was read; zero: never.
+	// At is the time of the read, or zero if it never happened.
 	At time.Time
-	// Problem says why nothing could be read; empty: it could.
+	// Problem is the reason why the objects could not be read, or empty.
 	Problem string
 	// Config is kubeadm's configuration.
 	Config *corev1.ConfigMap
-	// Roles are the names of the roles and bindings that exist, of those that kubeadm needs.
+	// Roles contains the names of the existing roles and bindings that kubeadm needs.
 	Roles map[string]bool
 	// Proxy is kube-proxy.
 	Proxy *appsv1.DaemonSet
-	// DNS is CoreDNS, DNSRole what it may read, Corefile what it is configured with.
+	// DNS is CoreDNS, DNSRole is its ClusterRole, and Corefile is its configuration.
 	DNS      *appsv1.Deployment
 	DNSRole  *rbacv1.ClusterRole
 	Corefile *corev1.ConfigMap
 }
 
-// Desired is what a KubeadmControlPlane says of it.
+// Desired is the desired state from a KubeadmControlPlane.
 type Desired struct {
 	Version string
 	Cluster bootstrapv1.ClusterConfiguration
-	// SkipProxy and SkipDNS leave them to others.
+	// SkipProxy and SkipDNS exclude the addons from upgrades.
 	SkipProxy, SkipDNS bool
 }
 
-// DesiredBy returns what a control plane says.
+// DesiredBy returns the desired state from a control plane.
 func DesiredBy(plane *controlplanev1.KubeadmControlPlane) Desired {
 	_, proxy := plane.Annotations[controlplanev1.SkipKubeProxyAnnotation]
 	_, dns := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]
 	return Desired{Version: plane.Spec.Version, Cluster: plane.Spec.KubeadmConfigSpec.ClusterConfiguration, SkipProxy: proxy, SkipDNS: dns}
 }
 
-// Names of what kubeadm leaves in namespace kube-system.
+// Names of kubeadm's objects in namespace kube-system.
 const (
 	configName    = "kubeadm-config"
 	configKey     = "ClusterConfiguration"
@@ -63,7 +63,7 @@ const (
 	dnsVolumeName = "config-volume"
 )
 
-// Read reads it.
+// Read reads the objects that kubeadm created in a workload cluster.
 func Read(ctx context.Context, c client.Reader, now time.Time) (Found, error) {
 	out := Found{At: now, Roles: map[string]bool{}}
 	for _, role := range roles() {
@@ -92,7 +92,8 @@ func Read(ctx context.Context, c client.Reader, now time.Time) (Found, error) {
 	return out, nil
 }
 
-// get reads an object of namespace kube-system, or of none; nil: it does not exist.
+// get reads an object in namespace kube-system, or a cluster-scoped object. It returns nil if the object does not
+// exist.
 func get[T client.Object](ctx context.Context, c client.Reader, name string, into T) (none T, err error) {
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}
 	switch any(into).(type) {
@@ -109,7 +110,7 @@ func get[T client.Object](ctx context.Context, c client.Reader, name string, int
 	return into, nil
 }
 
-// why says in a word what an API server answered: nothing that it chose itself.
+// why summarizes the error of an API server, without any text from the API server.
 func why(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -118,7 +119,7 @@ func why(err error) string {
 	return "it does not answer"
 }
 
-// describe names an object for people.
+// describe returns the kind and name of an object for messages.
 func describe(o client.Object, name string) string {
 	kind := "ConfigMap"
 	switch o.(type) {

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// image is a reference to an image, as <repository>/<name>:<tag>.
+// image is an image reference of the form <repository>/<name>:<tag>.
 type image struct{ repository, name, tag string }
 
-// String is the reference.
+// String returns the image reference.
 func (i image) String() string {
 	out := i.name + ":" + i.tag
 	if i.repository != "" {
@@ -20,7 +20,8 @@ func (i image) String() string {
 	return out
 }
 
-// parseImage reads a reference by tag: one by digest says no version, and cannot be given another one.
+// parseImage parses a reference by tag. A reference by digest contains no version and cannot be changed to another
+// one.
 func parseImage(reference string) (image, error) {
 	rest, tag, _ := strings.Cut(reference[strings.LastIndex(reference, "/")+1:], ":")
 	out := image{name: rest, tag: tag}
@@ -32,13 +33,13 @@ func parseImage(reference string) (image, error) {
 		return out, fmt.Errorf("image %s is referred to by digest: its version is not known", clipped(reference))
 	case tag == "":
 		return out, fmt.Errorf("image %s has no tag: its version is not known", clipped(reference))
-	case out.String() != reference: // a slash with nothing before it
+	case out.String() != reference: // a slash without a repository
 		return out, fmt.Errorf("image %s is no valid reference", clipped(reference))
 	}
 	return out, out.check()
 }
 
-// check says that there can be such an image.
+// check returns an error if the reference is invalid.
 func (i image) check() error {
 	if _, err := name.NewTag(i.String()); err != nil {
 		return fmt.Errorf("image %s is no valid reference", clipped(i.String()))
@@ -46,7 +47,7 @@ func (i image) check() error {
 	return nil
 }
 
-// clipped is a text of others that is part of a message.
+// clipped returns external text quoted and truncated for a message.
 func clipped(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -55,10 +56,10 @@ func clipped(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// tagOf is the tag of a version: a tag has no plus.
+// tagOf returns the image tag of a version. Tags cannot contain a plus sign.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// release is the version in a tag of CoreDNS, without what a builder of images added to it.
+// release returns the CoreDNS version in a tag, without additions of the image builder.
 func release(tag string) (semver.Version, error) {
 	v, err := semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 	if err != nil {
@@ -67,8 +68,9 @@ func release(tag string) (semver.Version, error) {
 	return semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}, nil
 }
 
-// inRepository is the image of CoreDNS in another repository. The registry of the Kubernetes project has it one level deeper than any
-// mirror that kubeadm reads, so an image that is in the repository already keeps its path.
+// inRepository returns the image of CoreDNS in another repository. In the registry of the Kubernetes project, the
+// image is one level deeper than in other repositories supported by kubeadm. An image that is already in the
+// repository retains its path.
 func (i image) inRepository(repository string) image {
 	repository = strings.TrimSuffix(repository, "/")
 	if repository == "" || i.repository == repository || i.repository == repository+"/"+dnsName {
@@ -81,5 +83,5 @@ func (i image) inRepository(repository string) image {
 	return i
 }
 
-// projectDomain is where the Kubernetes project has its registries.
+// projectDomain is the domain of the registries of the Kubernetes project.
 const projectDomain = ".k8s.io"

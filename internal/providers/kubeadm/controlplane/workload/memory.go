@@ -6,23 +6,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory remembers what was read of workload clusters last, by control plane. The zero value is ready to use.
+// Memory caches the latest state of workload clusters, by control plane. The zero value is ready to use.
 type Memory[T any] struct {
 	mu   sync.Mutex
 	last map[types.UID]T
 }
 
-// rememberedPlanes bounds the memory; forgetting costs one reading.
+// rememberedPlanes limits the size of the cache. An evicted entry costs one additional read.
 const rememberedPlanes = 10000
 
-// Get returns what was read last.
+// Get returns the cached state.
 func (m *Memory[T]) Get(plane types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last[plane]
 }
 
-// Set remembers what was read.
+// Set caches a state.
 func (m *Memory[T]) Set(plane types.UID, s T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -32,7 +32,7 @@ func (m *Memory[T]) Set(plane types.UID, s T) {
 	m.last[plane] = s
 }
 
-// Forget makes what was read last the zero value.
+// Forget removes the cached state.
 func (m *Memory[T]) Forget(plane types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

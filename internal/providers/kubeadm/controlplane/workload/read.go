@@ -27,12 +27,12 @@ type Clusters interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// Members connects to the members of etcd that run on Nodes of a workload cluster.
+// Members connects to the etcd members on Nodes of a workload cluster.
 type Members interface {
 	Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error)
 }
 
-// Certificates reads until when those of API servers are valid.
+// Certificates reads the expiration of API server certificates.
 type Certificates interface {
 	Of(ctx context.Context, s expiry.Server) (time.Time, error)
 }
@@ -45,18 +45,20 @@ type Reader struct {
 	Now          func() time.Time
 }
 
-// Request says what to read.
+// Request is the scope of a read.
 type Request struct {
 	Cluster client.ObjectKey
-	// Nodes of the Machines that stay, and of those that are deleted. Of Others it is only read whether they exist.
+	// Nodes are the Nodes of Machines that are not being deleted, and Leaving of those that are. For Others, only the
+	// existence of the Nodes is read.
 	Nodes, Leaving, Others []string
-	// Managed: etcd runs on the Machines.
+	// Managed is true if etcd runs on the Machines.
 	Managed bool
 	// Certificates are the API servers whose certificates are read.
 	Certificates []expiry.Server
 }
 
-// Read reads a workload cluster. What does not answer is in the state; an error is anything else.
+// Read reads a workload cluster. Unresponsive components are reported in the state, and all other problems as an
+// error.
 func (r Reader) Read(ctx context.Context, q Request) (State, error) {
 	s := State{At: r.Now(), Asked: map[string]bool{}, Nodes: map[string]*corev1.Node{}, Pods: map[string]*corev1.Pod{}}
 	c, err := r.Clusters.Client(ctx, q.Cluster)
@@ -82,7 +84,7 @@ func (r Reader) Read(ctx context.Context, q Request) (State, error) {
 	return s, nil
 }
 
-// isServerError reports whether an API server says that it cannot answer now, as one does whose etcd has no quorum.
+// isServerError reports whether an API server returned a server error, as it does if etcd has no quorum.
 func isServerError(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
@@ -120,10 +122,11 @@ func (s *State) read(ctx context.Context, c client.Client, q Request) error {
 	return nil
 }
 
-// mostUnclaimed bounds the Nodes that are read beside those of Machines.
+// mostUnclaimed limits the number of Nodes that are read in addition to the Nodes of Machines.
 const mostUnclaimed = 16
 
-// unclaimed are the Nodes with a static Pod of etcd that no Machine refers to: a Machine whose Node is not known runs a member all the same.
+// unclaimed returns the Nodes with a static Pod of etcd that no Machine references. They may belong to a Machine
+// whose Node is unknown.
 func (s State) unclaimed(q Request) []string {
 	known := slices.Concat(q.Nodes, q.Leaving)
 	var out []string
@@ -150,7 +153,7 @@ func (s *State) readNode(ctx context.Context, c client.Client, name string) erro
 	return nil
 }
 
-// readNodesOfMembers reads the Nodes of members that are of no Machine.
+// readNodesOfMembers reads the Nodes of members that have no Machine.
 func (s *State) readNodesOfMembers(ctx context.Context, c client.Client) error {
 	for _, m := range s.Etcd.Members {
 		if _, read := s.Nodes[m.Name]; !read && m.Name != "" {
@@ -162,7 +165,7 @@ func (s *State) readNodesOfMembers(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// answering are the Nodes that are ready: through the kubelet of another nothing is reached.
+// answering returns the nodes that are ready. Pods of other nodes cannot be reached through their kubelet.
 func (s State) answering(nodes []string) []string {
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool {
 		node := s.Nodes[name]
@@ -172,7 +175,7 @@ func (s State) answering(nodes []string) []string {
 	})
 }
 
-// readExpiry reads the certificates of API servers that run, all at once. One that does not answer is asked at the next time.
+// readExpiry reads the certificates of running API servers concurrently. Failed reads are retried at the next read.
 func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server) map[string]time.Time {
 	servers = slices.DeleteFunc(slices.Clone(servers), func(server expiry.Server) bool {
 		pod := s.PodOf(APIServer, server.Node)
@@ -198,7 +201,8 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []expiry.Server
 	return out
 }
 
-// readEtcd asks the members. If one joins or leaves meanwhile, they are asked once more: what they say would speak of different members.
+// readEtcd reads the state of the etcd members. If the membership changes during the read, the read is repeated once,
+// because otherwise the statuses would refer to different memberships.
 func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 	out := r.readEtcdOnce(ctx, s, q)
 	if out.Problem == "" && out.isTorn() {
@@ -207,9 +211,9 @@ func (r Reader) readEtcd(ctx context.Context, s State, q Request) Etcd {
 	return out
 }
 
-// readEtcdOnce reads the list from one of the members, then the status of each, all at once, whether a Machine refers to its Node or not. A
-// Node without a member would not answer until the time of the call is over, and is left out. Without a quorum there is no list that is
-// agreed on; then the list of a member that answers counts.
+// readEtcdOnce reads the list of members from one of them, and then the status of each member concurrently, even if
+// no Machine references its Node. Nodes without a member are skipped, because a call to them would only time out.
+// Without quorum there is no agreed list, and the list of a responding member is used.
 func (r Reader) readEtcdOnce(ctx context.Context, s State, q Request) Etcd {
 	out := Etcd{Statuses: map[string]EtcdStatus{}}
 	nodes := slices.Concat(q.Nodes, q.Leaving, s.unclaimed(q))
@@ -239,7 +243,7 @@ func (r Reader) readEtcdOnce(ctx context.Context, s State, q Request) Etcd {
 	return out
 }
 
-// withoutQuorum takes the list of members of one that knows no leader, where none that answers knows one.
+// withoutQuorum uses the list of members of a responding member if no responding member knows a leader.
 func (e *Etcd) withoutQuorum() {
 	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) {
 		switch status := e.Statuses[node]; {
@@ -256,7 +260,7 @@ func (e *Etcd) withoutQuorum() {
 	}
 }
 
-// readStatuses asks members about themselves, all at once.
+// readStatuses reads the statuses of members concurrently.
 func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []string) {
 	statuses := make([]EtcdStatus, len(asked))
 	var all errgroup.Group
@@ -270,7 +274,7 @@ func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []s
 			return nil
 		})
 	}
-	_ = all.Wait() // none returns an error
+	_ = all.Wait() // the functions return no errors
 	for i, node := range asked {
 		e.Statuses[node] = statuses[i]
 	}

@@ -11,32 +11,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote"
 )
 
-// State is what was read of a workload cluster at one time. The zero value is that of a cluster that was never read.
+// State is the observed state of a workload cluster. The zero value means that the cluster was never read.
 type State struct {
-	// At is when it was read; zero: never.
+	// At is the time of the read, or zero.
 	At time.Time
-	// Problem says why nothing could be read; empty: it could.
+	// Problem is the reason why the cluster could not be read, or empty.
 	Problem string
-	// FailingSince is when it could not be read for the first time since it was read last.
+	// FailingSince is the time of the first failed read after the last successful one.
 	FailingSince time.Time
-	// Initialized: kubeadm has left its configuration, so that nodes can join.
+	// Initialized is true if kubeadm has stored its configuration, so that nodes can join.
 	Initialized bool
-	// Asked are the names of the Nodes that were read, whether they exist or not.
+	// Asked contains the names of the Nodes that were read, including missing ones.
 	Asked map[string]bool
-	// Nodes and Pods by name; the Pods are those of the control plane in kube-system.
+	// Nodes and Pods by name. Pods contains the control plane Pods in kube-system.
 	Nodes map[string]*corev1.Node
 	Pods  map[string]*corev1.Pod
-	// Expiry by Node is when the certificate of its API server expires; only of those that were asked for and answered.
+	// Expiry contains the expiration of API server certificates by Node, for the requested servers that responded.
 	Expiry map[string]time.Time
-	// Etcd is what its members say.
+	// Etcd is the state of the etcd members.
 	Etcd Etcd
 }
 
-// probeInterval is at least the time between two probes of a connection.
+// probeInterval is the minimum interval between two probes of a connection.
 const probeInterval = 10 * time.Second
 
-// IsBehind reports whether the probes of the connection have said something since that speaks against what was read: one failed, or
-// one was answered of a cluster that could not be read. It is read again at once then, and needs no short interval otherwise.
+// IsBehind reports whether later probes of the connection contradict the state: a probe failed, or a probe of an
+// unreadable cluster succeeded. The cluster is then read again immediately, which permits a longer interval
+// otherwise.
 func (s State) IsBehind(c remote.Health) bool {
 	if s.Problem != "" {
 		return c.Good() && c.LastProbeSuccess.After(s.At)
@@ -44,7 +45,7 @@ func (s State) IsBehind(c remote.Health) bool {
 	return c.ConsecutiveFailures > 0 && s.At.Before(c.LastProbeSuccess.Add(probeInterval))
 }
 
-// Then is what is known after another reading: where that came to nothing, what was read before.
+// Then returns the state after another read. If the read failed, the previous data is retained.
 func (s State) Then(read State) State {
 	if read.Problem == "" {
 		return read
@@ -60,8 +61,8 @@ func (s State) Then(read State) State {
 	return s
 }
 
-// IsDown reports whether it could not be read for longer than the grace period, which begins with the last probe that was answered, or
-// where all are, with the first reading that failed.
+// IsDown reports whether reads have failed for longer than the grace period. The period starts with the last
+// successful probe or, if the probes succeed, with the first failed read.
 func (s State) IsDown(now time.Time, c remote.Health, grace time.Duration) bool {
 	if s.Problem == "" {
 		return false
@@ -72,23 +73,23 @@ func (s State) IsDown(now time.Time, c remote.Health, grace time.Duration) bool 
 	return c.GraceLeft(now, grace, true) == 0
 }
 
-// Etcd is what the members of etcd say.
+// Etcd is the state of the etcd members.
 type Etcd struct {
-	// Problem says why the list of members is not known; empty: it is.
+	// Problem is the reason why the list of members is unknown, or empty.
 	Problem string
-	// Members of the cluster, as its quorum agrees on them.
+	// Members of the cluster as agreed on by its quorum.
 	Members []etcd.Member
-	// Statuses by Node of what each member says of itself.
+	// Statuses contains the status of each member by Node.
 	Statuses map[string]EtcdStatus
 }
 
-// EtcdStatus is what a member says of itself, or why it says nothing.
+// EtcdStatus is the status of a member, or the reason why it does not respond.
 type EtcdStatus struct {
 	etcd.Status
 	Problem string
 }
 
-// Member returns the member of a Node; false: there is none.
+// Member returns the member on a Node, or false if there is none.
 func (e Etcd) Member(node string) (etcd.Member, bool) {
 	for _, m := range e.Members {
 		if m.Name == node {
@@ -98,8 +99,8 @@ func (e Etcd) Member(node string) (etcd.Member, bool) {
 	return etcd.Member{}, false
 }
 
-// isTorn reports whether a member that answers knows other members than the list has: one joined or left while they were asked, or they
-// do not agree.
+// isTorn reports whether a responding member knows other members than the list contains, because the membership
+// changed during the read or the members disagree.
 func (e Etcd) isTorn() bool {
 	for _, s := range e.Statuses {
 		if len(s.Members) > 0 && !SameMembers(s.Members, e.Members) {
@@ -109,7 +110,7 @@ func (e Etcd) isTorn() bool {
 	return false
 }
 
-// SameMembers reports whether two lists have the same members.
+// SameMembers reports whether two lists contain the same members.
 func SameMembers(a, b []etcd.Member) bool {
 	ids := func(ms []etcd.Member) []uint64 {
 		var out []uint64
@@ -122,7 +123,7 @@ func SameMembers(a, b []etcd.Member) bool {
 	return slices.Equal(ids(a), ids(b))
 }
 
-// Leader is the Node of the leader, as the members see it; empty: not known.
+// Leader returns the Node of the leader as seen by the members, or the empty string if unknown.
 func (e Etcd) Leader() string {
 	for _, s := range e.Statuses {
 		if s.Problem != "" || s.Leader == 0 {
@@ -137,7 +138,7 @@ func (e Etcd) Leader() string {
 	return ""
 }
 
-// The components of a control plane, whose static Pods are named <component>-<node>.
+// The components of a control plane. Their static Pods are named <component>-<node>.
 const (
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
@@ -145,10 +146,10 @@ const (
 	EtcdPod           = "etcd"
 )
 
-// PodOf is the static Pod of a component on a Node; nil: it does not exist.
+// PodOf returns the static Pod of a component on a Node, or nil if it does not exist.
 func (s State) PodOf(component, node string) *corev1.Pod { return s.Pods[component+"-"+node] }
 
-// ClusterID is that of the etcd cluster that most members are of; 0: none says.
+// ClusterID returns the cluster ID that most members report, or 0.
 func (e Etcd) ClusterID() uint64 {
 	count, most := map[uint64]int{}, uint64(0)
 	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) {
@@ -163,5 +164,5 @@ func (e Etcd) ClusterID() uint64 {
 	return most
 }
 
-// configName is the ConfigMap in which kubeadm keeps the configuration of the cluster.
+// configName is the ConfigMap with kubeadm's configuration of the cluster.
 const configName = "kubeadm-config"

@@ -13,13 +13,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Balancers are the load balancers of clusters whose nodes run in containers: processes of this host, which listen at its
-// address in the network of the cluster.
+// Balancers runs the load balancers of clusters whose nodes are containers. They are processes of this host that listen
+// on its address in the cluster's network.
 type Balancers struct{ Keeper *balancer.Keeper }
 
 var _ backend.Balancers = Balancers{}
 
-// Offer implements backend.Balancers. It is not asked: the clusters have a network.
+// Offer implements backend.Balancers. It is never called, because these clusters have a network.
 func (Balancers) Offer(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
@@ -31,7 +31,7 @@ func (b Balancers) Balance(ctx context.Context, spec backend.BalancerSpec) error
 	if err != nil {
 		return err
 	}
-	if found && before.Listen != spec.Listen { // the process ends by itself, and this makes sure that it has
+	if found && before.Listen != spec.Listen { // the process exits by itself; Remove waits for it
 		if err := b.Keeper.Remove(ctx, name); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
 	return b.Keeper.Remove(ctx, nameOf(ref.Object))
 }
 
-// nameOf is the name of the load balancer of a LocalCluster. A namespace has no dot in it.
+// nameOf returns the name of a LocalCluster's load balancer. It is unambiguous, because namespaces contain no dots.
 func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
 
 // BalancedBy returns the LocalCluster whose load balancer has the name.

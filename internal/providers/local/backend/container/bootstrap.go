@@ -10,9 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/container/bootstrapped"
 )
 
-// Where a bootstrap leaves its traces inside a node. What is under /run is gone after a restart of the container,
-// what is under /var is not; an interruption is told from the difference. The script holds secrets: it is under /run,
-// readable by root alone, and removed when it has ended.
+// Files of a bootstrap inside a node. A restart of the container deletes files under /run but not files under /var,
+// which reveals an interrupted bootstrap. The script contains secrets, so it is stored under /run, readable by root
+// only, and removed when it has ended.
 const (
 	scriptFile  = "/run/slipway/bootstrap.sh"
 	runningMark = "/run/slipway/bootstrap.running"
@@ -22,12 +22,12 @@ const (
 	logFile     = "/var/log/slipway-bootstrap.log"
 )
 
-// logBytes bounds what is shown of a program's output.
+// logBytes limits the part of a program's output that is shown.
 const logBytes = 4096
 
-// Bootstrap implements backend.Scripts. The script runs as a process of the container: it needs neither this program
-// nor a connection to it. Starting is a step that cannot happen twice: the process creates a folder, and only the one
-// that could create it continues. That it runs is marked before that: what has started and does not run was interrupted.
+// Bootstrap implements backend.Scripts. The script runs as a process of the container and needs neither this program
+// nor a connection to it. It cannot run twice: only the process that creates the directory startedMark continues.
+// runningMark is created first, so a script with startedMark and without runningMark was interrupted.
 func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
 	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new.$$; mv %[2]s.new.$$ %[2]s`,
 		startedMark, scriptFile)
@@ -40,7 +40,7 @@ func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.
 	return nil
 }
 
-// running looks up the container of a machine. One that is gone does not run.
+// running looks up the container of a machine. It reports a missing container as not running.
 func (e *Engine) running(ctx context.Context, ref backend.Ref) (ownContainer, error) {
 	c, _, err := e.container(ctx, ref)
 	if isGone(err) {

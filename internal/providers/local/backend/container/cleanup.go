@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/removal"
 )
 
-// RemoveInstance removes every container (with its volume) and every network of an instance, as its records say what that is, and
-// nothing else; tell hears how many of how many are gone, from one goroutine at a time. Nothing there is no error; what Docker is
-// still busy with is waited for, ten seconds at most. The error is a fault of kind Unreachable if Docker does not answer, else all
-// that went wrong.
+// RemoveInstance removes every container (with its volume) and every network that the records of an instance assign to
+// it, and nothing else. It calls tell with the number of removed resources and the total, from one goroutine at a time.
+// It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use. The
+// error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
 func RemoveInstance(ctx context.Context, book *custody.Book, tell func(gone, of int)) error {
 	e, err := New(Config{Instance: book.Instance(), Custody: book})
 	if err != nil {
@@ -36,7 +36,7 @@ func RemoveInstance(ctx context.Context, book *custody.Book, tell func(gone, of 
 	}
 }
 
-// How often, and after which pauses, what Docker is busy with is removed once more.
+// Number and interval of the attempts to remove resources that are in use.
 const (
 	busyAttempts = 50
 	busyPause    = 200 * time.Millisecond
@@ -76,13 +76,14 @@ func (e *Engine) sweep(ctx context.Context, keep backend.Keep, tell func(gone, o
 		}
 	}
 	r := removal.New(len(containers)+len(volumes)+len(networks), tell)
-	for _, stage := range [][]func() error{containers, volumes, networks} { // what is in use cannot be removed
+	for _, stage := range [][]func() error{containers, volumes, networks} { // resources in use cannot be removed
 		r.Remove(stage)
 	}
 	return errors.Join(append(r.Errors(), e.prune(ctx))...)
 }
 
-// stillOwn does something to what is still this instance's: the objects of what was handed over since it was listed are gone.
+// stillOwn calls do only if the item still belongs to this instance. An item that was transferred since it was listed
+// has no objects here any more and must not be removed.
 func (e *Engine) stillOwn(i custody.Item, do func() error) func() error {
 	return func() error {
 		has, err := e.has(i)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// has reports whether something that some instance made is this one's.
+// has reports whether an item, whichever instance created it, belongs to this instance.
 func (e *Engine) has(i custody.Item) (bool, error) {
 	holdings, err := e.custody.Holdings()
 	return holdings.Has(i), err
@@ -31,13 +31,12 @@ func networkItem(n network.Summary) custody.Item {
 	return custody.Item{Kind: custody.Network, ID: n.ID, Name: n.Name, Maker: n.Labels[backend.LabelInstance], Object: n.Labels[backend.LabelObject]}
 }
 
-// volumeItem is a volume by its name and the time of its creation: another one of the name may follow.
+// volumeItem identifies a volume by its name and creation time, because a later volume can have the same name.
 func volumeItem(v volume.Volume) custody.Item {
 	return custody.Item{Kind: custody.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Maker: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
 }
 
-// Holdings returns what the Cluster of this namespace and name has on the host, as far as it is this instance's or one of the others
-// among known.
+// Holdings returns the host resources of the Cluster with this namespace and name that belong to this instance.
 func (e *Engine) Holdings(ctx context.Context, cluster string) ([]custody.Item, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -58,7 +57,7 @@ func (e *Engine) Holdings(ctx context.Context, cluster string) ([]custody.Item, 
 	return out, nil
 }
 
-// labelled lists what has labels.
+// labelled lists the containers, networks and volumes that match the filters.
 func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]custody.Item, error) {
 	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 	if err != nil {
@@ -85,7 +84,7 @@ func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]custod
 	return out, nil
 }
 
-// prune forgets the records of what is gone.
+// prune deletes the records of resources that no longer exist.
 func (e *Engine) prune(ctx context.Context) error {
 	there, err := e.labelled(ctx, made())
 	if err != nil {

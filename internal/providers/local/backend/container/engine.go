@@ -20,9 +20,8 @@ import (
 // callTimeout bounds one call to Docker. Creating a container from a large image takes a few seconds on a slow disk.
 const callTimeout = 2 * time.Minute
 
-// Engine is a Docker Engine. It implements all parts of a backend, and is safe for concurrent
-// use. It connects when it is first used, so that a host without Docker is an error of the machines that
-// need it and not of the program.
+// Engine is the container backend on a Docker Engine. It is safe for concurrent use. It connects on first use, so that
+// a missing Docker is an error of the machines that need it and not of the program.
 type Engine struct {
 	api      *client.Client
 	instance string
@@ -30,12 +29,12 @@ type Engine struct {
 	host     kernel.Host
 	paths    hostpath.Guard
 	named    []policy.Named
-	// pod: this program runs in a Pod.
+	// pod is set if this program runs in a Pod.
 	pod bool
 
-	// place is held while an address or a subnet is chosen and taken.
+	// place is held while an address or a subnet is chosen and allocated.
 	place sync.Mutex
-	// execs are the commands that this program runs for itself; their end is no news.
+	// execs are the commands that this program runs for itself; events about their end are ignored.
 	execs execs.Set
 	// restricted is set once the host has refused a privileged container.
 	restricted onceTrue
@@ -48,21 +47,21 @@ var (
 	_ backend.Watcher  = (*Engine)(nil)
 )
 
-// Config says which engine to use and for whom.
+// Config contains the options of an Engine.
 type Config struct {
-	// Instance names the management cluster; everything made on the host carries it as a label. Required.
+	// Instance names the management cluster. Every created resource is labelled with it. Required.
 	Instance string
-	// Custody says what else is this instance's, and what is not any more. Nil: what carries its label is.
+	// Custody records the resources that were transferred to or from this instance. Nil: the label alone decides.
 	Custody *custody.Book
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
-	// Named are hosts that this host has to reach: no network takes their addresses.
+	// Named are hosts that this host has to reach: no network uses their addresses.
 	Named []policy.Named
-	// Reserved are folders that no node may mount whoever allows it, such as the data directory.
+	// Reserved are directories that no node may mount even if the operator allows it, such as the data directory.
 	Reserved []string
 }
 
-// New returns the engine without connecting to it. It fails if the configuration or DOCKER_HOST cannot be read.
+// New returns the engine without connecting to it. It returns an error if the configuration or DOCKER_HOST is invalid.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Instance == "" {
 		return nil, fmt.Errorf("container backend: no instance name")
@@ -88,7 +87,7 @@ const inPod = "KUBERNETES_SERVICE_HOST"
 // Close closes the connections to the engine.
 func (e *Engine) Close() error { return e.api.Close() }
 
-// Ping asks whether the engine answers. The error is a fault of kind Unreachable if not.
+// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.
 func (e *Engine) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

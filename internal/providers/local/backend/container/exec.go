@@ -16,14 +16,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// maxOutput bounds what is kept of a command's output, in bytes.
+// maxOutput limits the part of a command's output that is retained, in bytes.
 const maxOutput = 64 << 10
 
-// Exit codes with which Docker, and a shell, say that a program cannot be run, and that there is none.
+// Exit codes of Docker and of a shell for a program that cannot be executed and for a missing program.
 const cannotRun, notThere = 126, 127
 
-// exec runs a shell program in a running container, gives it input, and returns what it prints. A program that ends
-// with another code than zero is an error.
+// exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
+// an error.
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 	return "", fault.New(fault.Transient, ReasonError, "A command in container %s ended with code %d: %s", c.name, r.ExitCode, redact.Tail(out, logBytes))
 }
 
-// execDetached starts a shell program in a running container and lets it run; its output is lost.
+// execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
 func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) err
 	return e.execDetached(ctx, c, program)
 }
 
-// importImages hands the archive to containerd in the container.
+// importImages imports the archive into containerd in the container.
 func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Reader) (string, error) {
 	said := &tail{max: maxOutput}
 	code, sent, err := e.stream(ctx, c, []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, archive, said)
@@ -121,8 +121,8 @@ func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Re
 	return string(said.buf), nil
 }
 
-// stream runs a program in a running container for as long as ctx lets it, with input and output that may be long. A program may end
-// before it has read everything: sent is what came of sending.
+// stream runs a program in a running container until ctx ends, with input and output of any length. A program may exit
+// before it has read all input, so the error of sending it is returned separately as sent.
 func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, in io.Reader, out io.Writer) (code int, sent, err error) {
 	doing := "running " + command[0] + " in container " + c.name
 	id, err := e.prepare(ctx, c, client.ExecCreateOptions{Cmd: command, AttachStdin: true, AttachStdout: true, AttachStderr: true})
@@ -138,7 +138,7 @@ func (e *Engine) stream(ctx context.Context, c ownContainer, command []string, i
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer stop()
 	read := make(chan error, 1)
-	go func() { // the program may stop reading and say why
+	go func() { // the program may stop reading and print the reason
 		_, err := stdcopy.StdCopy(out, out, attached.Reader)
 		read <- err
 	}()
@@ -167,7 +167,7 @@ func notRunning(name string) *fault.Fault {
 	return fault.New(fault.Conflict, ReasonNotRunning, "container %s does not run", name)
 }
 
-// converse sends the input, then reads the output to its end.
+// converse sends the input, then reads the whole output.
 func converse(attached client.ExecAttachResult, input []byte) (string, error) {
 	if _, err := io.Copy(attached.Conn, bytes.NewReader(input)); err != nil {
 		return "", err
@@ -182,7 +182,7 @@ func converse(attached client.ExecAttachResult, input []byte) (string, error) {
 	return string(out.buf), nil
 }
 
-// tail keeps the last max bytes written to it.
+// tail retains the last max bytes written to it.
 type tail struct {
 	buf []byte
 	max int

@@ -14,7 +14,7 @@ import (
 
 // Reasons of the faults that this package returns.
 const (
-	// ReasonUnreachable: Docker does not answer.
+	// ReasonUnreachable: Docker does not respond.
 	ReasonUnreachable = "DockerUnreachable"
 	// ReasonImageAbsent: the node image is not on this host.
 	ReasonImageAbsent = "ImageAbsent"
@@ -24,25 +24,25 @@ const (
 	ReasonNetworkInUse = "NetworkInUse"
 	// ReasonNoAddress: the network has no address left for a node.
 	ReasonNoAddress = "NoAddressLeft"
-	// ReasonNoSubnet: no range is free on this host, or the one asked for is taken.
+	// ReasonNoSubnet: no range is free on this host, or the requested range is taken.
 	ReasonNoSubnet = "SubnetTaken"
-	// ReasonRefused: Docker refuses what it was asked for.
+	// ReasonRefused: Docker rejects the request.
 	ReasonRefused = "DockerRefused"
-	// ReasonError: anything else that Docker says.
+	// ReasonError: any other error from Docker.
 	ReasonError = "DockerError"
-	// ReasonNotRunning: the machine does not run.
+	// ReasonNotRunning: the machine is not running.
 	ReasonNotRunning = "MachineNotRunning"
-	// ReasonForeign: what has the name belongs to something else.
+	// ReasonForeign: the name is used by something that does not belong to the object.
 	ReasonForeign = "NotOwned"
-	// ReasonTooMany: the operator allows no more.
+	// ReasonTooMany: the operator's limit is reached.
 	ReasonTooMany = "MaximumReached"
-	// ReasonNoNodeImage: the container runs an image that is no node image.
+	// ReasonNoNodeImage: the image of the container is not a node image.
 	ReasonNoNodeImage = "NotANodeImage"
-	// ReasonMountRefused: the path cannot be mounted, whoever allows it.
+	// ReasonMountRefused: the path cannot be mounted, even if the operator allows it.
 	ReasonMountRefused = "MountRefused"
 )
 
-// fault gives an error of Docker its kind; doing says what was being done, for the log.
+// fault converts an error of Docker to a fault of the matching kind. doing describes the failed operation, for the log.
 func (e *Engine) fault(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -66,7 +66,7 @@ func (e *Engine) fault(doing string, err error) error {
 	return fault.New(fault.Transient, ReasonError, "%s: %s; retrying", doing, err.Error()).From(err)
 }
 
-// absent says that Docker does not answer, and what to do where this program runs.
+// absent returns the fault for a Docker Engine that does not respond, with advice for the environment of this program.
 func (e *Engine) absent() *fault.Fault {
 	if e.pod {
 		return fault.New(fault.Unreachable, ReasonUnreachable,
@@ -78,7 +78,7 @@ func (e *Engine) absent() *fault.Fault {
 			"work continues by itself once it answers", e.api.DaemonHost())
 }
 
-// unreachable reports whether Docker did not answer. A daemon that is stopped in the middle of an answer ends the
+// unreachable reports whether Docker did not respond. A daemon that is stopped while it sends a response closes the
 // connection.
 func (e *Engine) unreachable(err error) bool {
 	return client.IsErrConnectionFailed(err) || fault.KindOf(err) == fault.Unreachable ||

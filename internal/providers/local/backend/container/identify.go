@@ -15,11 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Everything that exists is acted upon in two steps. Here it is looked up and its labels are checked, which gives a
-// value of one of the types below, if it is this instance's by its label or because it was handed over (package custody);
-// every call that changes something takes such a value and uses the ID in it. There is
-// no other way to get one than by this file, so that a name that someone wrote into a spec or a status never reaches
-// something that is not the object's. Labels and IDs of containers and networks never change.
+// Every change to an existing resource takes two steps. First, a function of this file looks up the resource and checks
+// by its labels, or by the record of a transfer (package custody), that it belongs to this instance. It returns a value
+// of one of the types below, and every call that changes something takes such a value and uses the ID in it. Only this
+// file creates these values, so a name that a user writes into a spec or a status never reaches a resource that does
+// not belong to the object. Labels and IDs of containers and networks never change.
 
 // ownContainer is a container that belongs to the object it was looked up for, or to this instance.
 type ownContainer struct{ id, name string }
@@ -30,8 +30,8 @@ type ownNetwork struct{ id, name string }
 // ownVolume is a volume that belongs to the object it was looked up for, or to this instance. Volumes have no ID.
 type ownVolume struct{ name string }
 
-// container looks up the container that ref means. The error is a fault of kind Gone if there is none, and of reason
-// ReasonForeign if what is there does not belong to the object.
+// container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
+// ReasonForeign if the container does not belong to the object.
 func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, container.InspectResponse, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	}
 	var found *network.Summary
 	for i, n := range list.Items {
-		own := n.Labels[backend.LabelInstance] == e.instance // before one that came with a move
+		own := n.Labels[backend.LabelInstance] == e.instance // preferred over a network that was transferred in a move
 		if ref.Names(n.Name, n.Labels) && holdings.Has(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
 			found = &list.Items[i]
 		}
@@ -80,7 +80,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	return ownNetwork{id: found.ID, name: found.Name}, *found, true, nil
 }
 
-// volume looks up the volume that ref means by its name. The error is as that of container.
+// volume looks up the volume of ref by its name. It returns the same errors as container.
 func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -97,7 +97,7 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 	return ownVolume{name: r.Volume.Name}, nil
 }
 
-// foreign is the fault of something that does not belong to the object.
+// foreign returns the fault for a resource that does not belong to the object.
 func foreign(kind, name string, ref backend.Ref) error {
 	return fault.New(fault.Invalid, ReasonForeign,
 		"%s %s on this host does not belong to %s (label %s), or was handed over to another slipway, so nothing is done to it: use another name, or remove it if it is not needed",
@@ -111,21 +111,21 @@ func isForeign(err error) bool {
 
 func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
 
-// all is what this instance has on the host.
+// all contains the host resources of this instance.
 type all struct {
 	containers []container.Summary
 	volumes    []labelled
 	networks   []network.Summary
 }
 
-// labelled is a volume.
+// labelled is a volume with its labels.
 type labelled struct {
 	ownVolume
 	item   custody.Item
 	labels map[string]string
 }
 
-// own lists what this instance has on the host.
+// own lists the host resources of this instance.
 func (e *Engine) own(ctx context.Context) (all, error) {
 	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: made()})
 	if err != nil {
@@ -162,7 +162,7 @@ func (e *Engine) own(ctx context.Context) (all, error) {
 	return out, nil
 }
 
-// made filters what some instance made.
+// made selects the resources of all instances.
 func made() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
 
 func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {

@@ -29,8 +29,8 @@ func (e *Engine) SaveImages(ctx context.Context, images []string) (io.ReadCloser
 	return r, nil
 }
 
-// LoadImages adds the images of an archive, as `docker save` writes it or an OCI layout in a tar file, to those that Pods
-// of the machine can be started from. It returns what containerd says of them.
+// LoadImages imports the images of an archive, in the format of `docker save` or an OCI layout in a tar file, into
+// containerd of the machine. It returns containerd's output.
 func (e *Engine) LoadImages(ctx context.Context, ref backend.Ref, archive io.Reader) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -39,7 +39,7 @@ func (e *Engine) LoadImages(ctx context.Context, ref backend.Ref, archive io.Rea
 	return e.importImages(ctx, c, archive)
 }
 
-// Nodes returns the machines of a Cluster that run; an empty name is that of the machines that belong to no Cluster.
+// Nodes returns the running machines of a Cluster. An empty name selects the machines that belong to no Cluster.
 func (e *Engine) Nodes(ctx context.Context, namespace, cluster string) ([]backend.Machine, error) {
 	list, err := e.List(ctx)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Journal is which part of a machine's journal is read.
+// Journal selects a part of a machine's journal.
 type Journal struct {
 	Bootstrap bool     // the output of bootstrap data instead of the journal
-	Lines     int      // the last so many; below 0: all
-	Units     []string // of systemd; none: all
-	Follow    bool     // and what comes, until the context ends
+	Lines     int      // the number of last lines; below 0: all
+	Units     []string // systemd units; none: all
+	Follow    bool     // also new lines, until the context ends
 }
 
 func (j Journal) command() []string {
@@ -44,7 +44,7 @@ func (j Journal) command() []string {
 	return command
 }
 
-// Journal writes what the journal of a machine that runs holds.
+// Journal writes the selected part of a running machine's journal to out.
 func (e *Engine) Journal(ctx context.Context, ref backend.Ref, j Journal, out io.Writer) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Create implements backend.Machines. A container that exists is started if it does not run; everything about it was
-// fixed when it was made.
+// Create implements backend.Machines. An existing container is started if it does not run. Its configuration was fixed
+// when it was created.
 func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -42,12 +42,12 @@ func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string
 	return notes, e.createAndStart(ctx, spec)
 }
 
-// refOf is how the container of a spec is found.
+// refOf returns the reference to the container of a spec.
 func refOf(spec backend.MachineSpec) backend.Ref {
 	return backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
 }
 
-// createAndStart tries a privileged container first, unless it is known that the host refuses them.
+// createAndStart tries a privileged container first, unless the host is known to refuse privileged containers.
 func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) error {
 	without, err := e.host.MissingCapabilities()
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	if err == nil || !tried.Privileged || fault.KindOf(err) != fault.Transient {
 		return err
 	}
-	// What a host refuses cannot be told from the error, so the smaller request is simply tried.
+	// The error does not reveal what the host refuses, so try a container with fewer privileges.
 	if again := e.attempt(ctx, spec, profile{Without: []string{"SYS_RESOURCE"}}); again != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	return nil
 }
 
-// attempt makes and starts a container; one that does not start, or shows something else than was allowed, is removed,
-// so that the next attempt may differ.
+// attempt creates and starts a container. A container that does not start, or whose mounts lead elsewhere than allowed,
+// is removed so that the next attempt can use other options.
 func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profile) error {
 	c, err := e.make(ctx, spec, p)
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profil
 	return err
 }
 
-// make creates the container with an address that no other node of the network has. Addresses are ours to give,
-// because Docker's own choice may change when the container is restarted, and a Node must keep its address.
+// make creates the container with an address that no other node of the network has. The address is assigned here
+// because Docker's own choice can change when the container is restarted, and a Node must retain its address.
 func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
 	e.place.Lock()
 	defer e.place.Unlock()
@@ -110,7 +110,7 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	if spec.ControlPlane {
 		labels[backend.LabelControlPlane] = "true"
 	}
-	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // of a container that someone removed by hand
+	if err := e.deleteVolume(ctx, refOf(spec)); err != nil { // left by a container that was removed by hand
 		return ownContainer{}, err
 	}
 	servers, err := e.host.NameServers(!found.Internal, spec.Policy.Networks.Internet.NameServers)
@@ -122,14 +122,15 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 		Offline: found.Internal, Modules: exists(modulesFolder), KernelLog: exists(kernelLog),
 	}
 	made, err := e.api.ContainerCreate(ctx, r.options())
-	if cerrdefs.IsConflict(err) { // the name is taken: an earlier attempt came this far
+	if cerrdefs.IsConflict(err) { // the name is in use: an earlier attempt got this far
 		c, _, err := e.container(ctx, refOf(spec))
 		return c, err
 	}
 	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
 }
 
-// requireRoom fails if one more machine would be one too many. It is asked while nothing else can be made.
+// requireRoom returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can be
+// created in between.
 func (e *Engine) requireRoom(ctx context.Context, spec backend.MachineSpec) error {
 	list, err := e.List(ctx)
 	if err != nil {
@@ -147,7 +148,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// requireNetwork finds the network that a machine is to join, by its labels.
+// requireNetwork finds the network of a new machine by its labels.
 func (e *Engine) requireNetwork(ctx context.Context, ref backend.Ref) (ownNetwork, network.Summary, error) {
 	n, r, ok, err := e.network(ctx, ref)
 	if err == nil && !ok {
@@ -174,7 +175,7 @@ func (e *Engine) freeAddress(ctx context.Context, n ownNetwork, r network.Summar
 	return layout, address, nil
 }
 
-// usedAddresses returns the addresses of the containers on a network, those that do not run included.
+// usedAddresses returns the addresses of the containers on a network, including stopped containers.
 func (e *Engine) usedAddresses(ctx context.Context, n ownNetwork) (map[netip.Addr]bool, error) {
 	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("network", n.name)})
 	if err != nil {
@@ -202,7 +203,8 @@ func (e *Engine) requireImage(ctx context.Context, image string) error {
 	return e.fault("looking for image "+image, err)
 }
 
-// buildFlags are those with which `slipway image build` makes the image; empty where it is one of another name.
+// buildFlags returns the flags with which `slipway image build` builds the image, and nothing for an image that it does
+// not build.
 func buildFlags(image string) string {
 	for repository, flags := range map[string]string{"/node:": "", "/node-control-plane:": " --control-plane"} {
 		if v, ok := strings.CutPrefix(image, backend.ImageRepository+repository); ok && version.Valid(v) {
@@ -212,8 +214,8 @@ func buildFlags(image string) string {
 	return ""
 }
 
-// Delete implements backend.Machines. It fails with a Conflict while Docker is still busy removing the container. What
-// has the name and is not the object's is left alone.
+// Delete implements backend.Machines. It returns a Conflict while Docker is still removing the container. A container
+// of that name that does not belong to the object is left unchanged.
 func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	c, r, err := e.container(ctx, ref)
 	if err == nil {
@@ -232,18 +234,18 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	return e.deleteVolume(ctx, ref)
 }
 
-// farewell lets the API server of a control plane node end what it has begun, for five seconds at most: it answers what it was
-// asked, and tells its clients to connect again, which leads them elsewhere.
+// farewell stops the API server of a control plane node gracefully, within five seconds: it finishes the requests in
+// progress and makes its clients reconnect, which leads them to other API servers.
 const farewell = `manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
 [ -e $manifest ] || exit 0
 rm -f $manifest
 pkill -TERM -x kube-apiserver || exit 0
 tries=0; while pgrep -x kube-apiserver >/dev/null && [ $tries -lt 50 ]; do tries=$((tries+1)); sleep 0.1; done`
 
-// farewellTimeout is how long a node may take for its farewell. Programs in it are those of who has it: it may never end.
+// farewellTimeout limits the graceful stop. Users control the programs in the node, so they may never exit.
 const farewellTimeout = 8 * time.Second
 
-// sayGoodbye runs the farewell in a node that is about to be removed. Whatever comes of it, the node is removed.
+// sayGoodbye stops the API server of a node that is about to be removed. The node is removed regardless of the result.
 func (e *Engine) sayGoodbye(ctx context.Context, c ownContainer, r container.InspectResponse) {
 	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
 	defer cancel()
@@ -335,7 +337,7 @@ func split(s string) (namespace, name string) {
 	return namespace, name
 }
 
-// stateOf translates Docker's state of a container.
+// stateOf converts Docker's state of a container to a machine state and its detail.
 func stateOf(s *container.State) (backend.State, string) {
 	switch s.Status {
 	case container.StateCreated:

@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/hostpath"
 )
 
-// ResolveMount returns the path of the host that a mount would show, without symbolic links. The error is a fault of kind
-// Invalid for a path that does not exist, and for one that no node may have even if it is allowed: besides what is refused on
-// any host and the folders that are reserved, that is Docker's own folder and socket.
+// ResolveMount returns the host path of a mount without symbolic links. The error is a fault of kind Invalid if the
+// path does not exist or may not be mounted even if the operator allows it: paths refused on any host, reserved
+// directories, and Docker's own directory and socket.
 func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, error) {
 	guard, err := e.guard(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func resolve(g hostpath.Guard, hostPath string) (string, error) {
 	return resolved, nil
 }
 
-// guard knows what is Docker's own.
+// guard returns the guard of mounts, which also protects Docker's directory and socket.
 func (e *Engine) guard(ctx context.Context) (hostpath.Guard, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -48,10 +48,11 @@ func (e *Engine) guard(ctx context.Context) (hostpath.Guard, error) {
 	return g, nil
 }
 
-// recheckMounts makes sure that the paths of mounts, which were allowed as they were when they were resolved, still lead
-// to the same places. It is asked right before the container is made and right after it has started: Docker follows
-// links when it mounts, and who may write to a folder that one node mounts could put a link in the place of a folder in
-// it. Nothing of a tenant's runs in the container yet, so that one which shows something else can be taken away.
+// recheckMounts checks that the mount paths, which were allowed after they had been resolved, still lead to the same
+// places. It runs right before the container is created and right after it has started, because Docker follows links
+// when it mounts, and a user who can write to a directory that one node mounts could replace a directory in it with a
+// link. At that time no tenant's process runs in the container yet, so a container with a wrong mount can still be
+// removed.
 func (e *Engine) recheckMounts(ctx context.Context, mounts []backend.Mount) error {
 	if len(mounts) == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
 )
 
-// attempts is how often a subnet is chosen again because Docker says that it is taken: Docker also avoids ranges
-// that neither it nor the routing table shows.
+// attempts limits how often another subnet is chosen because Docker reports the previous one as taken. Docker also
+// avoids ranges that appear neither in its networks nor in the routing table.
 const attempts = 8
 
 // EnsureNetwork implements backend.Networks.
@@ -52,7 +52,8 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 	}
 }
 
-// requireName fails if another network has the name: Docker does not mind, and would not know which one a node is to join.
+// requireName returns an error if another network has the name. Docker allows duplicate names, but then could not
+// select the network of a node.
 func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -60,7 +61,7 @@ func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
 	if err != nil {
 		return e.fault("listing networks", err)
 	}
-	for _, n := range list.Items { // of all names that contain it
+	for _, n := range list.Items { // the filter also matches names that contain it
 		if n.Name == ref.Name {
 			return foreign("Network", n.Name, ref)
 		}
@@ -68,7 +69,7 @@ func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
 	return nil
 }
 
-// requireRoom fails if one more network would be one too many.
+// requireRoom returns an error if one more network exceeds the limit.
 func requireRoom(taken []backend.Taken, spec backend.NetworkSpec) error {
 	namespace := spec.Owner.Object.Namespace
 	own, all := backend.CountNetworks(taken, namespace)
@@ -99,7 +100,7 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	}
 	ref := backend.Ref{Object: spec.Owner.Object, Name: spec.Name}
 	n, ok, err := e.FindNetwork(ctx, ref)
-	if err == nil && !ok { // the name was taken in this moment
+	if err == nil && !ok { // another network has taken the name in the meantime
 		err = foreign("Network", spec.Name, ref)
 	}
 	return n, err
@@ -124,7 +125,7 @@ func networkOf(r network.Summary) backend.Network {
 	return n
 }
 
-// DeleteNetwork implements backend.Networks. It fails while containers are connected.
+// DeleteNetwork implements backend.Networks. It returns an error while containers are connected.
 func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -135,7 +136,8 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	return e.removeNetwork(ctx, n)
 }
 
-// TakenRanges implements backend.Networks: Docker's networks, and what the host and its operator need to reach beyond them.
+// TakenRanges implements backend.Networks. It returns the ranges of Docker's networks and the ranges that the host and
+// its operator need to reach outside of them.
 func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -162,7 +164,7 @@ func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	return append(out, used...), nil
 }
 
-// takenBy describes a network of Docker's; own tells that it is this instance's.
+// takenBy describes a Docker network; own is set if it belongs to this instance.
 func takenBy(n network.Summary, p netip.Prefix, own bool) backend.Taken {
 	owner := machineOf(n.Name, n.ID, n.Labels).Owner
 	if !own || owner.Object.Name == "" {

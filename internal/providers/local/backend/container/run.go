@@ -14,35 +14,35 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// profile is how much a node's container may do.
+// profile contains the privileges of a node's container.
 type profile struct {
-	// Privileged is what every node wants.
+	// Privileged is preferred for every node.
 	Privileged bool
-	// Without are the capabilities to leave out where privileged does not work.
+	// Without lists the capabilities to drop if the host refuses privileged containers.
 	Without []string
 }
 
-// request is everything that the options of a container follow from.
+// request contains all input for the options of a container.
 type request struct {
 	Spec   backend.MachineSpec
 	Labels map[string]string
-	// Network is the name of the network that was found, and Address the node's in it.
+	// Network is the name of the existing network, and Address the node's address in it.
 	Network string
 	Address netip.Addr
-	// Routes are ranges outside the network's subnet that the node sends to the network all the same.
+	// Routes are ranges outside of the network's subnet that the node routes to the network.
 	Routes []netip.Prefix
-	// NameServers for names outside of the cluster; none: Pods cannot resolve those.
+	// NameServers resolve names outside of the cluster. Empty: Pods cannot resolve such names.
 	NameServers []netip.Addr
 	Profile     profile
-	// Offline: names outside of the network cannot be resolved, for which nothing has to wait long.
+	// Offline is set if names outside of the network cannot be resolved, so DNS timeouts are short.
 	Offline bool
-	// Modules and KernelLog are true where the host has /lib/modules and /dev/kmsg to share.
+	// Modules and KernelLog are set if the host has /lib/modules and /dev/kmsg to share.
 	Modules, KernelLog bool
 }
 
-// options returns what Docker is asked for. A node needs its own cgroup namespace, a writable /run and /tmp, and a
-// volume on /var, because overlayfs cannot be stacked on Docker's. The volume has the container's name: one without a
-// name would stay for ever when someone removes the container by hand.
+// options returns the options for Docker. A node needs its own cgroup namespace, a writable /run and /tmp, and a volume
+// on /var, because overlayfs cannot be stacked on Docker's overlayfs. The volume has the container's name, because an
+// anonymous volume would leak when a user removes the container by hand.
 func (r request) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
 		Name:       r.Spec.Name,
@@ -54,8 +54,8 @@ func (r request) options() client.ContainerCreateOptions {
 	}
 }
 
-// environment names routes and name servers for the image's entrypoint. Nothing secret may stand here: everybody who can
-// use Docker can read it.
+// environment contains the routes and name servers for the entrypoint of the image. It must not contain secrets,
+// because everybody with access to Docker can read it.
 func (r request) environment() []string {
 	env := []string{"container=docker"}
 	if len(r.Routes) > 0 {
@@ -100,7 +100,7 @@ func (r request) hostConfig() *container.HostConfig {
 	return h
 }
 
-// resources are the limits that the node as a whole has, all of its Pods included.
+// resources are the limits of the whole node, including all of its Pods.
 func (r request) resources() container.Resources {
 	const nano, mebi = 1e9, 1 << 20
 	want := r.Spec.Resources
@@ -123,5 +123,6 @@ func (r request) mounts() []mount.Mount {
 	return out
 }
 
-// Where the kubelet looks for processes that ran out of memory, and kube-proxy and the network add-on for kernel modules.
+// The kubelet looks for out-of-memory kills in kernelLog; kube-proxy and the network add-on load kernel modules from
+// modulesFolder.
 const kernelLog, modulesFolder = "/dev/kmsg", "/lib/modules"

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend/etcdmember"
 )
 
-// defaultTimeout is the API's default, for objects that were stored without it.
+// defaultTimeout is the default of the API, for objects that were stored without it.
 const defaultTimeout = 300 * time.Second
 
-// Backend returns the engine as a backend, with what balances connections where this host may.
+// Backend returns the engine as a backend, with the load balancers if this host can run them.
 func (e *Engine) Backend(b backend.Balancers) backend.Backend {
 	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, Etcds: etcdmember.Members{Shell: e}}
 }
@@ -25,7 +25,8 @@ func (e *Engine) Terms(r backend.Request) backend.Terms {
 	return withinHost(Terms(r), r.Object.Spec.Backend.Container, e.host.Processors())
 }
 
-// withinHost denies more processors than the host has, which Docker does not start a container with; 0: it is not known how many.
+// withinHost denies requests for more processors than the host has, because Docker does not start such a container.
+// processors is 0 if the number is unknown.
 func withinHost(t backend.Terms, asked *infrav1.ContainerMachine, processors int) backend.Terms {
 	if processors == 0 {
 		return t
@@ -42,7 +43,7 @@ func (e *Engine) NetworkTerms(policy.Configuration) backend.NetworkTerms {
 	return backend.NetworkTerms{}
 }
 
-// Terms says what is known of a node's container before there is one.
+// Terms returns the properties of a node's container that are known before it exists.
 func Terms(r backend.Request) backend.Terms {
 	var asked infrav1.ContainerMachine
 	if c := r.Object.Spec.Backend.Container; c != nil {
@@ -72,8 +73,9 @@ func Terms(r backend.Request) backend.Terms {
 	return t
 }
 
-// denied returns what of the spec is not allowed, whatever is on the host; empty if nothing is. Mounts are asked about as
-// they are written here, so that no one finds out by them what is on the host.
+// denied returns the reason why the operator's policy denies the spec, and an empty string if it allows the spec.
+// Mounts are checked as written, without access to the host, so that the result does not reveal which paths exist on
+// it.
 func denied(r backend.Request, asked infrav1.ContainerMachine) string {
 	if r.Object.Spec.Backend.Container == nil {
 		return ""
@@ -91,7 +93,7 @@ func denied(r backend.Request, asked infrav1.ContainerMachine) string {
 	return r.Policy.DeniedResources(asked.Resources.CPUs, asked.Resources.MemoryMiB, asked.Resources.Processes)
 }
 
-// Room implements backend.Machines: how many containers there are, and where the mounts of the new one lead.
+// Room implements backend.Machines. It returns the number of containers and the resolved mounts of the new container.
 func (e *Engine) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
 	list, err := e.List(ctx)
 	if err != nil {

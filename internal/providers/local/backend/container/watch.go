@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// How long is waited before the event stream is opened again: from firstPause, doubling, up to lastPause. Only this
-// looks whether Docker has come back; nothing else polls it.
+// The event stream is reopened after firstPause, doubling up to lastPause. These attempts also detect that Docker is
+// reachable again; nothing else polls it.
 const (
 	firstPause = 250 * time.Millisecond
 	lastPause  = 4 * time.Second
@@ -24,7 +24,7 @@ func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 	for ctx.Err() == nil {
 		if e.follow(ctx, handle) {
 			pause = firstPause
-			handle(backend.Event{}) // Docker has gone: machines must say so
+			handle(backend.Event{}) // Docker has become unreachable, which machines must report
 		}
 		select {
 		case <-ctx.Done():
@@ -35,7 +35,7 @@ func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 	return nil
 }
 
-// follow reads one event stream to its end and reports whether it was opened at all.
+// follow reads one event stream to its end and reports whether the stream could be opened.
 func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,7 +45,7 @@ func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
 		return false
 	default:
 	}
-	handle(backend.Event{}) // what happened before is unknown
+	handle(backend.Event{}) // events before this moment are unknown
 	for {
 		select {
 		case m := <-stream.Messages:
@@ -66,15 +66,15 @@ func newsworthy() client.Filters {
 			string(events.ActionTag), string(events.ActionLoad), string(events.ActionImport), string(events.ActionPull))
 }
 
-// eventOf translates an event of Docker, and returns false for one that is not about a network, an image or a machine.
+// eventOf converts a Docker event. It returns false for an event that is not about a network, an image or a machine.
 func (e *Engine) eventOf(m events.Message) (backend.Event, bool) {
 	switch m.Type {
 	case events.NetworkEventType:
 		return backend.Event{Network: m.Actor.Attributes["name"]}, true
 	case events.ImageEventType:
-		return backend.Event{}, true // an image that machines wait for may be there now
+		return backend.Event{}, true // machines may be waiting for the image
 	}
-	// Containers of other instances are not left out: after a move their objects may be ours.
+	// Containers of other instances are included, because their objects may be in this management cluster after a move.
 	labels := m.Actor.Attributes
 	if m.Action == events.ActionExecDie {
 		if e.execs.End(labels["execID"]) {

@@ -1,10 +1,6 @@
-// Package etcdmember reaches the members of etcd on machines that run programs, as containers with systemd do.
-//
-// Does: runs the programs of package recovery in a machine ([Members], which is a backend.Etcds), and reads what they print.
-//
-// Never: knows what a machine is made of, or decides when a member is rebuilt.
-//
-// Read first: [Members].
+// Package etcdmember manages the etcd members on machines that can run programs, such as containers with systemd. Its
+// [Members] implement backend.Etcds: they run the programs of package recovery in a machine and parse the output. The
+// decision to rebuild a member is made elsewhere.
 package etcdmember
 
 import (
@@ -21,22 +17,22 @@ import (
 
 // Shell runs programs in machines.
 type Shell interface {
-	// Run runs a program for sh, gives it input, and returns what it prints. A machine that does not run is a Conflict.
+	// Run runs a shell program with the given input and returns its output. A machine that does not run is a Conflict.
 	Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error)
-	// Pipe runs a program for sh as long as ctx lets it, with input that may be long, and returns its exit code and the last of what it
-	// prints. Input that ends with an error is an error.
+	// Pipe runs a shell program until ctx ends, with input of any length, and returns its exit code and the end of its
+	// output. An error of the input is returned as an error.
 	Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error)
-	// Start starts one and lets it run.
+	// Start starts a shell program without waiting for its end.
 	Start(ctx context.Context, ref backend.Ref, program string) error
 }
 
-// logBytes bounds what is shown of the log of a rebuild that failed.
+// logBytes limits the part of a failed rebuild's log that is shown.
 const logBytes = 4096
 
-// Members are those on machines.
+// Members implements backend.Etcds for the etcd members on machines.
 type Members struct{ Shell }
 
-// ReasonNoEtcd: no member of etcd answers in the machine.
+// ReasonNoEtcd: no etcd member responds in the machine.
 const ReasonNoEtcd = "EtcdMemberSilent"
 
 // Survey implements backend.Etcds.
@@ -52,7 +48,7 @@ func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.Member, 
 	return found, nil
 }
 
-// Rebuild implements backend.Etcds. It runs as a process of the machine, as a bootstrap does.
+// Rebuild implements backend.Etcds. It runs as a process of the machine, like a bootstrap.
 func (m Members) Rebuild(ctx context.Context, ref backend.Ref, order recovery.Order) error {
 	file := "/run/slipway/etcd-" + string(order.Step) + "-" + order.ID + ".sh"
 	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new.$$; mv %[1]s.new.$$ %[1]s`, file)

@@ -14,13 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// ReasonNotStaged: a snapshot could not be made data of on the machine.
+// ReasonNotStaged: a snapshot could not be restored to a data directory on the machine.
 const ReasonNotStaged = "SnapshotNotStaged"
 
-// self is this program, also where its file was replaced since it was started.
+// self is the executable of this process, even if its file was replaced since the start.
 const self = "/proc/self/exe"
 
-// Stage implements backend.Etcds. The machine has no tool that restores a snapshot; this program is one.
+// Stage implements backend.Etcds. It copies this program onto the machine to restore the snapshot, because the machine
+// has no tool for that.
 func (m Members) Stage(ctx context.Context, ref backend.Ref, order recovery.Order, content func(io.Writer) error) error {
 	folder := recovery.StageFolder(order)
 	if err := m.send(ctx, ref, folder+"/"+recovery.SnapshotFile, content); err != nil {
@@ -55,11 +56,11 @@ func copySelf(to io.Writer) error {
 	return err
 }
 
-// send writes a file on a machine. It is there when all of it is.
+// send writes a file on a machine atomically.
 func (m Members) send(ctx context.Context, ref backend.Ref, file string, content func(io.Writer) error) error {
 	r, w := io.Pipe()
 	go func() { _ = w.CloseWithError(content(w)) }()
-	defer func() { _ = r.Close() }() // ends content where the machine does not read it to its end
+	defer func() { _ = r.Close() }() // stops content if the machine does not read everything
 	code, out, err := m.Pipe(ctx, ref, fmt.Sprintf(`set -e; umask 077; mkdir -p %s; cat >%s.new`, path.Dir(file), file), r)
 	if err != nil {
 		return err

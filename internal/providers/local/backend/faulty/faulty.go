@@ -13,15 +13,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// Kubelets are those of the machines of a backend.
+// Kubelets controls the kubelets of a backend's machines.
 type Kubelets interface {
 	// SetReady makes the Node of a machine ready or not.
 	SetReady(ctx context.Context, ref backend.Ref, ready bool) error
-	// SetFaults makes this wrong with the control plane on a machine, and nothing else.
+	// SetFaults sets the faults of the control plane on a machine and replaces earlier ones.
 	SetFaults(ctx context.Context, ref backend.Ref, faults string) error
 }
 
-// Around returns the backend with the faults that annotations ask for.
+// Around returns the backend with the faults that annotations request.
 func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {
@@ -41,19 +41,20 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 	return out
 }
 
-// asked reports whether there is an annotation, with another value than "false".
+// asked reports whether the annotation exists with a value other than "false".
 func asked(annotations map[string]string, name string) bool {
 	value, ok := annotations[name]
 	return ok && value != "false"
 }
 
-// prefix of all annotations that ask for faults.
+// prefix of all annotations that request faults.
 const prefix = "simulated.infrastructure.slipway.dev/"
 
-// ReasonUnknown is the reason of faults about annotations that cannot be understood.
+// ReasonUnknown is the reason of faults about invalid annotations.
 const ReasonUnknown = "FaultUnknown"
 
-// unknown is what of the annotations of a machine cannot be understood; nil: nothing. limited tells that one of them has a time.
+// unknown returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
+// a valid duration.
 func unknown(annotations map[string]string, limited bool) error {
 	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
 		return fault.New(fault.Invalid, ReasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)
@@ -67,24 +68,24 @@ func unknown(annotations map[string]string, limited bool) error {
 	return nil
 }
 
-// length reads a time that may be zero, and returns false for what is none.
+// length parses a duration that may be zero, and returns false if it is invalid.
 func length(value string) (time.Duration, bool) {
 	d, err := time.ParseDuration(value)
 	return d, err == nil && d >= 0
 }
 
-// machines are the machines of one object, with what is to go wrong with it.
+// machines wraps the machines of one object with its requested faults.
 type machines struct {
 	backend.Machines
 	kubelets   Kubelets
 	now        func() time.Time
 	neverBoots bool
-	// notReady tells that the Node is not to be ready this long after the machine was started.
+	// notReady is set if the Node becomes not ready after the machine has run for the duration after.
 	notReady bool
 	after    time.Duration
-	// faults of the control plane on it.
+	// faults of the control plane on the machine.
 	faults string
-	// problem is what of the annotations cannot be understood; nil: nothing.
+	// problem describes the invalid annotation. Nil: none.
 	problem error
 }
 
@@ -104,7 +105,7 @@ func (m machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.R
 	return room, err
 }
 
-// Inspect implements backend.Machines. One that may not start is not there before it has.
+// Inspect implements backend.Machines. A machine that must not start is reported as Orphaned until it has started.
 func (m machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	out, err := m.Machines.Inspect(ctx, ref)
 	switch {
@@ -143,7 +144,7 @@ func (m machines) unready(now backend.Machine) bool {
 	return m.notReady && !m.now().Before(now.Since.Add(m.after))
 }
 
-// networks are those of a cluster that is never provisioned.
+// networks wraps the networks of a cluster that is never provisioned.
 type networks struct{ backend.Networks }
 
 // FindNetwork implements backend.Networks.

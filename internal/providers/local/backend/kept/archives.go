@@ -17,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// extension of whole archives; one that is being written has another name.
+// extension of complete archives; an archive that is being written has another name.
 const extension = ".tar"
 
-// Archives are those of all clusters of a management cluster.
+// Archives stores the archives of all clusters of a management cluster.
 type Archives struct{ Dir string }
 
-// folder of a cluster; false: there cannot be one of that name. Names come from labels, which others write.
+// folder returns the directory of a cluster, and false if the name is invalid. Names come from labels, which other
+// users can write.
 func (a Archives) folder(cluster types.NamespacedName) (string, bool) {
 	for _, name := range []string{cluster.Namespace, cluster.Name} {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -33,8 +34,8 @@ func (a Archives) folder(cluster types.NamespacedName) (string, bool) {
 	return filepath.Join(a.Dir, cluster.Namespace, cluster.Name), true
 }
 
-// Keep copies an archive for the nodes of a cluster that are made from now on. One that was kept under the same name is replaced.
-// It returns the file, which is there whole or not at all.
+// Keep stores an archive for future nodes of a cluster and replaces an archive of the same name. It returns the file,
+// which is written atomically.
 func (a Archives) Keep(cluster types.NamespacedName, name string, archive io.Reader) (file string, err error) {
 	folder, ok := a.folder(cluster)
 	if !ok {
@@ -60,7 +61,8 @@ func (a Archives) Keep(cluster types.NamespacedName, name string, archive io.Rea
 	return file, nil
 }
 
-// Of returns the files of the archives of a cluster in the order in which they were kept: of two images of one name the later counts.
+// Of returns the archive files of a cluster from the oldest to the newest, because the last of two images with the same
+// name takes effect.
 func (a Archives) Of(cluster types.NamespacedName) ([]string, error) {
 	folder, ok := a.folder(cluster)
 	if !ok {
@@ -90,7 +92,7 @@ func (a Archives) Of(cluster types.NamespacedName) ([]string, error) {
 	return files, nil
 }
 
-// Forget removes the archives of a cluster. That there are none is no error.
+// Forget removes the archives of a cluster. It returns no error if there are none.
 func (a Archives) Forget(cluster types.NamespacedName) error {
 	folder, ok := a.folder(cluster)
 	if !ok {

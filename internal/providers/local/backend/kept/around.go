@@ -16,13 +16,14 @@ const ReasonNotLoaded = "ImagesNotLoaded"
 
 // Loader loads images into machines.
 type Loader interface {
-	// Run runs a shell program in a machine and returns what it prints.
+	// Run runs a shell program in a machine and returns its output.
 	Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error)
-	// LoadImages adds the images of an archive to those that Pods of the machine can be started from.
+	// LoadImages imports the images of an archive into the container runtime of the machine.
 	LoadImages(ctx context.Context, ref backend.Ref, archive io.Reader) (string, error)
 }
 
-// Around returns the backend with machines that get the archives of their cluster. They are forgotten with its network.
+// Around returns the backend with machines that get the archives of their cluster. The archives are deleted with the
+// cluster's network.
 func Around(inner backend.Backend, archives Archives, loader Loader) backend.Backend {
 	out := inner
 	out.Scripts = scripts{inner.Scripts, archives, loader}
@@ -40,10 +41,10 @@ type scripts struct {
 	loader   Loader
 }
 
-// awaitRuntime waits until the container runtime answers, or says that it does not.
+// awaitRuntime waits until the container runtime responds, and fails if it does not.
 const awaitRuntime = `n=0; until ctr version >/dev/null 2>&1; do n=$((n+1)); [ $n -lt 100 ] || { echo containerd does not answer; exit 1; }; sleep 0.2; done`
 
-// Bootstrap implements backend.Scripts. Loading an archive once more changes nothing.
+// Bootstrap implements backend.Scripts. Loading an archive again changes nothing.
 func (s scripts) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
 	files, err := s.archives.Of(clusterOf(ref))
 	if err == nil && len(files) > 0 {
@@ -56,7 +57,7 @@ func (s scripts) Bootstrap(ctx context.Context, ref backend.Ref, script backend.
 	}
 	if err != nil {
 		why := "they cannot be read"
-		if f := fault.As(err); f != nil { // another error names files of the host
+		if f := fault.As(err); f != nil { // other errors contain names of files on the host
 			why = f.Message
 		}
 		return fault.New(fault.Transient, ReasonNotLoaded,
@@ -67,7 +68,7 @@ func (s scripts) Bootstrap(ctx context.Context, ref backend.Ref, script backend.
 
 func (s scripts) load(ctx context.Context, ref backend.Ref, file string) error {
 	f, err := os.Open(file)
-	if os.IsNotExist(err) { // another one took its place, or none
+	if os.IsNotExist(err) { // it was replaced or removed in the meantime
 		return nil
 	}
 	if err != nil {

@@ -1,11 +1,5 @@
-// Package kept keeps archives of container images for the nodes of a cluster that are made later.
-//
-// Does: has a folder of archives for each cluster, and around a backend of machines that run scripts loads them into a machine
-// before its bootstrap script runs, so that what it starts finds them.
-//
-// Owns: the folder.
-//
-// Never: reads an archive: what is in it is between who gave it and the container runtime of the node.
-//
-// Read first: [Archives], [Around].
+// Package kept stores archives of container images and loads them into the nodes of a cluster that are created later.
+// It has a directory of archives for each cluster ([Archives]). [Around] wraps a backend so that the archives are
+// loaded into a machine before its bootstrap script runs, and the images are available to it. The content of an archive
+// is not inspected; only the node's container runtime reads it.
 package kept

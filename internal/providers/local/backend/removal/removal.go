@@ -1,10 +1,4 @@
-// Package removal removes many things of a host.
-//
-// Does: some at once, counts what is gone, keeps what went wrong.
-//
-// Never: knows what is removed.
-//
-// Read first: Removal.
+// Package removal removes many host resources concurrently, counts the removed ones and collects the errors.
 package removal
 
 import (
@@ -13,10 +7,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// atOnce is how many things are removed at a time: an engine ends the processes of each container, which takes seconds.
+// atOnce limits the number of concurrent removals. The engine needs seconds to stop the processes of each container.
 const atOnce = 8
 
-// Removal is under way.
+// Removal counts removed resources and collects errors.
 type Removal struct {
 	of   int
 	tell func(gone, of int)
@@ -26,10 +20,11 @@ type Removal struct {
 	errs []error
 }
 
-// New starts to count; tell hears how many of how many are gone, from one goroutine at a time.
+// New returns a Removal of the given number of resources. It calls tell with the number of removed resources and the
+// total, from one goroutine at a time.
 func New(of int, tell func(gone, of int)) *Removal { return &Removal{of: of, tell: tell} }
 
-// Remove removes all of these, and returns when that is done, or has failed.
+// Remove runs all functions and returns when every one has succeeded or failed.
 func (r *Removal) Remove(all []func() error) {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -53,7 +48,7 @@ func (r *Removal) count(err error) {
 	r.tell(r.gone, r.of)
 }
 
-// Errors returns what went wrong.
+// Errors returns the errors of all failed removals.
 func (r *Removal) Errors() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

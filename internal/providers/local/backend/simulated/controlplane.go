@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Files of bootstrap data that a control plane is made from, as kubeadm finds them.
+// Files of the bootstrap data from which a control plane is created, at kubeadm's paths.
 const (
 	caCert   = "/etc/kubernetes/pki/ca.crt"
 	caKey    = "/etc/kubernetes/pki/ca.key"
@@ -30,9 +30,10 @@ const (
 	etcdKey  = "/etc/kubernetes/pki/etcd/ca.key"
 )
 
-// controlPlane makes sure that the API server of a machine's cluster answers, and is not older than the machine: that of a
-// simulated cluster is one, whichever machines it is said to run on. The first machine makes it and others join it; where it is
-// gone, as after a move or a restore, each machine that was part of it makes it, for the first one may have been replaced.
+// controlPlane ensures that the API server of a machine's cluster responds and is not older than the machine. A
+// simulated cluster has a single API server, regardless of the number of its machines. The first machine creates it and
+// others join it. If it no longer exists, as after a move or a restore, any machine that was part of it recreates it,
+// because the first machine may have been replaced.
 func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
 	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
 	st := m.server.StatusOf(cluster)
@@ -65,8 +66,8 @@ func (m *Machines) controlPlane(ctx context.Context, spec backend.MachineSpec) e
 	})
 }
 
-// allowed refuses a control plane that may not be, or not listen there: who writes a Cluster chooses the endpoint, and this program
-// is what would listen.
+// allowed rejects a control plane that exceeds the limit or would listen on another endpoint. The check is needed
+// because authors of a Cluster choose the endpoint, and this program listens on it.
 func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
 	if spec.Endpoint == "" {
 		return fault.New(fault.Transient, "WaitingForControlPlaneEndpoint", "Waiting for the Cluster to have a control plane endpoint")
@@ -83,7 +84,7 @@ func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
 	return room(m.server, spec.Owner.Object.Namespace, spec.Policy)
 }
 
-// room refuses one control plane more than the operator allows.
+// room returns an error if one more control plane exceeds the operator's limit.
 func room(s *simulated.Server, namespace string, allowed policy.Configuration) error {
 	own, all := s.Count(namespace)
 	if message := allowed.Maxima.SimulatedControlPlanes.Exceeded("maxima.simulatedControlPlanes", namespace, own, all); message != "" {
@@ -92,14 +93,15 @@ func room(s *simulated.Server, namespace string, allowed policy.Configuration) e
 	return nil
 }
 
-// newer reports whether the first version is newer than the second; what is no version is not.
+// newer reports whether the first version is newer than the second. An invalid version is not.
 func newer(a, b string) bool {
 	first, errFirst := version.Parse(a)
 	second, errSecond := version.Parse(b)
 	return errFirst == nil && errSecond == nil && first.Compare(second) > 0
 }
 
-// join makes the etcd member of a machine and, where it is the first, what kubeadm init leaves in the cluster.
+// join creates the etcd member of a machine and, for the first machine, the objects that kubeadm init creates in the
+// cluster.
 func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
 	if members := m.server.Etcd(clusterOf(ref)); members != nil {
 		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
@@ -133,8 +135,8 @@ func (m *Machines) join(ctx context.Context, ref backend.Ref, spec backend.Machi
 	return nil
 }
 
-// leave is what becomes of a control plane when a machine is switched off: its member stops, and with the last machine the
-// cluster is gone.
+// leave updates the control plane when a machine is switched off: its etcd member stops, and the cluster is removed
+// with the last machine.
 func (m *Machines) leave(ref backend.Ref) error {
 	cluster := clusterOf(ref)
 	members := m.server.Etcd(cluster)
@@ -191,18 +193,19 @@ func (m *Machines) SetFaults(ctx context.Context, ref backend.Ref, faults string
 	return write(notes, host, n)
 }
 
-// balancers offers endpoints to clusters whose control planes run on simulated machines: there is nothing to balance.
+// balancers offers endpoints to clusters whose control planes run on simulated machines. There is nothing to balance.
 type balancers struct {
 	server *simulated.Server
 
 	mu sync.Mutex
-	// names are those of the control planes of the LocalClusters that were looked at.
+	// names are the names of the control planes, by the LocalClusters read so far.
 	names map[types.NamespacedName]string
 }
 
 var _ backend.Balancers = (*balancers)(nil)
 
-// name of the control plane of a LocalCluster, which is remembered: without the object nothing says which Cluster it was of.
+// name returns and records the name of a LocalCluster's control plane. It is recorded because it cannot be derived once
+// the object is gone.
 func (b *balancers) name(ref backend.Ref) string {
 	name := simulated.OnMachines(clusterOf(ref))
 	b.mu.Lock()
@@ -211,19 +214,20 @@ func (b *balancers) name(ref backend.Ref) string {
 	return name
 }
 
-// remember implements backend.Backend: a process that starts while the LocalCluster is paused offers no endpoint for it.
+// remember implements backend.Backend. It covers a process that starts while the LocalCluster is paused and therefore
+// never calls Offer for it.
 func (b *balancers) remember(ref backend.Ref) {
 	if ref.Cluster != "" {
 		b.name(ref)
 	}
 }
 
-// forget implements backend.Backend: the control plane would keep its port and its file.
+// forget implements backend.Backend. Without it, the control plane would retain its port and its file.
 func (b *balancers) forget(cluster types.NamespacedName) error {
 	b.mu.Lock()
 	name := b.names[cluster]
 	delete(b.names, cluster)
-	kept := name == "" || slices.Contains(slices.Collect(maps.Values(b.names)), name) // another LocalCluster says that it is of the same Cluster
+	kept := name == "" || slices.Contains(slices.Collect(maps.Values(b.names)), name) // another LocalCluster names the same Cluster
 	b.mu.Unlock()
 	if kept {
 		return nil
@@ -249,7 +253,7 @@ func (b *balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Con
 // Balance implements backend.Balancers.
 func (*balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
 
-// FindBalancer implements backend.Balancers: it is there while the cluster is, or has a port.
+// FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
 func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {
 	name := b.name(ref)
 	return backend.Balancer{Running: b.server.Status(name).Running}, b.server.Holds(name), nil
@@ -260,10 +264,10 @@ func (b *balancers) DeleteBalancer(_ context.Context, ref backend.Ref) error {
 	return b.server.Remove(b.name(ref))
 }
 
-// components run in static Pods.
+// components lists the control plane components, which run in static Pods.
 var components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// staticPods are those that kubeadm makes the kubelet of a control plane node run.
+// staticPods returns the static Pods that kubeadm creates on a control plane node.
 func staticPods(spec backend.MachineSpec) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, component := range components {
@@ -283,7 +287,7 @@ func staticPods(spec backend.MachineSpec) []*corev1.Pod {
 	return out
 }
 
-// asControlPlane makes the Node one that kubeadm has marked.
+// asControlPlane adds the labels and the taint of kubeadm's control plane nodes to the Node.
 func asControlPlane(node *corev1.Node) {
 	node.Labels[controlPlaneRole] = ""
 	node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
@@ -292,8 +296,8 @@ func asControlPlane(node *corev1.Node) {
 
 const controlPlaneRole = "node-role.kubernetes.io/control-plane"
 
-// clusterConfiguration returns the ClusterConfiguration in the files of bootstrap data; empty where there is none, as in that
-// of machines that join.
+// clusterConfiguration returns the ClusterConfiguration in the files of bootstrap data. It is empty if there is none,
+// as for machines that join.
 func clusterConfiguration(files map[string][]byte) string {
 	for _, content := range files {
 		for doc := range strings.SplitSeq(string(content), "\n---") {

@@ -13,15 +13,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// crowd counts the simulated machines, which live in the memory of this process: by what the cache has when the first is
-// asked about, then by what happens. The zero value is ready.
+// crowd counts the simulated machines, which exist in the memory of this process. It starts with the machines in the
+// client cache on first use and then follows changes. The zero value is ready to use.
 type crowd struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]bool
 	own     map[string]int
 }
 
-// seed counts what is there before the first question.
+// seed counts the existing machines on first use.
 func (c *crowd) seed(ctx context.Context, r client.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,14 +41,14 @@ func (c *crowd) seed(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// has reports whether a machine is one of them.
+// has reports whether the machine is counted.
 func (c *crowd) has(key types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[key]
 }
 
-// room returns how many machines there are beside the one.
+// room returns the number of other machines.
 func (c *crowd) room(key types.NamespacedName) backend.Room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *crowd) room(key types.NamespacedName) backend.Room {
 	return room
 }
 
-// enter makes a machine one of them, and returns why it may not be; empty if it may.
+// enter counts a machine, or returns a message if that exceeds the limit.
 func (c *crowd) enter(key types.NamespacedName, most policy.Maximum) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *crowd) enter(key types.NamespacedName, most policy.Maximum) string {
 	return ""
 }
 
-// add is called with the mutex held.
+// add requires that the mutex is held.
 func (c *crowd) add(key types.NamespacedName) {
 	if c.members == nil {
 		c.members, c.own = map[types.NamespacedName]bool{}, map[string]int{}
@@ -84,7 +84,7 @@ func (c *crowd) add(key types.NamespacedName) {
 	}
 }
 
-// leave takes a machine out.
+// leave removes a machine from the count.
 func (c *crowd) leave(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 )
 
-// members are those of the cluster of a machine.
+// members returns the etcd cluster of the machine's cluster.
 func (m *Machines) members(ref backend.Ref) (*etcd.Cluster, error) {
 	members := m.server.Etcd(clusterOf(ref))
 	if members == nil {
@@ -34,7 +34,7 @@ func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.Member, 
 	return recovery.Member{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
 }
 
-// Rebuild implements backend.Etcds. Simulated members have no data: what a snapshot has in it does not come back.
+// Rebuild implements backend.Etcds. Simulated members have no data, so the content of a snapshot is not restored.
 func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Order) error {
 	members, err := m.members(ref)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *Machines) Rebuilt(_ context.Context, ref backend.Ref, order recovery.Or
 	return backend.Progress{Phase: backend.NotStarted}, nil
 }
 
-// Stage implements backend.Etcds: the snapshot is read, so that what is wrong with it is found.
+// Stage implements backend.Etcds. It reads the snapshot to detect errors in it.
 func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Order, content func(io.Writer) error) error {
 	members, err := m.members(ref)
 	if err != nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 )
 
-// wrong is what an annotation makes wrong with the control plane on a machine.
+// wrong contains the faults of the control plane on a machine, parsed from an annotation.
 type wrong struct {
 	down, learner bool
 	alarms, pods  []string
 	delay         time.Duration
 }
 
-// parseFaults reads the annotation. What it does not know is an error: a test that asks for it would prove nothing.
+// parseFaults parses the annotation. An unknown fault is an error, because a test that relies on it would prove
+// nothing.
 func parseFaults(text string) (wrong, error) {
 	var w wrong
 	for item := range strings.SplitSeq(text, ",") {
@@ -46,12 +47,12 @@ func parseFaults(text string) (wrong, error) {
 	return w, nil
 }
 
-// member makes an etcd member what it is to be.
+// member applies the faults to an etcd member.
 func (w wrong) member(m *etcd.Member) {
 	m.Stopped, m.Learner, m.Alarms, m.Delay = w.down, w.learner, w.alarms, w.delay
 }
 
-// change makes the status of a static Pod what it is to be, and reports whether that is another one.
+// change applies the faults to the status of a static Pod and reports whether the status changed.
 func (w wrong) change(pod *corev1.Pod, component string, now metav1.Time) bool {
 	down, ready := slices.Contains(w.pods, component) || component == "etcd" && w.down, corev1.ConditionTrue
 	if down {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What kubeadm leaves in a cluster.
+// Objects that kubeadm creates in a cluster.
 const (
 	kubeadmConfig   = "kubeadm-config"
 	kubeletConfig   = "kubelet-config"
@@ -22,13 +22,14 @@ const (
 	corefile        = ".:53 {\n    errors\n    health\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n    cache 30\n}\n"
 )
 
-// initialize makes what kubeadm init leaves in a cluster and others read or change: its configuration, the roles of those who
-// join, kube-proxy and CoreDNS. It may be repeated; the configuration, by which it is known to be done, is the last.
+// initialize creates the objects that kubeadm init creates in a cluster and that others read or change: its
+// configuration, the roles of joining nodes, kube-proxy and CoreDNS. It is idempotent; the kubeadm configuration is
+// created last, because its existence marks the end.
 func initialize(ctx context.Context, c kubernetes.Interface, kubernetesVersion, configuration string) error {
 	var said struct {
 		ImageRepository string `json:"imageRepository"`
 	}
-	if configuration == "" { // made by a machine that had joined
+	if configuration == "" { // the cluster is recreated by a machine that had joined it
 		configuration = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: " + kubernetesVersion + "\n"
 	}
 	if err := yaml.Unmarshal([]byte(configuration), &said); err != nil {

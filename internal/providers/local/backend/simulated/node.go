@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// newNode returns the Node as it is right after `kubeadm join` and the first words of its kubelet.
+// newNode returns the Node as it is right after `kubeadm join` and the first status update of its kubelet.
 func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: spec.Hostname, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
@@ -56,7 +56,7 @@ func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 	return node
 }
 
-// readiness is the condition Ready of a kubelet that is well, or not.
+// readiness returns the condition Ready that a healthy or an unhealthy kubelet reports.
 func readiness(ready bool) corev1.NodeCondition {
 	if ready {
 		return corev1.NodeCondition{
@@ -69,7 +69,7 @@ func readiness(ready bool) corev1.NodeCondition {
 	}
 }
 
-// setReady puts the condition in the place of the old one.
+// setReady sets the condition Ready of the Node.
 func setReady(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
 	c.LastHeartbeatTime, c.LastTransitionTime = now, now
 	for i := range node.Status.Conditions {

@@ -19,11 +19,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// Machines are the simulated machines of the clusters of a server. All verbs but Delete fail with a fault of kind
-// Unreachable while the control plane of the machine's Cluster is not simulated, or does not run.
+// Machines manages the simulated machines of the clusters of a server. All methods except Delete return a fault of kind
+// Unreachable while the control plane of the machine's Cluster is not simulated or does not run.
 type Machines struct {
 	server *simulated.Server
-	// reader has the LocalMachines, to count them.
+	// reader reads the LocalMachines, to count them.
 	reader client.Reader
 	crowd  crowd
 	now    func() time.Time
@@ -35,26 +35,26 @@ var (
 	_ faulty.Kubelets  = (*Machines)(nil)
 )
 
-// New returns the backend for the clusters of a server, with faults on demand. The reader has all LocalMachines.
+// New returns the backend for the clusters of a server, with fault injection. The reader must return all LocalMachines.
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
 	m := &Machines{server: s, reader: reader, now: time.Now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
 	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, Remember: b.remember, Forget: b.forget, Etcds: m}, m, time.Now)
 }
 
-// note is what is written down about a machine.
+// note is the stored state of a machine.
 type note struct {
 	Owner  types.UID `json:"owner,omitempty"`
 	Booted time.Time `json:"booted,omitzero"`
-	// Joined is when its Node was made.
+	// Joined is the time at which its Node was created.
 	Joined   time.Time `json:"joined,omitzero"`
 	NotReady bool      `json:"notReady,omitempty"`
-	// ControlPlane tells that it runs the control plane, Faults what is wrong with that.
+	// ControlPlane is set if the machine runs the control plane, Faults are the faults of that control plane.
 	ControlPlane bool   `json:"controlPlane,omitempty"`
 	Faults       string `json:"faults,omitempty"`
 }
 
-// Inspect implements backend.Machines. A machine that counts and is not there is orphaned.
+// Inspect implements backend.Machines. A machine that is counted but does not exist is Orphaned.
 func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	out := backend.Machine{Name: ref.Name, State: backend.Absent}
 	if err := m.crowd.seed(ctx, m.reader); err != nil {
@@ -64,7 +64,7 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 		out.State = backend.Orphaned
 	}
 	notes, err := m.notes(clusterOf(ref))
-	if err != nil && ref.ControlPlane { // it makes the cluster
+	if err != nil && ref.ControlPlane { // Create creates the cluster
 		return out, nil
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.
 	return m.crowd.room(spec.Owner.Object), nil
 }
 
-// Create implements backend.Machines: the machine begins to start, and once it has, its Node is created.
+// Create implements backend.Machines: it starts the machine, and creates its Node when the startup duration is over.
 func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	if why := m.crowd.enter(spec.Owner.Object, spec.Maximum); why != "" {
 		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
@@ -147,7 +147,7 @@ func (m *Machines) createNode(ctx context.Context, ref backend.Ref, spec backend
 	return nil
 }
 
-// replace recreates the Node where one of its name is another machine's.
+// replace recreates the Node if an existing Node of the same name belongs to another machine.
 func replace(ctx context.Context, client kubernetes.Interface, desired *corev1.Node) error {
 	nodes := client.CoreV1().Nodes()
 	old, err := nodes.Get(ctx, desired.Name, metav1.GetOptions{})
@@ -189,7 +189,7 @@ func (m *Machines) SetReady(ctx context.Context, ref backend.Ref, ready bool) er
 	return write(notes, name, n)
 }
 
-// Delete implements backend.Machines. The Node stays, as that of a machine that is switched off, until it is deleted.
+// Delete implements backend.Machines. The Node remains until it is deleted, as for a machine that is switched off.
 func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
 	if notes := m.server.Notes(clusterOf(ref)); notes != nil {
 		if err := notes.Delete(backend.Hostname(ref.Object.Name)); err != nil {
@@ -200,7 +200,7 @@ func (m *Machines) Delete(_ context.Context, ref backend.Ref) error {
 	return m.leave(ref)
 }
 
-// Watch implements backend.Watcher: a cluster's machines may have changed when its control plane starts.
+// Watch implements backend.Watcher: all machines of a cluster may have changed when its control plane starts.
 func (m *Machines) Watch(ctx context.Context, handle func(backend.Event)) error {
 	tell := func(name string) {
 		if st := m.server.Status(name); st.Running {
@@ -209,7 +209,7 @@ func (m *Machines) Watch(ctx context.Context, handle func(backend.Event)) error 
 	}
 	cancel := m.server.Subscribe(tell)
 	defer cancel()
-	for _, name := range m.server.Names() { // those that started before
+	for _, name := range m.server.Names() { // control planes that started earlier
 		tell(name)
 	}
 	<-ctx.Done()
@@ -227,7 +227,8 @@ func (m *Machines) notes(cluster types.NamespacedName) (*simulated.Notes, error)
 	return nil, absent(cluster.Name)
 }
 
-// write notes something about a machine. One controller writes about a machine, one reconciliation at a time.
+// write stores the state of a machine. It needs no lock, because one controller reconciles a machine, one
+// reconciliation at a time.
 func write(notes *simulated.Notes, name string, n note) error {
 	data, err := json.Marshal(n)
 	if err != nil {
@@ -236,7 +237,7 @@ func write(notes *simulated.Notes, name string, n note) error {
 	return notes.Set(name, data)
 }
 
-// read returns the note about a machine. One that cannot be read counts as lost: the machine is created again.
+// read returns the stored state of a machine. Unreadable state counts as lost: the machine is created again.
 func read(notes *simulated.Notes, name string) note {
 	var n note
 	if err := json.Unmarshal(notes.Get(name), &n); err != nil {

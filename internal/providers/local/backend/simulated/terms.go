@@ -15,13 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// setting is the one that bounds simulated machines.
+// setting is the name of the limit for simulated machines.
 const setting = "maxima.simulatedNodes"
 
 // Terms implements backend.Machines.
 func (m *Machines) Terms(r backend.Request) backend.Terms { return Terms(r) }
 
-// Terms says what is known of a simulated machine before there is one.
+// Terms returns the properties of a simulated machine that are known before it exists.
 func Terms(r backend.Request) backend.Terms {
 	return backend.Terms{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
@@ -32,13 +32,13 @@ func Terms(r backend.Request) backend.Terms {
 	}
 }
 
-// running returns the machine as it is while it runs.
+// running returns the machine in its running state.
 func running(m backend.Machine) backend.Machine {
 	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), Address(m.Name)
 	return m
 }
 
-// startup is how long the machine takes to start: the delay and its own part of the jitter.
+// startup returns the duration of the machine's start: the delay plus its share of the jitter.
 func startup(o *infrav1.LocalMachine) time.Duration {
 	spec := o.Spec.Backend.Simulated
 	if spec == nil {
@@ -54,7 +54,7 @@ func startup(o *infrav1.LocalMachine) time.Duration {
 	return delay + jitter*time.Duration(sum.Sum32()%(parts+1))/parts
 }
 
-// capacity is what every simulated node offers: 8 CPUs, 16 GiB of memory, 100 GiB of disk, 110 Pods.
+// capacity is the capacity of every simulated node: 8 CPUs, 16 GiB of memory, 100 GiB of disk, 110 Pods.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"),
@@ -62,7 +62,7 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// Address returns the address of a Node, the same on every call. It is in 100.64.0.0/10, which is routed nowhere.
+// Address returns the address of a Node. It is deterministic and in 100.64.0.0/10, which is not routed.
 func Address(machineName string) netip.Addr {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(machineName)) // never fails
@@ -70,7 +70,7 @@ func Address(machineName string) netip.Addr {
 	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})
 }
 
-// networks are none: there is nothing between simulated machines.
+// networks implements backend.Networks without networks.
 type networks struct{}
 
 // NetworkTerms implements backend.Networks.

@@ -12,41 +12,42 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Traces are the files of a bootstrap: Started and Running exist once it has started and while it runs, Result says how it ended, Log
-// has its output.
+// Traces are the files of a bootstrap: Started exists once it has started, Running while it runs, Result contains its
+// result, Log its output.
 type Traces struct {
 	Started, Running, Result, Log string
-	// Pods is the folder with the logs of containers; empty: where the kubelet keeps them.
+	// Pods is the directory with container logs. Empty: the kubelet's default.
 	Pods string
 }
 
-// podLogs is where the kubelet keeps the logs of containers.
+// podLogs is the kubelet's default directory for container logs.
 const podLogs = "/var/log/pods"
 
-// What is shown of a failed script's output and of an answer that is none, and what is read of the kubelet's output. A kubelet says why it ends in its last line, and those of
-// options that are out of use may stand around it.
+// Limits of the output shown of a failed script, of an unexpected result, and of the kubelet output that is read. A
+// kubelet prints the reason for its exit in its last line, which warnings about deprecated flags can surround.
 const (
 	logLines, logBytes = 20, 4096
-	// readLines are read of it, because lines of kubeadm's preflight checks are left out.
+	// readLines is larger than logLines because lines of kubeadm's preflight checks are filtered out.
 	readLines    = 60
 	kubeletLines = 8
 	kubeletBytes = 300
 	answerBytes  = 300
-	// printedBytes bounds each of the two texts as they are printed: of what a command in a container prints only the last 64 KiB are kept,
-	// and the word at its beginning is needed.
+	// printedBytes limits each of the two printed texts: only the last 64 KiB of a command's output are retained, and
+	// the output must include the word at its beginning.
 	printedBytes = 24 << 10
-	// serverBytes bounds what is read of a kube-apiserver that has ended.
+	// serverBytes limits the log that is read of a kube-apiserver that has exited.
 	serverBytes = 8 << 10
 )
 
-// logMark is the line between what the kubelet printed and the output of the script.
+// logMark separates the output of the kubelet from the output of the script.
 const logMark = "slipway: output of the bootstrap"
 
-// serverMark is the line between what the kubelet printed and what the kube-apiserver did.
+// serverMark separates the output of the kubelet from the output of the kube-apiserver.
 const serverMark = "slipway: output of kube-apiserver"
 
-// Program prints how far the bootstrap is: a word, the last lines of the kubelet that has a configuration, and after a failure, each after a
-// mark, the last lines of the last containers of a kube-apiserver and of the script.
+// Program returns a program that prints the status of the bootstrap: one word, then the last log lines of a configured
+// kubelet. After a failure, it also prints the last lines of the latest kube-apiserver containers and of the script,
+// each preceded by a mark.
 func (t Traces) Program() string {
 	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
 server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/*.log 2>/dev/null | head -n 2); do tail -n %[6]d "$log"; done 2>/dev/null | tail -c %[10]d || true; }
@@ -57,15 +58,15 @@ else echo none; fi`, t.Result, t.Running, t.Started, t.Log, readLines, kubeletLi
 		cmp.Or(t.Pods, podLogs), serverBytes, serverMark, Copy())
 }
 
-// mostFailed bounds how many commands that failed are named.
+// mostFailed limits the number of failed commands that are reported.
 const mostFailed = 3
 
-// Copy prints the traces of a script as Parse reads them.
+// Copy returns a program that prints the stage and failed commands of a script in the format that Parse reads.
 func Copy() string {
 	return fmt.Sprintf(`{ sed 's/^/stage /' %[1]s; head -n %[3]d %[2]s | sed 's/^/command /'; } 2>/dev/null || true`, backend.StageFile, backend.FailedFile, mostFailed)
 }
 
-// Parse reads what the program printed.
+// Parse parses the output of the program.
 func Parse(out string) (backend.Progress, error) {
 	first, rest, _ := strings.Cut(out, "\n")
 	word, code, _ := strings.Cut(first, " ")
@@ -89,13 +90,13 @@ func Parse(out string) (backend.Progress, error) {
 	return backend.Progress{}, fmt.Errorf("reading the bootstrap's result: unexpected answer %q", redact.Tail(first, answerBytes))
 }
 
-// checked is a line of a check of kubeadm that passed or only warns. Checks that fail begin with [ERROR.
+// checked matches the output of a kubeadm check that passed or only warns. Failed checks begin with [ERROR.
 var checked = regexp.MustCompile(`^(?:\s*\[WARNING |\[preflight\] (?:Running|Reading|Use|Pulling|This might|You can|The system verification)|(?:KERNEL_VERSION|OS|CGROUPS_[A-Z]+|CONFIG_[A-Z0-9_]+): )`)
 
-// colors are the escape sequences in which kubeadm prints what it found of the system.
+// colors matches the escape sequences around kubeadm's system verification results.
 var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// lastLines are the last lines of a log, without those of checks, which would take the place of what failed.
+// lastLines returns the last lines of a log without passed checks, which would displace the lines about the failure.
 func lastLines(log string) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
 	kept := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return checked.MatchString(colors.ReplaceAllString(line, "")) })
@@ -105,14 +106,15 @@ func lastLines(log string) string {
 	return strings.Join(kept[max(0, len(kept)-logLines):], "\n")
 }
 
-// timedOut is the code of a script that was ended because its time was over.
+// timedOut is the exit code of a script that was stopped at its timeout.
 const timedOut = "124"
 
-// trace is a line of what [Copy] prints: what a script waits for, what it runs, or a command that failed with its code.
+// trace matches a line printed by [Copy]: the stage that a script waits for, the command that it runs, or a failed
+// command with its exit code.
 var trace = regexp.MustCompile(`^(?:stage (boot|containerd)|(stage step|command) (bootcmd|runcmd|users) (-|\d{1,6}) (-|[\w.+-]{1,32})(?: (\d{1,3}))?)$`)
 
-// readTraces reads the traces at the beginning of a text, and returns what follows them. Lines that are none end it: the machine may
-// write anything.
+// readTraces parses the lines of [Copy] at the beginning of a text and returns the rest. It stops at the first line
+// that does not match, because the machine can write arbitrary text.
 func readTraces(text string, p *backend.Progress) string {
 	for {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -143,11 +145,11 @@ func readTraces(text string, p *backend.Progress) string {
 	}
 }
 
-// ended is the line with which a kubelet, or a kube-apiserver in its container's log, ends: klog's header, which changes each time, and the
-// error as a Go string.
+// ended matches the last line of a kubelet, or of a kube-apiserver in its container's log, before it exits: klog's
+// header, which differs each time, and the error as a Go string.
 var ended = regexp.MustCompile(`^(?:\S+ (?:stdout|stderr) F )?E\d{4} \S+ +\d+ run\.go:\d+\] "command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// lastError is why a component ended; empty: it has not, as far as its last lines say.
+// lastError returns the reason for a component's last exit, and an empty string if the log contains none.
 func lastError(log string) string {
 	text := ""
 	for line := range strings.Lines(log) {
@@ -164,7 +166,7 @@ func lastError(log string) string {
 	if len(cut) <= kubeletBytes {
 		return text
 	}
-	// A word that is cut in two may be a part of a secret, which no one finds.
+	// Drop a truncated last word: it may be a part of a secret, which the masking would not recognize.
 	whole := string(cut[:kubeletBytes-1])
 	return whole[:strings.LastIndexByte(whole, ' ')+1] + "…"
 }

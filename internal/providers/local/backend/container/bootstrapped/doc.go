@@ -1,10 +1,6 @@
-// Package bootstrapped tells how far the bootstrap of a node is, from the traces that it leaves in a container.
-//
-// Does: writes the program that prints them ([Traces.Program]), and reads what it prints ([Parse]): whether the script runs or has ended,
-// the end of its output, and while it runs or after it failed, why the kubelet ends again and again.
-//
-// Never: runs anything (package container does). What it reads comes from the node, whose owner may have printed anything: it is bounded, on
-// one line where it is a sentence, and without secrets.
-//
-// Read first: [Parse].
+// Package bootstrapped reads the status of a node's bootstrap from the files that it writes in a container.
+// [Traces.Program] returns a shell program that prints them, and [Parse] parses its output: whether the script runs or
+// has ended, the end of its output, and the reason for kubelet crashes during the bootstrap or after it failed. The
+// output is untrusted because users control the node, so texts are limited in size, reduced to one line where they are
+// part of a sentence, and stripped of secrets.
 package bootstrapped

@@ -1,8 +1,3 @@
-// Package execs remembers which commands in containers are this program's own.
-//
-// Does: notes a command when it begins and forgets it when Docker tells of its end, or a while later.
-//
-// Never: runs one.
-//
-// Read first: Set.
+// Package execs records which commands in containers this program has started itself, so that Docker's events about
+// their end can be ignored. A command is removed from the record at its end event, or after a timeout.
 package execs

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// forgotten is after how long a command of this program is forgotten whose end Docker has not told of: events are lost when the
-// connection is.
+// forgotten is the time after which a command is removed from the record without an end event. Events are lost when the
+// connection to Docker is.
 const forgotten = 10 * time.Minute
 
-// Set are commands, by Docker's names for them. The zero value is ready to use.
+// Set contains commands by their Docker exec IDs. The zero value is ready to use.
 type Set struct {
 	mu    sync.Mutex
 	began map[string]time.Time
 	swept time.Time
 }
 
-// Begin notes a command that this program is about to run.
+// Begin records a command that this program is about to run.
 func (e *Set) Begin(id string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,7 +34,7 @@ func (e *Set) Begin(id string, now time.Time) {
 	e.began[id] = now
 }
 
-// End reports whether a command that has ended was one of these.
+// End reports whether the ended command was started by this program, and removes it from the record.
 func (e *Set) End(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

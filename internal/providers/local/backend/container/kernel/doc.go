@@ -1,11 +1,4 @@
-// Package kernel is what nodes in containers share with their host: capabilities, limits of inotify, routes and addresses.
-//
-// Does: reads what the host refuses to containers and which ranges of addresses it uses, and raises limits that are too low for
-// more than a few nodes.
-//
-// Owns: the limits fs.inotify of the host, which it raises and never lowers.
-//
-// Never: talks to Docker.
-//
-// Read first: [Host].
+// Package kernel manages the kernel resources that nodes in containers share with their host: capabilities, inotify
+// limits, routes and addresses. It reads which capabilities the host refuses to containers and which address ranges it
+// uses. It raises fs.inotify limits that are too low for more than a few nodes, and never lowers them.
 package kernel

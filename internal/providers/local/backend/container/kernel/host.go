@@ -12,22 +12,24 @@ import (
 	"strings"
 )
 
-// Host is what is read of, and written to, the host that Docker runs on. Docker is assumed to be on this host: nodes
-// reach the control planes by the bridge's address.
+// Host reads and writes the settings of the Docker host. Docker is assumed to run on this host, because nodes reach the
+// control planes by the bridge's address.
 type Host struct {
 	// Proc is where procfs is mounted.
 	Proc string
-	// Resolvers are files that may name the host's name servers, in the format of resolv.conf; the first that names one that
-	// others than the host reach is taken.
+	// Resolvers are files in the format of resolv.conf. The first file that lists a name server beyond loopback is
+	// used.
 	Resolvers []string
-	// Hosts names hosts, in the format of /etc/hosts; Times are files of programs that set the clock, which name time servers.
+	// Hosts is a file in the format of /etc/hosts; Times are configuration files of time services, which list time
+	// servers.
 	Hosts string
 	Times []string
-	// Lookup returns the addresses of a name; nil: the resolver of this host does.
+	// Lookup returns the addresses of a name. Nil: the resolver of this host.
 	Lookup func(ctx context.Context, network, name string) ([]netip.Addr, error)
 }
 
-// ThisHost is the one that the process runs on. Where systemd-resolved answers on loopback, its own file names the others.
+// ThisHost returns the Host of this process. systemd-resolved listens on loopback, so its own file is included for the
+// upstream servers.
 func ThisHost() Host {
 	return Host{
 		Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}, Hosts: "/etc/hosts",
@@ -35,8 +37,9 @@ func ThisHost() Host {
 	}
 }
 
-// NameServers returns those that Pods use for names outside of the cluster: none where nothing outside is reached, else those
-// told, else the host's as far as containers reach them by IPv4. There are none where only loopback answers.
+// NameServers returns the name servers that Pods use for names outside of the cluster: none without internet access,
+// else the configured servers, else the host's servers that containers can reach by IPv4. The result is empty if the
+// host has only name servers on loopback.
 func (h Host) NameServers(internet bool, told []netip.Addr) ([]netip.Addr, error) {
 	switch {
 	case !internet:
@@ -56,7 +59,7 @@ func (h Host) NameServers(internet bool, told []netip.Addr) ([]netip.Addr, error
 	return nil, nil
 }
 
-// nameServers returns the name servers in a resolv.conf that are IPv4 addresses beyond loopback.
+// nameServers returns the IPv4 name servers in a resolv.conf, without loopback addresses.
 func nameServers(text string) []netip.Addr {
 	var out []netip.Addr
 	for _, line := range strings.Split(text, "\n") {
@@ -71,7 +74,7 @@ func nameServers(text string) []netip.Addr {
 	return out
 }
 
-// Processors returns how many processors the host has; 0: it does not say.
+// Processors returns the number of processors of the host, or 0 if it is unknown.
 func (h Host) Processors() int {
 	text, err := os.ReadFile(filepath.Join(h.Proc, "cpuinfo"))
 	if err != nil {
@@ -86,7 +89,7 @@ func (h Host) Processors() int {
 	return n
 }
 
-// capabilities are the names of the capabilities in the order of their bits.
+// capabilities lists the names of the capabilities in the order of their bits.
 func capabilities() []string {
 	return strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
 		NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE
@@ -94,8 +97,8 @@ func capabilities() []string {
 		SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 }
 
-// MissingCapabilities returns the capabilities that nothing on the host can have, from the first process's bounding
-// set. A container that asks for them does not start, and a privileged one asks for all.
+// MissingCapabilities returns the capabilities that no process on the host can have, according to the bounding set of
+// process 1. A container that requests one of them does not start, and a privileged container requests all.
 func (h Host) MissingCapabilities() ([]string, error) {
 	status, err := os.ReadFile(filepath.Join(h.Proc, "1/status"))
 	if err != nil {
@@ -136,7 +139,8 @@ type limit struct {
 	want int
 }
 
-// limits that are too low for more than a few nodes: each node's systemd, containerd and kubelet watch many files.
+// limits returns the settings that are too low for more than a few nodes: each node's systemd, containerd and kubelet
+// watch many files.
 func limits() []limit {
 	return []limit{
 		{"sys/fs/inotify/max_user_instances", 8192},

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// neighbours is the length of the prefix that is left to a host behind the default route. How wide its network is cannot be
-	// known from here; a private network of a site is seldom wider.
+	// neighbours is the prefix length of the range that is reserved around a host behind the default route. The real
+	// size of its network is unknown here, but private networks of a site are seldom larger.
 	neighbours = 16
-	// resolving bounds how long the names are resolved altogether. A name that does not resolve reserves nothing.
+	// resolving limits the total time for resolving names. A name that does not resolve reserves nothing.
 	resolving = 3 * time.Second
 )
 
-// Ranges returns what no network on this host may take, IPv4 only: where its routes lead, the networks of its interfaces, and the
-// hosts that it reaches through its default route as far as they are named by its own files or by somebody it trusts. Such a host
-// counts with its neighbours.
+// Ranges returns the IPv4 ranges that no network on this host may use: the destinations of its routes, the networks of
+// its interfaces, and the hosts behind its default route that its own files or the named list mention. Such a host is
+// reserved together with its neighbours.
 func (h Host) Ranges(ctx context.Context, named []policy.Named) ([]backend.Taken, error) {
 	out, err := h.routes()
 	if err != nil {
@@ -83,7 +83,7 @@ func interfaceRanges() ([]backend.Taken, error) {
 	return out, nil
 }
 
-// Named returns the hosts that this host's own files name: gateways, name servers, the hosts file and time servers.
+// Named returns the hosts in the configuration of this host: gateways, name servers, the hosts file and time servers.
 func (h Host) Named() ([]policy.Named, error) {
 	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
 	if err != nil {
@@ -126,7 +126,7 @@ func (h Host) Named() ([]policy.Named, error) {
 	return out, nil
 }
 
-// optional reads a file that need not exist or be readable by this user: it is another program's.
+// optional reads a file of another program, which may be missing or unreadable for this user.
 func optional(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -164,8 +164,8 @@ func timeServers(text string) []string {
 	return out
 }
 
-// resolve returns the addresses of what is named; a range stays one. Names are resolved at the same time, because one that does not
-// resolve takes as long as it may.
+// resolve returns the addresses of the named hosts; ranges are returned as they are. Names are resolved concurrently,
+// because one that does not resolve takes the whole time limit.
 func (h Host) resolve(ctx context.Context, named []policy.Named) []backend.Taken {
 	lookup := h.Lookup
 	if lookup == nil {
@@ -205,8 +205,8 @@ func single(item policy.Named, a netip.Addr) []backend.Taken {
 	return []backend.Taken{{Range: netip.PrefixFrom(a, a.BitLen()), By: item.By}}
 }
 
-// beyond returns the named ranges that nothing of what is known holds. A single address among them is reached through the default
-// route, and counts with its neighbours.
+// beyond returns the named ranges that no known range contains. A single address among them is behind the default route
+// and is reserved together with its neighbours.
 func beyond(known, named []backend.Taken) []backend.Taken {
 	var out []backend.Taken
 	for _, n := range named {
