@@ -14,9 +14,9 @@ func TestWhoRunsControlPlanes(t *testing.T) {
 		rights rbac.Rights
 		want   int
 	}{
-		"released":         {rbac.Rights{Sets: providerset.Without(providerset.Others(providerset.ControlPlaneHosted)...), Pods: home}, 2},
-		"all in one":       {rbac.Rights{Pods: home}, 2},
-		"another provider": {rbac.Rights{Sets: providerset.Without(providerset.ControlPlaneHosted), Pods: home}, 0},
+		"released":         {rbac.Rights{Sets: providerset.Without(providerset.Others(providerset.ControlPlaneHosted)...), PodNamespace: home}, 2},
+		"all in one":       {rbac.Rights{PodNamespace: home}, 2},
+		"another provider": {rbac.Rights{Sets: providerset.Without(providerset.ControlPlaneHosted), PodNamespace: home}, 0},
 		"slipway up":       {rbac.Rights{Separate: true}, 0},
 		"printed":          {rbac.Rights{Planes: true}, 2},
 	} {
@@ -28,7 +28,7 @@ func TestWhoRunsControlPlanes(t *testing.T) {
 		for _, o := range objects {
 			if o.GetName() == "slipway-control-planes" {
 				found++
-				if o.GetNamespace() != cmp.Or(test.rights.Pods, rbac.Namespace) {
+				if o.GetNamespace() != cmp.Or(test.rights.PodNamespace, rbac.Namespace) {
 					t.Errorf("%s: %s %s is in namespace %q", name, o.GetKind(), o.GetName(), o.GetNamespace())
 				}
 			}

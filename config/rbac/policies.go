@@ -119,7 +119,7 @@ func (r Rights) policy(
 	name := "slipway-identities-" + about
 	user := `request.userInfo.username == "` + User + `" || request.userInfo.username.startsWith("` + User + `:") || ` +
 		`request.userInfo.username.startsWith("system:serviceaccount:` + r.namespace() + `:slipway-")`
-	if r.Pods != "" { // each provider's components have a policy of their own, so that they can be installed and removed separately
+	if r.PodNamespace != "" { // each provider's components have a policy of their own, so that they can be installed and removed separately
 		name = r.ServiceAccount() + "-" + about
 		user = `request.userInfo.username == "system:serviceaccount:` + r.namespace() + `:` + r.ServiceAccount() + `"`
 	}

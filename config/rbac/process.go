@@ -36,15 +36,15 @@ func (r Rights) processOf(set providerset.Set, roles []*unstructured.Unstructure
 			rule(apiextensionsv1.GroupName, "customresourcedefinitions", nil, "get", "list", "watch"),
 			rule(apiextensionsv1.GroupName, "customresourcedefinitions", set.CRDs, "create", "update", "patch"),
 			rule(apiextensionsv1.GroupName, "customresourcedefinitions/status", set.CRDs, "patch"),
-			rule(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", []string{set.Defaulting()}, "get", "create", "update", "patch"),
-			rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Validation()}, "get", "create", "update", "patch"),
+			rule(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", []string{set.MutatingWebhookName()}, "get", "create", "update", "patch"),
+			rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.ValidatingWebhookName()}, "get", "create", "update", "patch"),
 			rule(authenticationv1.GroupName, "tokenreviews", nil, "create"),
 			rule(authorizationv1.GroupName, "subjectaccessreviews", nil, "create"),
 			rule(corev1.GroupName, "namespaces", []string{r.namespace()}, "get"),
 		},
 	}
-	if set.Reference != "" { // detects a running manager of the reference implementation before this one starts
-		role.Rules = append(role.Rules, rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.Reference}, "get"))
+	if set.ReferenceWebhookName != "" { // detects a running manager of the reference implementation before this one starts
+		role.Rules = append(role.Rules, rule(admissionregistrationv1.GroupName, "validatingwebhookconfigurations", []string{set.ReferenceWebhookName}, "get"))
 	}
 	for _, object := range roles {
 		of := &rbacv1.ClusterRole{}
@@ -85,9 +85,9 @@ func rule(group, resource string, names []string, verbs ...string) rbacv1.Policy
 
 func processNameOf(set providerset.Name) string { return RoleOf(set) + "-process" }
 
-// home returns the role of a manager's process in its own namespace: leader election and the certificate of the
+// homeRole returns the role of a manager's process in its own namespace: leader election and the certificate of the
 // webhooks.
-func (r Rights) home() *rbacv1.Role {
+func (r Rights) homeRole() *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace(), Name: processRole},
@@ -118,7 +118,7 @@ func (r Rights) planes() *rbacv1.Role {
 
 // runsPlanes reports whether control planes run as Pods in the namespace of the manager.
 func (r Rights) runsPlanes() bool {
-	return (r.Pods != "" || r.Planes) && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
+	return (r.PodNamespace != "" || r.Planes) && providerset.Has(r.sets(), providerset.ControlPlaneHosted)
 }
 
 // bindings returns the bindings of the roles to the identities that run the providers.
@@ -166,7 +166,7 @@ func (r Rights) bindings() []runtime.Object {
 // subjects returns the user, and the ServiceAccount of a manager with a single identity.
 func (r Rights) subjects(user string) []rbacv1.Subject {
 	var out []rbacv1.Subject
-	if r.Pods == "" {
+	if r.PodNamespace == "" {
 		out = append(out, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
 	}
 	if !r.Separate {

@@ -61,14 +61,14 @@ type Rights struct {
 	// Separate gives the controllers of each provider an identity of their own, [Rights.UserOf]. Otherwise one
 	// identity, User or a ServiceAccount, has the roles of all.
 	Separate bool
-	// Pods is the namespace in which the manager of a release runs as Pods. Its only identity is a ServiceAccount, and
+	// PodNamespace is the namespace in which the manager of a release runs as Pods. Its only identity is a ServiceAccount, and
 	// the roles of users are installed with the core. Empty: the manager does not run in Pods of a release.
-	Pods string
+	PodNamespace string
 	// Planes is set if hosted control planes run as Pods in the namespace, as in a release.
 	Planes bool
 }
 
-func (r Rights) namespace() string { return cmp.Or(r.Pods, Namespace) }
+func (r Rights) namespace() string { return cmp.Or(r.PodNamespace, Namespace) }
 
 // UserOf returns the identity of a provider's controllers.
 func (r Rights) UserOf(set providerset.Name) string {
@@ -127,7 +127,7 @@ func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 		}
 		out = append(append(out, roles...), generated...)
 	}
-	bound, err := unstructuredOf(append([]runtime.Object{r.home()}, bindings...)...)
+	bound, err := unstructuredOf(append([]runtime.Object{r.homeRole()}, bindings...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r Rights) shared() []string {
 	switch {
 	case core:
 		return []string{"users", "manager", "classes", "credentials"}
-	case r.Pods == "":
+	case r.PodNamespace == "":
 		return []string{"users"}
 	}
 	return nil

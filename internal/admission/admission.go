@@ -33,20 +33,20 @@ type Request struct {
 	DryRun bool           // nothing will be stored
 	Gates  Gates
 	Policy policy.Configuration // operator's policy; zero denies only token issuers and copying cluster credentials
-	Facts  Facts                // state of other objects
+	Facts  RelatedObjects       // state of other objects
 	// KubernetesVersions returns the versions that hosted control planes can run; if nil, only the version of this
 	// build.
 	KubernetesVersions func() []string
 }
 
-// Facts holds the state of other objects that rules read: for managed topologies, the scale subresource and IPAddresses.
-type Facts struct {
+// RelatedObjects holds the state of other objects that rules read: for managed topologies, the scale subresource and IPAddresses.
+type RelatedObjects struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
 	// Claim is the claim that a new IPAddress references; nil if it does not exist.
 	Claim *ipamv1.IPAddressClaim
-	// SetBack is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
-	SetBack *SetBack
+	// ReplicasOwner is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
+	SetBack *ReplicasOwner
 	// OnHost is set if the control plane of a topology runs on the host of the manager.
 	OnHost bool
 	// Class of a Cluster; nil if it does not exist. Definitions has its variables.
@@ -60,14 +60,14 @@ type Facts struct {
 	Users []clusterv1.Cluster
 }
 
-// SetBack is a topology that sets the replicas of a MachineDeployment.
-type SetBack struct {
+// ReplicasOwner is a topology that sets the replicas of a MachineDeployment.
+type ReplicasOwner struct {
 	Cluster, Topology string // names of the Cluster, and of the MachineDeployment in its topology
 	Replicas          int32
 }
 
-// Verdict is the response to a Request, which is admitted if there are no errors.
-type Verdict struct {
+// Response is the response to a Request, which is admitted if there are no errors.
+type Response struct {
 	Errors   field.ErrorList
 	Warnings []string
 }
@@ -106,7 +106,7 @@ func Default(r Request) (runtime.Object, bool) {
 }
 
 // Validate validates the new object; Default must be called first. Unknown kinds are admitted.
-func Validate(r Request) Verdict {
+func Validate(r Request) Response {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:
 		return validateCluster(r, object)
@@ -127,7 +127,7 @@ func Validate(r Request) Verdict {
 	case *addonsv1.ClusterResourceSetBinding:
 		return validateClusterResourceSetBinding(r, object)
 	case *bootstrapv1.KubeadmConfig:
-		return Verdict{Errors: validateKubeadmConfig(r, &object.Spec, field.NewPath("spec"))}
+		return Response{Errors: validateKubeadmConfig(r, &object.Spec, field.NewPath("spec"))}
 	case *bootstrapv1.KubeadmConfigTemplate:
 		return validateKubeadmConfigTemplate(r, object)
 	case *autoscalingv1.Scale:
@@ -151,10 +151,10 @@ func Validate(r Request) Verdict {
 	case *localv1.LocalMachinePool:
 		return validateLocalMachinePool(r, object)
 	case *localv1.LocalCluster, *localv1.LocalMachine:
-		return Verdict{Errors: validateManager(r)}
+		return Response{Errors: validateManager(r)}
 	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,
 		*hostedv1.HostedControlPlaneTemplate:
 		return validateOwnTemplate(r)
 	}
-	return Verdict{}
+	return Response{}
 }

@@ -37,7 +37,7 @@ func topologyRequest(r Request, cluster *clusterv1.Cluster) managed.TopologyRequ
 	}
 }
 
-func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
+func validateCluster(r Request, cluster *clusterv1.Cluster) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	if r.Old == nil {
@@ -45,7 +45,7 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	}
 	errs = append(errs, validateClusterShape(cluster, r.Gates, spec)...)
 	if old, isUpdate := r.Old.(*clusterv1.Cluster); isUpdate {
-		errs = append(errs, validateKept(old, cluster, r.Gates)...)
+		errs = append(errs, validateRequiredReferences(old, cluster, r.Gates)...)
 	}
 	network := spec.Child("clusterNetwork")
 	errs = append(errs, validateRanges(cluster.Spec.ClusterNetwork.Pods, network.Child("pods"))...)
@@ -55,7 +55,7 @@ func validateCluster(r Request, cluster *clusterv1.Cluster) Verdict {
 	if old, isUpdate := r.Old.(*clusterv1.Cluster); r.Facts.OnHost && (!isUpdate || old.Spec.Topology.Version != cluster.Spec.Topology.Version) {
 		warnings = append(warnings, lackWarning(r, cluster.Spec.Topology.Version, spec.Child("topology", "version"))...)
 	}
-	return Verdict{Errors: append(errs, topology.Errors...), Warnings: warnings}
+	return Response{Errors: append(errs, topology.Errors...), Warnings: warnings}
 }
 
 // overlapWarning warns about overlapping CIDR blocks for Pods and Services. They are not rejected, because some add-ons
@@ -99,8 +99,8 @@ func validateClusterShape(cluster *clusterv1.Cluster, gates Gates, path *field.P
 	return field.ErrorList{field.Required(path, "infrastructureRef or controlPlaneRef must be set")}
 }
 
-// validateKept checks that no reference is removed that is necessary to delete the Cluster's objects.
-func validateKept(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList {
+// validateRequiredReferences checks that no reference is removed that is necessary to delete the Cluster's objects.
+func validateRequiredReferences(old, cluster *clusterv1.Cluster, gates Gates) field.ErrorList {
 	before, now := old.Spec, cluster.Spec
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -145,15 +145,15 @@ func validateRanges(ranges clusterv1.NetworkRanges, path *field.Path) field.Erro
 }
 
 // validateTopology checks the feature gate, and the topology with its class.
-func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) Verdict {
+func validateTopology(r Request, cluster *clusterv1.Cluster, path *field.Path) Response {
 	if !cluster.Spec.Topology.IsDefined() {
-		return Verdict{}
+		return Response{}
 	}
 	if !r.Gates.ClusterTopology {
-		return Verdict{Errors: field.ErrorList{field.Forbidden(path,
+		return Response{Errors: field.ErrorList{field.Forbidden(path,
 			"the feature gate ClusterTopology is off in this manager: start it with --feature-gates=ClusterTopology=true, or set controlPlaneRef and infrastructureRef instead")}}
 	}
-	out := Verdict(managed.ValidateTopology(topologyRequest(r, cluster)))
+	out := Response(managed.ValidateTopology(topologyRequest(r, cluster)))
 	out.Errors = append(out.Errors, validateTopologyTaints(cluster.Spec.Topology, r.Gates, path)...)
 	return out
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // validateClusterClass validates a class, and on update also the Clusters that use it.
-func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
+func validateClusterClass(r Request, class *clusterv1.ClusterClass) Response {
 	if !r.Gates.ClusterTopology {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
 	}
@@ -19,7 +19,7 @@ func validateClusterClass(r Request, class *clusterv1.ClusterClass) Verdict {
 	request := managed.ClassRequest{New: class, Old: old, Users: r.Facts.Users, RuntimeSDK: r.Gates.RuntimeSDK}
 	errs := managed.ValidateClass(request)
 	errs = append(errs, validateClassChecks(class)...)
-	return Verdict{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(request)}
+	return Response{Errors: append(errs, validateClassTaints(class, r.Gates)...), Warnings: managed.WarnClass(request)}
 }
 
 // validateClassChecks validates the health checks of a class by the same rules as MachineHealthChecks.
@@ -68,7 +68,7 @@ func validateTopologyTaints(topology clusterv1.Topology, gates Gates, path *fiel
 const deleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 // RefuseDeletion returns the reason why an object may not be deleted, or an empty string.
-func RefuseDeletion(object runtime.Object, facts Facts) string {
+func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 	if class, ok := object.(*clusterv1.ClusterClass); ok {
 		if _, moved := class.Annotations[deleteForMove]; moved {
 			return ""

@@ -19,7 +19,7 @@ func defaultClusterResourceSet(in *addonsv1.ClusterResourceSet) (runtime.Object,
 
 // validateClusterResourceSet rejects an empty selector, and changes of the selector and strategy, which determine where
 // and how resources have already been applied.
-func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Verdict {
+func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Response {
 	spec := field.NewPath("spec")
 	errs := validateSelector(set.Spec.ClusterSelector, spec.Child("clusterSelector"))
 	if old, isUpdate := r.Old.(*addonsv1.ClusterResourceSet); isUpdate {
@@ -29,14 +29,14 @@ func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Ver
 			errs = append(errs, validateSame(old.Spec.Strategy, set.Spec.Strategy, spec.Child("strategy"))...)
 		}
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateClusterResourceSetBinding rejects a change of the cluster.
-func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Verdict {
+func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Response {
 	old, isUpdate := r.Old.(*addonsv1.ClusterResourceSetBinding)
 	if !isUpdate || old.Spec.ClusterName == "" {
-		return Verdict{}
+		return Response{}
 	}
-	return Verdict{Errors: validateSame(old.Spec.ClusterName, binding.Spec.ClusterName, field.NewPath("spec", "clusterName"))}
+	return Response{Errors: validateSame(old.Spec.ClusterName, binding.Spec.ClusterName, field.NewPath("spec", "clusterName"))}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // problems returns the paths of the errors.
-func problems(v Verdict) []string {
+func problems(v Response) []string {
 	var paths []string
 	for _, err := range v.Errors {
 		paths = append(paths, err.Field)

@@ -12,7 +12,7 @@ import (
 // MV-09: a class that is in use may not be deleted, but when it has been moved with those that use it.
 func TestRefuseDeletion(t *testing.T) {
 	class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "class"}}
-	facts := admission.Facts{Users: []clusterv1.Cluster{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}}
+	facts := admission.RelatedObjects{Users: []clusterv1.Cluster{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}}
 	if admission.RefuseDeletion(class, facts) == "" {
 		t.Error("a class in use may be deleted")
 	}

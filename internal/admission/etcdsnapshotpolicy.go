@@ -16,9 +16,9 @@ import (
 // validateEtcdSnapshotPolicy checks that schedule, selector and recipients are valid, and that the operator's policy
 // allows the destination; the CRD cannot check these. An unchanged spec is accepted, so that finalizers and labels can
 // be changed; the controller does not use a destination that is not allowed.
-func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) Verdict {
+func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) Response {
 	if old, ok := r.Old.(*hostedv1.EtcdSnapshotPolicy); ok && equality.Semantic.DeepEqual(old.Spec, policy.Spec) {
-		return Verdict{}
+		return Response{}
 	}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -48,5 +48,5 @@ func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) 
 			errs = append(errs, field.Forbidden(to.Child("s3", "endpoint"), why))
 		}
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }

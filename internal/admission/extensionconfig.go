@@ -37,9 +37,9 @@ func defaultExtensionConfig(in *runtimev1.ExtensionConfig) (runtime.Object, bool
 
 // validateExtensionConfig validates the feature gate, the name and the address of the extension. It warns about
 // deprecated hooks for which the extension had handlers at the last discovery.
-func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Verdict {
+func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Response {
 	if !r.Gates.RuntimeSDK {
-		return Verdict{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
+		return Response{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),
 			"Runtime Extensions are turned off; start the manager with --feature-gates=RuntimeSDK=true")}}
 	}
 	spec := field.NewPath("spec")
@@ -53,7 +53,7 @@ func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *h
 		errs = append(errs, metavalidation.ValidateLabelSelector(c.Spec.NamespaceSelector,
 			metavalidation.LabelSelectorValidationOptions{}, spec.Child("namespaceSelector"))...)
 	}
-	return Verdict{Errors: errs, Warnings: deprecationWarnings(c, catalog)}
+	return Response{Errors: errs, Warnings: deprecationWarnings(c, catalog)}
 }
 
 // validateInjection validates the annotation that references the Secret with the CA certificate.

@@ -16,13 +16,13 @@ import (
 )
 
 // validateHostedControlPlane validates the settings of the components.
-func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) Verdict {
+func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) Response {
 	var before *hostedv1.HostedControlPlaneSettings
 	if old, ok := r.Old.(*hostedv1.HostedControlPlane); ok {
 		before = &old.Spec.HostedControlPlaneSettings
 	}
 	errs := validateSettings(r, plane.Spec.HostedControlPlaneSettings, before, field.NewPath("spec"))
-	return Verdict{Errors: errs, Warnings: versionWarning(r, plane)}
+	return Response{Errors: errs, Warnings: versionWarning(r, plane)}
 }
 
 // versionWarning warns about a version that is not available on this host. It is not rejected, because the object may

@@ -10,13 +10,13 @@ import (
 )
 
 // validateIPAddress validates a new address, and checks that it is immutable.
-func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
+func validateIPAddress(r Request, address *ipamv1.IPAddress) Response {
 	spec := field.NewPath("spec")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddress); isUpdate {
 		if equality.Semantic.DeepEqual(old.Spec, address.Spec) {
-			return Verdict{}
+			return Response{}
 		}
-		return Verdict{Errors: field.ErrorList{field.Forbidden(spec, "cannot be changed")}}
+		return Response{Errors: field.ErrorList{field.Forbidden(spec, "cannot be changed")}}
 	}
 	var errs field.ErrorList
 	ip, err := netip.ParseAddr(address.Spec.Address)
@@ -41,16 +41,16 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Verdict {
 		errs = append(errs, field.Invalid(spec.Child("poolRef"), address.Spec.PoolRef.Name,
 			fmt.Sprintf("must be %s %s, the pool that IPAddressClaim %s requests", pool.Kind, pool.Name, claim.Name)))
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateIPAddressClaim checks that a claim references a pool, and that the reference is immutable.
-func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Verdict {
+func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Response {
 	path := field.NewPath("spec", "poolRef")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddressClaim); isUpdate && old.Spec.PoolRef != claim.Spec.PoolRef {
-		return Verdict{Errors: field.ErrorList{field.Forbidden(path, "cannot be changed")}}
+		return Response{Errors: field.ErrorList{field.Forbidden(path, "cannot be changed")}}
 	}
-	return Verdict{Errors: validatePool(claim.Spec.PoolRef, path)}
+	return Response{Errors: validatePool(claim.Spec.PoolRef, path)}
 }
 
 func validatePool(pool ipamv1.IPPoolReference, path *field.Path) field.ErrorList {

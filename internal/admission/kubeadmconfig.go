@@ -9,11 +9,11 @@ import (
 
 // validateKubeadmConfigTemplate validates the template of KubeadmConfigs. The spec is mutable, so dry runs of the
 // topology controller need no exception.
-func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Verdict {
+func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Response {
 	path := field.NewPath("spec", "template")
 	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
 	errs = append(errs, validateKubeadmConfig(r, &template.Spec.Template.Spec, path.Child("spec"))...)
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateKubeadmConfig validates a bootstrap configuration.

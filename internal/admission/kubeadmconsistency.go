@@ -104,7 +104,7 @@ func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
 // defaultKubeadmConfigTemplate aligns a template with the stored one in dry runs of the topology controller.
 func defaultKubeadmConfigTemplate(r Request, in *bootstrapv1.KubeadmConfigTemplate) (runtime.Object, bool) {
 	old, ok := r.Old.(*bootstrapv1.KubeadmConfigTemplate)
-	if !ok || !asksOnly(r) {
+	if !ok || !isTopologyDryRun(r) {
 		return in, false
 	}
 	out := in.DeepCopy()

@@ -38,7 +38,7 @@ func defaultKubeadmControlPlane(in *controlplanev1.KubeadmControlPlane) (runtime
 func defaultKubeadmControlPlaneTemplate(r Request, in *controlplanev1.KubeadmControlPlaneTemplate) (runtime.Object, bool) {
 	out := in.DeepCopy()
 	changed := defaultControlPlaneStrategy(&out.Spec.Template.Spec.Rollout.Strategy)
-	if old, ok := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate); ok && asksOnly(r) {
+	if old, ok := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate); ok && isTopologyDryRun(r) {
 		changed = alignDefaults(&out.Spec.Template.Spec.KubeadmConfigSpec, &old.Spec.Template.Spec.KubeadmConfigSpec) || changed
 	}
 	if !changed {
@@ -62,7 +62,7 @@ func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStr
 }
 
 // validateKubeadmControlPlane validates a control plane and changes of it.
-func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControlPlane) Verdict {
+func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControlPlane) Response {
 	spec := field.NewPath("spec")
 	s := plane.Spec
 	old, _ := r.Old.(*controlplanev1.KubeadmControlPlane)
@@ -79,10 +79,10 @@ func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControl
 	errs = append(errs, validateControlPlaneConfig(r, &s.KubeadmConfigSpec, spec.Child("kubeadmConfigSpec"))...)
 	settings := &kubeadmSettings{&s.KubeadmConfigSpec, s.Rollout.Before.CertificatesExpiryDays}
 	if old == nil {
-		return Verdict{Errors: append(errs, validateConsistency(settings, nil, spec)...)}
+		return Response{Errors: append(errs, validateConsistency(settings, nil, spec)...)}
 	}
 	errs = append(errs, validateConsistency(settings, &kubeadmSettings{&old.Spec.KubeadmConfigSpec, old.Spec.Rollout.Before.CertificatesExpiryDays}, spec)...)
-	return Verdict{Errors: append(errs, validateControlPlaneChange(old, plane)...)}
+	return Response{Errors: append(errs, validateControlPlaneChange(old, plane)...)}
 }
 
 // validateControlPlaneReplicas validates the number of replicas, including the quorum of etcd.
@@ -216,7 +216,7 @@ func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
 
 // validateKubeadmControlPlaneTemplate validates the template of control planes in topologies. Its spec is immutable,
 // except in dry runs of the topology controller.
-func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) Verdict {
+func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) Response {
 	path := field.NewPath("spec", "template")
 	spec := path.Child("spec")
 	s := template.Spec.Template.Spec
@@ -235,7 +235,7 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 		if !r.Gates.ClusterTopology {
 			warnings = []string{warnTopology + "KubeadmControlPlaneTemplate"}
 		}
-		return Verdict{Errors: errs, Warnings: warnings}
+		return Response{Errors: errs, Warnings: warnings}
 	}
 	was := *old.Spec.Template.Spec.DeepCopy()
 	defaultControlPlaneStrategy(&was.Rollout.Strategy) // it may have been stored before the defaults existed
@@ -243,8 +243,8 @@ func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.Kub
 	s = *s.DeepCopy()
 	defaultControlPlaneStrategy(&s.Rollout.Strategy)
 	alignDefaults(&s.KubeadmConfigSpec, &was.KubeadmConfigSpec)
-	if !asksOnly(r) && !equality.Semantic.DeepEqual(was, s) {
+	if !isTopologyDryRun(r) && !equality.Semantic.DeepEqual(was, s) {
 		errs = append(errs, field.Forbidden(spec, "cannot be changed: make a new template and refer to it instead of this one"))
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }

@@ -50,7 +50,7 @@ func defaultMachineSpec(spec *clusterv1.MachineSpec) bool {
 	return changed
 }
 
-func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
+func validateMachine(r Request, machine *clusterv1.Machine) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	if old, isUpdate := r.Old.(*clusterv1.Machine); isUpdate {
@@ -65,7 +65,7 @@ func validateMachine(r Request, machine *clusterv1.Machine) Verdict {
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
 	errs = append(errs, validateVersion(machine.Spec.Version, spec.Child("version"))...)
 	errs = append(errs, validateTaints(machine.Spec.Taints, taintRules{controlPlane, r.Gates}, spec.Child("taints"))...)
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateBootstrap checks that a source of bootstrap data is set.

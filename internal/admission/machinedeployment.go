@@ -91,7 +91,7 @@ func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) bool {
 	return changed
 }
 
-func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdict {
+func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Response {
 	spec := field.NewPath("spec")
 	template := spec.Child("template")
 	machine := d.Spec.Template.Spec
@@ -116,7 +116,7 @@ func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Verdic
 	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)
 	errs = append(errs, validateVersion(machine.Version, template.Child("spec", "version"))...)
 	errs = append(errs, validateTaints(machine.Taints, taintRules{gates: r.Gates}, template.Child("spec", "taints"))...)
-	return Verdict{Errors: errs, Warnings: strategyWarnings(d.Spec.Rollout.Strategy)}
+	return Response{Errors: errs, Warnings: strategyWarnings(d.Spec.Rollout.Strategy)}
 }
 
 // validateTemplateSelector checks that a selector is valid and matches the labels of the template.

@@ -9,7 +9,7 @@ import (
 // validateMachineDrainRule validates rules that are not in the CRD: only drained Pods may have an order, and every
 // selector must be valid, because a drain stops at an invalid rule. Behaviors, and the number and uniqueness of
 // entries, are validated by the CRD.
-func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
+func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	readable := func(s *metav1.LabelSelector, path *field.Path) {
@@ -33,5 +33,5 @@ func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Verdict {
 		readable(p.Selector, path.Child("selector"))
 		readable(p.NamespaceSelector, path.Child("namespaceSelector"))
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }

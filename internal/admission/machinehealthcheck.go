@@ -28,7 +28,7 @@ func defaultMachineHealthCheck(in *clusterv1.MachineHealthCheck) (runtime.Object
 	return out, true
 }
 
-func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) Verdict {
+func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	if old, isUpdate := r.Old.(*clusterv1.MachineHealthCheck); isUpdate {
@@ -40,7 +40,7 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 			"must be spec.clusterName, or not be there: Machines of another Cluster are not looked at"))
 	}
 	errs = append(errs, validateCheck(healthCheck{check.Spec.Checks.NodeStartupTimeoutSeconds, check.Spec.Remediation.TriggerIf}, spec)...)
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateTrigger checks that the limits for remediation can be parsed.

@@ -31,7 +31,7 @@ func defaultMachinePool(in, old *clusterv1.MachinePool) (runtime.Object, bool) {
 	return out, true
 }
 
-func validateMachinePool(r Request, pool *clusterv1.MachinePool) Verdict {
+func validateMachinePool(r Request, pool *clusterv1.MachinePool) Response {
 	spec := field.NewPath("spec")
 	template := spec.Child("template")
 	machine := pool.Spec.Template.Spec
@@ -50,7 +50,7 @@ func validateMachinePool(r Request, pool *clusterv1.MachinePool) Verdict {
 	errs = append(errs, validateBootstrap(machine.Bootstrap, template.Child("spec", "bootstrap"))...)
 	errs = append(errs, validateVersion(machine.Version, template.Child("spec", "version"))...)
 	errs = append(errs, validateTaints(machine.Taints, taintRules{gates: r.Gates}, template.Child("spec", "taints"))...)
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // isSame reports whether the compared value is unchanged on update.

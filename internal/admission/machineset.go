@@ -47,7 +47,7 @@ func defaultMachineSet(in, old *clusterv1.MachineSet) (runtime.Object, bool) {
 	return out, true
 }
 
-func validateMachineSet(r Request, set *clusterv1.MachineSet) Verdict {
+func validateMachineSet(r Request, set *clusterv1.MachineSet) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	if old, isUpdate := r.Old.(*clusterv1.MachineSet); isUpdate {
@@ -62,7 +62,7 @@ func validateMachineSet(r Request, set *clusterv1.MachineSet) Verdict {
 	errs = append(errs, validateTemplateSelector(set.Spec.Selector, set.Spec.Template.Labels, spec)...)
 	errs = append(errs, validateMachineNaming(set.Spec.MachineNaming, spec.Child("machineNaming", "template"))...)
 	errs = append(errs, validateMachineTemplate(r, set)...)
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
 // validateMachineTemplate validates spec.template.

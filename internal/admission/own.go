@@ -14,7 +14,7 @@ import (
 // validateOwnTemplate validates a template of Slipway's own kinds: its labels and annotations, and that its spec is
 // immutable, because objects may reference it. Dry runs of the topology controller, which have an annotation, may
 // change the spec.
-func validateOwnTemplate(r Request) Verdict {
+func validateOwnTemplate(r Request) Response {
 	path := field.NewPath("spec", "template")
 	meta, spec := templateOf(r.New)
 	errs := meta.Validate(path.Child("metadata"))
@@ -25,18 +25,18 @@ func validateOwnTemplate(r Request) Verdict {
 		}
 		errs = append(errs, validateSettings(r, template.Spec.Template.Spec, old, path.Child("spec"))...)
 	}
-	if r.Old == nil || asksOnly(r) {
-		return Verdict{Errors: errs}
+	if r.Old == nil || isTopologyDryRun(r) {
+		return Response{Errors: errs}
 	}
 	if _, before := templateOf(r.Old); !equality.Semantic.DeepEqual(before, spec) {
 		errs = append(errs, field.Forbidden(path,
 			"cannot be changed: make a new template and refer to it instead of this one"))
 	}
-	return Verdict{Errors: errs}
+	return Response{Errors: errs}
 }
 
-// asksOnly reports whether a request is a dry run of the topology controller.
-func asksOnly(r Request) bool {
+// isTopologyDryRun reports whether a request is a dry run of the topology controller.
+func isTopologyDryRun(r Request) bool {
 	object, ok := r.New.(metav1.Object)
 	if !ok || !r.DryRun {
 		return false
@@ -61,9 +61,9 @@ func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 }
 
 // validateLocalMachinePool validates the labels and annotations for the pool's LocalMachines.
-func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Verdict {
+func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Response {
 	errs := pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))
-	return Verdict{Errors: append(errs, validateManager(r)...)}
+	return Response{Errors: append(errs, validateManager(r)...)}
 }
 
 // validateManager rejects removing the managed-by annotation from an infrastructure object: the controller would create

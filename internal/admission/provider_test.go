@@ -225,9 +225,9 @@ func TestIPAM(t *testing.T) {
 		"bad gateway":  {reason: "no address", req: Request{New: address("10.0.0.4", new(int32(24)), "gw")}, want: []string{"spec.gateway"}},
 		"unchanged":    {reason: "a write that changes nothing", req: Request{Old: address("x", nil, ""), New: address("x", nil, "")}},
 		"changed":      {reason: "addresses stay", req: Request{Old: address("10.0.0.4", new(int32(24)), ""), New: address("10.0.0.5", new(int32(24)), "")}, want: []string{"spec"}},
-		"no claim":     {reason: "nothing to compare with", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: Facts{}}},
-		"its claim":    {reason: "the pool of the claim", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: Facts{Claim: claim(pool)}}},
-		"other pool":   {reason: "the claim asks for another pool", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: Facts{Claim: claim(other)}}, want: []string{"spec.poolRef"}},
+		"no claim":     {reason: "nothing to compare with", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: RelatedObjects{}}},
+		"its claim":    {reason: "the pool of the claim", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: RelatedObjects{Claim: claim(pool)}}},
+		"other pool":   {reason: "the claim asks for another pool", req: Request{New: address("10.0.0.4", new(int32(24)), ""), Facts: RelatedObjects{Claim: claim(other)}}, want: []string{"spec.poolRef"}},
 		"claim":        {reason: "valid", req: Request{New: claim(pool)}},
 		"claim moved":  {reason: "claims stay with their pool", req: Request{Old: claim(pool), New: claim(other)}, want: []string{"spec.poolRef"}},
 		"claim on air": {reason: "a pool has a kind and a name", req: Request{New: claim(ipamv1.IPPoolReference{})}, want: []string{"spec.poolRef.kind", "spec.poolRef.name"}},
@@ -386,7 +386,7 @@ func TestVersionOfATopologyOnThisHost(t *testing.T) { // CP-04
 		"it has it":   {"", "v1.36.3", true, false},
 		"elsewhere":   {"", "v1.37.2", false, false},
 	} {
-		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Facts: Facts{OnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
+		r := Request{New: cluster(tc.now), Gates: Gates{ClusterTopology: true}, Facts: RelatedObjects{OnHost: tc.onHost, Class: &clusterv1.ClusterClass{}},
 			KubernetesVersions: func() []string { return []string{"v1.36.3"} }}
 		if tc.old != "" {
 			r.Old = cluster(tc.old)

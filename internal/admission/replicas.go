@@ -86,7 +86,7 @@ func replicasOf(object runtime.Object) *int32 {
 }
 
 // validateScale validates a write to the scale subresource. The API server itself rejects negative numbers there.
-func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
+func validateScale(r Request, scale *autoscalingv1.Scale) Response {
 	var before *int32
 	if old, isUpdate := r.Old.(*autoscalingv1.Scale); isUpdate {
 		before = &old.Spec.Replicas
@@ -101,5 +101,5 @@ func validateScale(r Request, scale *autoscalingv1.Scale) Verdict {
 		warnings = []string{fmt.Sprintf("%s: the topology of Cluster %s has replicas: %d for MachineDeployment %s, which replaces the %d that are asked for here; change it in spec.topology.workers.machineDeployments of the Cluster, or remove it there to scale here",
 			path, by.Cluster, by.Replicas, by.Topology, scale.Spec.Replicas)}
 	}
-	return Verdict{Errors: errs, Warnings: warnings}
+	return Response{Errors: errs, Warnings: warnings}
 }

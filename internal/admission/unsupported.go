@@ -5,9 +5,9 @@ package admission
 const warnTopology = "the feature gate ClusterTopology is off in this manager (--feature-gates=ClusterTopology=true): nothing here uses a "
 
 // warnOnCreation admits everything, and returns a warning on create.
-func warnOnCreation(r Request, warning string) Verdict {
+func warnOnCreation(r Request, warning string) Response {
 	if r.Old != nil {
-		return Verdict{}
+		return Response{}
 	}
-	return Verdict{Warnings: []string{warning}}
+	return Response{Warnings: []string{warning}}
 }

@@ -45,8 +45,8 @@ func secret(t *testing.T, p Purpose, keys Keys) *corev1.Secret {
 	return NewSecret(cluster, p, owner, data)
 }
 
-func found(t *testing.T, purposes ...Purpose) Found {
-	out := Found{}
+func found(t *testing.T, purposes ...Purpose) Secrets {
+	out := Secrets{}
 	for _, p := range purposes {
 		out[p] = secret(t, p, Keys{})
 	}
@@ -64,7 +64,7 @@ func TestPurposesAreDenied(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	without := func(f Found, p Purpose, keys ...string) Found {
+	without := func(f Secrets, p Purpose, keys ...string) Secrets {
 		for _, key := range keys {
 			delete(f[p].Data, key)
 		}
@@ -76,18 +76,18 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		config   bootstrapv1.ClusterConfiguration
-		found    Found
+		found    Secrets
 		started  bool
 		create   []Purpose
 		problems []string
 	}{
-		"nothing":     {"all are generated before the first node", stacked, Found{}, false, all, nil},
+		"nothing":     {"all are generated before the first node", stacked, Secrets{}, false, all, nil},
 		"one brought": {"what a user brings is used, the rest is generated", stacked, found(t, CA), false, []Purpose{Etcd, Proxy, SA}, nil},
 		"complete":    {"nothing is to be done", stacked, found(t, all...), true, nil, nil},
 		"gone afterwards": {"another authority would not be the one that signed the cluster", stacked, found(t, Etcd, Proxy, SA), true, nil,
 			[]string{"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed; what runs is not affected, and no other is " +
 				"generated, because the cluster was made with it. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a node of the control plane"}},
-		"all gone afterwards": {"each says what waits for it, and where it is", stacked, Found{}, true, nil, []string{
+		"all gone afterwards": {"each says what waits for it, and where it is", stacked, Secrets{}, true, nil, []string{
 			"Secret c-ca is gone: until it is back, no Machine can join, and the kubeconfig cannot be renewed",
 			"Secret c-etcd is gone: until it is back, no control plane Machine can join, and members of etcd cannot be reached",
 			"Secret c-proxy is gone: until it is back, no control plane Machine can join; what runs is not affected, and no other is generated, because the " +
@@ -98,14 +98,14 @@ func TestJudge(t *testing.T) {
 		"SA without key": {"tokens have to be signed", stacked, without(found(t, all...), SA, "tls.key"), false, nil, []string{"Secret c-sa must have the keys tls.crt and tls.key"}},
 		"empty":          {"said, and not overwritten", stacked, without(found(t, all...), CA, "tls.key", "tls.crt"), false, nil, []string{"Secret c-ca has no certificate in key tls.crt"}},
 		"foreign key":    {"a pair must fit", stacked, foreign, false, nil, []string{"Secret c-ca cannot be used: the private key does not belong to the certificate"}},
-		"external etcd": {"its authority is a person's", external, Found{}, false, []Purpose{CA, Proxy, SA},
+		"external etcd": {"its authority is a person's", external, Secrets{}, false, []Purpose{CA, Proxy, SA},
 			[]string{"Secret c-etcd does not exist; create it with the CA certificate", "Secret c-apiserver-etcd-client does not exist; create it with the client certificate"}},
 		"external etcd, brought": {"its CA needs no key", external, without(found(t, CA, Proxy, SA, Etcd, EtcdClient), Etcd, "tls.key"), false, nil, nil},
 		"external etcd, client without key": {"an API server cannot use it", external, without(found(t, CA, Proxy, SA, Etcd, EtcdClient), EtcdClient, "tls.key"), false, nil,
 			[]string{"Secret c-apiserver-etcd-client must have the keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(Check{Cluster: "c", Required: Required(tc.config), Found: tc.found, Generate: !tc.started, Now: now})
+			got := Evaluate(EvaluateInput{Cluster: "c", Required: Required(tc.config), Found: tc.found, Generate: !tc.started, Now: now})
 			if diff := cmp.Diff(tc.create, got.Create); diff != "" {
 				t.Errorf("%s: created (-want +got):\n%s", tc.reason, diff)
 			}
@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 // An authority that has expired is named with its Secret and the date; keys of service accounts do not expire.
 func TestExpiredAuthority(t *testing.T) { // CP-15
 	later := now.Add(pki.AuthorityLifetime + time.Hour)
-	got := Judge(Check{Cluster: "c", Required: Required(stacked), Found: found(t, CA, Etcd, Proxy, SA), Now: later})
+	got := Evaluate(EvaluateInput{Cluster: "c", Required: Required(stacked), Found: found(t, CA, Etcd, Proxy, SA), Now: later})
 	if len(got.Problems) != 3 || got.Complete() {
 		t.Fatalf("got %+v", got.Problems)
 	}
@@ -140,7 +140,7 @@ func TestExpiredAuthority(t *testing.T) { // CP-15
 
 // kube-controller-manager of a node that kubeadm makes signs with the whole file, unless it is told otherwise, or there is no key.
 func TestSignedByKubeadm(t *testing.T) { // CP-15
-	bundled := func(p Purpose, drop string) Found {
+	bundled := func(p Purpose, drop string) Secrets {
 		f := found(t, CA, Etcd, Proxy, SA)
 		f[p].Data[corev1.TLSCertKey] = append(f[p].Data[corev1.TLSCertKey], secret(t, p, Keys{}).Data[corev1.TLSCertKey]...)
 		delete(f[p].Data, drop)
@@ -154,7 +154,7 @@ func TestSignedByKubeadm(t *testing.T) { // CP-15
 	plain := spec(func(*bootstrapv1.KubeadmConfigSpec) {})
 	for name, tc := range map[string]struct {
 		required []Requirement
-		found    Found
+		found    Secrets
 		want     string
 	}{
 		"one each":               {plain, found(t, CA, Etcd, Proxy, SA), ""},
@@ -168,7 +168,7 @@ func TestSignedByKubeadm(t *testing.T) { // CP-15
 		"two, patched":         {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.InitConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
 		"two, patched joining": {spec(func(s *bootstrapv1.KubeadmConfigSpec) { s.JoinConfiguration.Patches.Directory = "/p" }), bundled(CA, ""), ""},
 	} {
-		got := Judge(Check{Cluster: "c", Required: tc.required, Found: tc.found}).MissingText("c")
+		got := Evaluate(EvaluateInput{Cluster: "c", Required: tc.required, Found: tc.found}).MissingText("c")
 		if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
@@ -232,7 +232,7 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := Inspect(NewSecret(cluster, Admin, owner, data))
+	k := ParseKubeconfig(NewSecret(cluster, Admin, owner, data))
 	elsewhere := endpoint
 	elsewhere.Host = "other"
 	for name, tc := range map[string]struct {
@@ -247,10 +247,10 @@ func TestKubeconfig(t *testing.T) {
 		"after half":    {k, endpoint, ca, now.AddDate(0, 0, 183), "half of its client certificate's life is over"},
 		"endpoint":      {k, elsewhere, ca, now, "the endpoint is https://other:6443"},
 		"authority":     {k, endpoint, secret(t, CA, Keys{}), now, "the authority is another"},
-		"none":          {Inspect(nil), endpoint, ca, now, "there is none that can be read"},
-		"another thing": {Inspect(&corev1.Secret{Data: map[string][]byte{KubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
+		"none":          {ParseKubeconfig(nil), endpoint, ca, now, "there is none that can be read"},
+		"another thing": {ParseKubeconfig(&corev1.Secret{Data: map[string][]byte{KubeconfigKey: []byte("x")}}), endpoint, ca, now, "there is none that can be read"},
 	} {
-		if got := tc.k.Outdated(tc.endpoint, tc.ca, tc.at); got != tc.want {
+		if got := tc.k.ReissueReason(tc.endpoint, tc.ca, tc.at); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -280,14 +280,14 @@ func TestOwner(t *testing.T) {
 		"of a user":          {nil, corev1.SecretTypeOpaque, false, false},
 	} {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.refs}, Type: tc.kind}
-		if owner.Manages(s) != tc.manages || owner.Lost(s) != tc.lost {
-			t.Errorf("%s: manages %v, lost %v", name, owner.Manages(s), owner.Lost(s))
+		if owner.Manages(s) != tc.manages || owner.NeedsOwner(s) != tc.lost {
+			t.Errorf("%s: manages %v, lost %v", name, owner.Manages(s), owner.NeedsOwner(s))
 		}
 		if !tc.lost {
 			continue
 		}
-		owner.Take(s)
-		if diff := cmp.Diff([]metav1.OwnerReference{owner.Ref}, s.OwnerReferences); diff != "" || owner.Lost(s) {
+		owner.Adopt(s)
+		if diff := cmp.Diff([]metav1.OwnerReference{owner.Ref}, s.OwnerReferences); diff != "" || owner.NeedsOwner(s) {
 			t.Errorf("%s: (-want +got):\n%s", name, diff)
 		}
 	}

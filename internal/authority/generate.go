@@ -77,24 +77,24 @@ func (o Owner) Manages(secret *corev1.Secret) bool {
 	if controller == nil {
 		return secret.Type == clusterv1.ClusterSecretType
 	}
-	return o.precededBy(*controller)
+	return o.ownsReference(*controller)
 }
 
-// Lost reports whether a Secret that the owner manages has no controller reference to the owner's current UID and API
+// NeedsOwner reports whether a Secret that the owner manages has no controller reference to the owner's current UID and API
 // version.
-func (o Owner) Lost(secret *corev1.Secret) bool {
+func (o Owner) NeedsOwner(secret *corev1.Secret) bool {
 	controller := metav1.GetControllerOf(secret)
 	return o.Manages(secret) && (controller == nil || controller.UID != o.Ref.UID || controller.APIVersion != o.Ref.APIVersion)
 }
 
-// Take makes the owner the controller of the Secret.
-func (o Owner) Take(secret client.Object) {
-	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), o.precededBy)
+// Adopt makes the owner the controller of the Secret.
+func (o Owner) Adopt(secret client.Object) {
+	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), o.ownsReference)
 	secret.SetOwnerReferences(append(others, o.Ref))
 }
 
-// precededBy reports whether the reference is to the owner, to a previous object with the same kind and name, or to a
+// ownsReference reports whether the reference is to the owner, to a previous object with the same kind and name, or to a
 // kind that the owner replaces.
-func (o Owner) precededBy(ref metav1.OwnerReference) bool {
+func (o Owner) ownsReference(ref metav1.OwnerReference) bool {
 	return ref.Kind == o.Ref.Kind && ref.Name == o.Ref.Name || slices.Contains(o.Replaces, ref.Kind)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/pki"
 )
 
-// State describes the required Secrets that are missing or unusable.
-type State struct {
+// SecretsState describes the required Secrets that are missing or unusable.
+type SecretsState struct {
 	// Create lists the missing Secrets that can be generated.
 	Create []Purpose
 	// Problems lists the problems that the user has to correct, in the order of the requirements.
@@ -20,7 +20,7 @@ type State struct {
 }
 
 // MissingText lists the missing and unusable Secrets for a message. It is empty if there are none.
-func (s State) MissingText(cluster string) string {
+func (s SecretsState) MissingText(cluster string) string {
 	var out []string
 	for _, problem := range s.Problems {
 		out = append(out, problem.Text)
@@ -42,31 +42,31 @@ type Problem struct {
 	Text string
 }
 
-func (s State) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
+func (s SecretsState) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
-// Check is the input of [Judge].
-type Check struct {
+// EvaluateInput is the input of [Evaluate].
+type EvaluateInput struct {
 	Now      time.Time
 	Cluster  string
 	Required []Requirement
-	Found    Found
+	Found    Secrets
 	// Generate is false once the first node of the cluster may exist. A missing Secret is a problem from then on,
 	// because the nodes do not trust a newly generated CA.
 	Generate bool
 }
 
-// Judge returns the required Secrets that are missing or unusable.
-func Judge(c Check) State {
-	var s State
+// Evaluate returns the required Secrets that are missing or unusable.
+func Evaluate(c EvaluateInput) SecretsState {
+	var s SecretsState
 	for _, r := range c.Required {
 		name := r.Purpose.SecretName(c.Cluster)
 		secret := c.Found[r.Purpose]
 		switch {
 		case secret != nil:
-			if text := Unusable(r, secret, c.Now); text != "" {
+			if text := ContentProblem(r, secret, c.Now); text != "" {
 				s.Problems = append(s.Problems, Problem{Purpose: r.Purpose, Secret: name, Text: text})
 			}
-		case r.Brought:
+		case r.UserProvided:
 			s.Problems = append(s.Problems, Problem{r.Purpose, name, true, fmt.Sprintf(
 				"Secret %s does not exist; create it with %s of the external etcd", name, contentOf(r))})
 		case !c.Generate:
@@ -104,8 +104,8 @@ func contentOf(r Requirement) string {
 	return "the certificate (tls.crt) and its key (tls.key)"
 }
 
-// Unusable returns the problem with the content of a Secret at the given time, or the empty string if it is valid.
-func Unusable(r Requirement, secret *corev1.Secret, now time.Time) string {
+// ContentProblem returns the problem with the content of a Secret at the given time, or the empty string if it is valid.
+func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	// Users may store the CA keys outside the cluster. The service account key is required for signing tokens.
 	keyless := r.Keyless || r.Purpose == CA || r.Purpose == Etcd || r.Purpose == Proxy
@@ -125,15 +125,15 @@ func Unusable(r Requirement, secret *corev1.Secret, now time.Time) string {
 				"subject once there are nodes", secret.Name, first.NotAfter.UTC().Format(time.RFC3339))
 		}
 	}
-	if n := bytes.Count(certs, []byte("-----BEGIN ")); r.Single && len(key) > 0 && n > 1 {
+	if n := bytes.Count(certs, []byte("-----BEGIN ")); r.SingleCertificate && len(key) > 0 && n > 1 {
 		return fmt.Sprintf("Secret %s has %d certificates, and kube-controller-manager of a node that kubeadm makes does not start with more than one: leave the one that "+
 			"belongs to tls.key alone in tls.crt, or name a file with that one in clusterConfiguration.controllerManager.extraArgs (%s) and write it with files", secret.Name, n, signingFile)
 	}
 	return ""
 }
 
-// Until returns when the certificate in a Secret expires, or the zero time if it has no readable certificate.
-func Until(secret *corev1.Secret) time.Time {
+// ExpiresAt returns when the certificate in a Secret expires, or the zero time if it has no readable certificate.
+func ExpiresAt(secret *corev1.Secret) time.Time {
 	if secret == nil {
 		return time.Time{}
 	}

@@ -39,8 +39,8 @@ type Kubeconfig struct {
 	From, Until time.Time
 }
 
-// Inspect reads the kubeconfig from the Secret, which may be nil.
-func Inspect(secret *corev1.Secret) Kubeconfig {
+// ParseKubeconfig reads the kubeconfig from the Secret, which may be nil.
+func ParseKubeconfig(secret *corev1.Secret) Kubeconfig {
 	if secret == nil {
 		return Kubeconfig{}
 	}
@@ -61,9 +61,9 @@ func Server(e clusterv1.APIEndpoint) string {
 	return "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 }
 
-// Outdated returns the reason why the kubeconfig must be reissued for the endpoint and the CA Secret, or the empty
+// ReissueReason returns the reason why the kubeconfig must be reissued for the endpoint and the CA Secret, or the empty
 // string if it is up to date.
-func (k Kubeconfig) Outdated(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
+func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
 	switch {
 	case !k.Readable:
 		return "there is none that can be read"

@@ -42,13 +42,13 @@ func (p Purpose) SecretName(cluster string) string { return cluster + "-" + stri
 // Requirement is a Secret that a control plane needs.
 type Requirement struct {
 	Purpose Purpose
-	// Brought means that the user provides the Secret; it is never generated.
-	Brought bool
+	// UserProvided means that the user provides the Secret; it is never generated.
+	UserProvided bool
 	// Keyless means that the certificate is sufficient without its private key.
 	Keyless bool
-	// Single means that the certificate file must contain exactly one certificate, because the component that signs
+	// SingleCertificate means that the certificate file must contain exactly one certificate, because the component that signs
 	// with it does not accept more.
-	Single bool
+	SingleCertificate bool
 }
 
 // signingFile is the kube-controller-manager flag for the CA certificate file that it signs with.
@@ -64,7 +64,7 @@ func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
 		return out
 	}
 	for i := range out {
-		out[i].Single = out[i].Purpose == CA
+		out[i].SingleCertificate = out[i].Purpose == CA
 	}
 	return out
 }
@@ -74,18 +74,18 @@ func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
 func Required(config bootstrapv1.ClusterConfiguration) []Requirement {
 	if config.Etcd.External.IsDefined() {
 		return []Requirement{{Purpose: CA}, {Purpose: Proxy}, {Purpose: SA},
-			{Purpose: Etcd, Brought: true, Keyless: true}, {Purpose: EtcdClient, Brought: true}}
+			{Purpose: Etcd, UserProvided: true, Keyless: true}, {Purpose: EtcdClient, UserProvided: true}}
 	}
 	return []Requirement{{Purpose: CA}, {Purpose: Etcd}, {Purpose: Proxy}, {Purpose: SA}}
 }
 
-// Found maps purposes to the existing Secrets of a cluster. Missing Secrets have no entry.
-type Found map[Purpose]*corev1.Secret
+// Secrets maps purposes to the existing Secrets of a cluster. Missing Secrets have no entry.
+type Secrets map[Purpose]*corev1.Secret
 
 // Read reads the Secrets of a cluster concurrently, each from the first reader that has it. A cache that only holds
 // labelled Secrets does not contain Secrets provided by users, so pass the API reader second. Do not modify the
 // returned Secrets, because a cache shares them.
-func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, readers ...client.Reader) (Found, error) {
+func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, readers ...client.Reader) (Secrets, error) {
 	secrets := make([]*corev1.Secret, len(purposes))
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, p := range purposes {
@@ -97,7 +97,7 @@ func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, rea
 	if err := reads.Wait(); err != nil {
 		return nil, err
 	}
-	out := Found{}
+	out := Secrets{}
 	for i, p := range purposes {
 		if secrets[i] != nil {
 			out[p] = secrets[i]

@@ -142,7 +142,7 @@ func (b *Balancer) sweep() {
 // other reports whether another member can accept the clients of this one. mu must be held.
 func (b *Balancer) other(than *member) bool {
 	for _, m := range b.members {
-		if m != than && !m.gone && !m.Leaving && m.health.answers {
+		if m != than && !m.gone && !m.Leaving && m.health.ready {
 			return true
 		}
 	}
@@ -214,7 +214,7 @@ func (b *Balancer) candidates() []*member {
 			continue
 		}
 		r := ranked{m: m, count: len(m.connections)}
-		if !m.health.answers {
+		if !m.health.ready {
 			r.rank += 2
 		}
 		if m.Leaving {

@@ -146,7 +146,7 @@ func until(t *testing.T, what string, done func() bool) {
 }
 
 func answering(b *balancer.Balancer, names ...string) func() bool {
-	return func() bool { return slices.Equal(b.State().Answering, names) }
+	return func() bool { return slices.Equal(b.State().Healthy, names) }
 }
 
 // Connections go to all members, and none to one that is not ready or leaves.
@@ -293,10 +293,10 @@ func TestAddressTaken(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	starts := make(chan string, 100)
-	var k *balancer.Keeper
+	var k *balancer.Supervisor
 	cfg := balancer.Config{Listen: netip.MustParseAddrPort(taken.Addr().String())}
 	ended := make(chan struct{}, 100)
-	k = &balancer.Keeper{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) {
+	k = &balancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) {
 		starts <- name
 		_, _ = k.Ensure(name, cfg) // as a controller does that is woken by the end
 		ended <- struct{}{}
@@ -327,17 +327,17 @@ func TestKeeper(t *testing.T) {
 	_ = free.Close()
 	root := t.TempDir()
 	ended := make(chan string, 10)
-	first := &balancer.Keeper{Root: root, Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
+	first := &balancer.Supervisor{Root: root, Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
 	t.Cleanup(func() { _ = balancer.StopAll(context.Background(), root) })
 	cfg := balancer.Config{Listen: listen, Members: []balancer.Member{servers[0].member(false)}}
-	ensure := func(k *balancer.Keeper) balancer.Status {
+	ensure := func(k *balancer.Supervisor) balancer.Status {
 		t.Helper()
 		if _, err := k.Ensure("default.demo", cfg); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "it runs", func() bool {
 			s, found, err := k.Status("default.demo")
-			return err == nil && found && s.Running && len(s.State.Answering) == len(cfg.Members)
+			return err == nil && found && s.Running && len(s.State.Healthy) == len(cfg.Members)
 		})
 		s, _, _ := k.Status("default.demo")
 		return s
@@ -346,7 +346,7 @@ func TestKeeper(t *testing.T) {
 	if got, err := get(client(servers, true), "https://"+listen.String()); err != nil || got != "cp-1" {
 		t.Errorf("through the process: %q, %v", got, err)
 	}
-	second := &balancer.Keeper{Root: root, Command: first.Command}
+	second := &balancer.Supervisor{Root: root, Command: first.Command}
 	cfg.Members = []balancer.Member{servers[1].member(false)}
 	if two := ensure(second); two.PID != one.PID {
 		t.Errorf("process %d was started beside %d", two.PID, one.PID)
@@ -403,19 +403,19 @@ func TestHandedOver(t *testing.T) {
 	cfg := balancer.Config{Listen: netip.MustParseAddrPort(free.Addr().String()), Members: []balancer.Member{servers[0].member(false)}}
 	_ = free.Close()
 	ended := make(chan string, 1)
-	a := &balancer.Keeper{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
-	b := &balancer.Keeper{Root: filepath.Join(t.TempDir(), "balancers"), Command: a.Command}
+	a := &balancer.Supervisor{Root: t.TempDir(), Command: []string{os.Args[0], asProcess}, Ended: func(name string) { ended <- name }}
+	b := &balancer.Supervisor{Root: filepath.Join(t.TempDir(), "balancers"), Command: a.Command}
 	t.Cleanup(func() {
 		_ = errors.Join(balancer.StopAll(context.Background(), a.Root), balancer.StopAll(context.Background(), b.Root))
 	})
-	status := func(k *balancer.Keeper, answering string) balancer.Status {
+	status := func(k *balancer.Supervisor, answering string) balancer.Status {
 		t.Helper()
 		if _, err := k.Ensure("default.demo", cfg); err != nil {
 			t.Fatal(err)
 		}
 		until(t, answering+" answers", func() bool {
 			s, found, err := k.Status("default.demo")
-			return err == nil && found && s.Running && slices.Equal(s.State.Answering, []string{answering})
+			return err == nil && found && s.Running && slices.Equal(s.State.Healthy, []string{answering})
 		})
 		s, _, _ := k.Status("default.demo")
 		return s

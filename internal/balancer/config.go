@@ -33,8 +33,8 @@ type Member struct {
 
 // State is the state that a load balancer process reports.
 type State struct {
-	// Answering lists the names of the members whose API server is ready, sorted.
-	Answering []string `json:"answering,omitempty"`
+	// Healthy lists the names of the members whose API server is ready, sorted.
+	Healthy []string `json:"answering,omitempty"`
 	// Problems of the other members, by name.
 	Problems map[string]string `json:"problems,omitempty"`
 	// Expired contains the expiry times of expired certificates, by member name.

@@ -1,6 +1,6 @@
 // Package balancer implements the load balancer in front of the API servers of one workload cluster. It listens on the
 // endpoint of the cluster and forwards each connection to the healthy API server with the fewest connections. Each
-// cluster has its own load balancer process, which outlives the program that started it. A [Keeper] starts the process
+// cluster has its own load balancer process, which outlives the program that started it. A [Supervisor] starts the process
 // or adopts a running one, updates its members through a file, and stops it.
 //
 //	client ─► listener ─► healthy member with the fewest connections ─► kube-apiserver

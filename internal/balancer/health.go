@@ -22,8 +22,8 @@ const (
 
 // health is the result of a member's health checks.
 type health struct {
-	// answers is set if the API server is ready.
-	answers bool
+	// ready is set if the API server is ready.
+	ready bool
 	// problem is the reason why it is not ready.
 	problem string
 	// expired is the expiry time of the certificate, if it has expired.
@@ -51,7 +51,7 @@ func (b *Balancer) check(ctx context.Context) {
 	for {
 		var wait sync.WaitGroup
 		for _, m := range b.known() {
-			wait.Go(func() { b.note(ctx, m, ask(ctx, client, m, b.now)) })
+			wait.Go(func() { b.note(ctx, m, checkReady(ctx, client, m, b.now)) })
 		}
 		wait.Wait()
 		if !pause(ctx, checkEvery) {
@@ -84,9 +84,9 @@ func (b *Balancer) note(ctx context.Context, about Member, now health) {
 	m.health = now
 }
 
-// ask checks whether a member is ready. A response that denies access counts as ready. An expired certificate counts as
+// checkReady checks whether a member is ready. A response that denies access counts as ready. An expired certificate counts as
 // not ready, because clients would reject it.
-func ask(ctx context.Context, client *http.Client, m Member, now func() time.Time) health {
+func checkReady(ctx context.Context, client *http.Client, m Member, now func() time.Time) health {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Address.String()+"/readyz", nil)
 	if err != nil {
 		return health{problem: err.Error()}
@@ -103,7 +103,7 @@ func ask(ctx context.Context, client *http.Client, m Member, now func() time.Tim
 	}
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusUnauthorized, http.StatusForbidden:
-		return health{answers: true}
+		return health{ready: true}
 	}
 	return health{problem: fmt.Sprintf("its API server is not ready (/readyz: status %d)", response.StatusCode)}
 }
@@ -116,8 +116,8 @@ func (b *Balancer) State() State {
 	for name, m := range b.members {
 		switch {
 		case m.gone:
-		case m.health.answers:
-			s.Answering = append(s.Answering, name)
+		case m.health.ready:
+			s.Healthy = append(s.Healthy, name)
 		case m.health.problem != "":
 			if s.Problems == nil {
 				s.Problems, s.Expired = map[string]string{}, map[string]string{}
@@ -128,6 +128,6 @@ func (b *Balancer) State() State {
 			}
 		}
 	}
-	slices.Sort(s.Answering)
+	slices.Sort(s.Healthy)
 	return s
 }

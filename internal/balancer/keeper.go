@@ -27,8 +27,8 @@ const (
 	firstPause, lastPause = time.Second, time.Minute
 )
 
-// Keeper supervises the load balancer processes of a directory. They outlive it.
-type Keeper struct {
+// Supervisor supervises the load balancer processes of a directory. They outlive it.
+type Supervisor struct {
 	// Root contains one directory for each load balancer, by name.
 	Root string
 	// Command is the program with its arguments, to which the path of the directory is appended.
@@ -69,7 +69,7 @@ type Status struct {
 
 // Ensure writes the configuration of the load balancer and starts its process unless one is running. It does not wait
 // until the process listens. A failing process is started again with exponential backoff.
-func (k *Keeper) Ensure(name string, c Config) (Status, error) {
+func (k *Supervisor) Ensure(name string, c Config) (Status, error) {
 	f, err := k.folder(name)
 	if err != nil {
 		return Status{}, err
@@ -90,7 +90,7 @@ func (k *Keeper) Ensure(name string, c Config) (Status, error) {
 }
 
 // Status returns the observed state of the load balancer; found is false if it does not exist.
-func (k *Keeper) Status(name string) (s Status, found bool, err error) {
+func (k *Supervisor) Status(name string) (s Status, found bool, err error) {
 	f, err := k.folder(name)
 	if err != nil {
 		return s, false, err
@@ -103,7 +103,7 @@ func (k *Keeper) Status(name string) (s Status, found bool, err error) {
 }
 
 // Config returns the configuration of the load balancer. The error is os.ErrNotExist if there is none.
-func (k *Keeper) Config(name string) (Config, error) {
+func (k *Supervisor) Config(name string) (Config, error) {
 	f, err := k.folder(name)
 	if err != nil {
 		return Config{}, err
@@ -111,7 +111,7 @@ func (k *Keeper) Config(name string) (Config, error) {
 	return f.Load()
 }
 
-func (k *Keeper) status(f Folder) (Status, error) {
+func (k *Supervisor) status(f Folder) (Status, error) {
 	holder, held, err := datadir.Probe(f.Lock())
 	if err != nil {
 		return Status{}, err
@@ -124,7 +124,7 @@ func (k *Keeper) status(f Folder) (Status, error) {
 }
 
 // launch starts the process.
-func (k *Keeper) launch(name string, f Folder) error {
+func (k *Supervisor) launch(name string, f Folder) error {
 	log, err := logfile.Open(f.Log())
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (k *Keeper) launch(name string, f Folder) error {
 }
 
 // note records the exit of a process and the time that it ran.
-func (k *Keeper) note(name string, l *launched, lived time.Duration) {
+func (k *Supervisor) note(name string, l *launched, lived time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own[name] != l { // removed in the meantime
@@ -171,7 +171,7 @@ func (k *Keeper) note(name string, l *launched, lived time.Duration) {
 }
 
 // Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
-func (k *Keeper) Remove(ctx context.Context, name string) error {
+func (k *Supervisor) Remove(ctx context.Context, name string) error {
 	f, err := k.folder(name)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (l *launched) end(ctx context.Context) error {
 }
 
 // folder returns the directory of a load balancer, and an error for names that would lead out of the root directory.
-func (k *Keeper) folder(name string) (Folder, error) {
+func (k *Supervisor) folder(name string) (Folder, error) {
 	if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\\\x00") {
 		return "", fault.New(fault.Bug, "LoadBalancerName", "%q cannot be the name of a load balancer", name)
 	}

@@ -194,7 +194,7 @@ func (o operator) isUpgraded(t *testing.T, version string, n int) {
 		t.Fatalf("write %d: image %s, %d replicas", n, image, *d.Spec.Replicas)
 	}
 	installed, err := inventory.Read(t.Context(), o.client)
-	if err != nil || len(installed) != 2 || installed[1].Version != version || installed[1].Next != "" || installed[1].Applied {
+	if err != nil || len(installed) != 2 || installed[1].Version != version || installed[1].TargetVersion != "" || installed[1].Applied {
 		t.Fatalf("write %d: %+v, %v", n, installed, err)
 	}
 	for name, there := range map[string]bool{"only-before": version == "v2.0.0", "only-after": version == "v2.1.0"} {

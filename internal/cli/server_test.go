@@ -93,7 +93,7 @@ func TestVerbsAgainstAnAPIServer(t *testing.T) {
 		if err := u.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "first"}, &first); err != nil {
 			t.Fatal(err)
 		}
-		if taken := manifest.Asked(first); len(taken) != 1 || strings.Contains(r.out, taken[0].String()) || strings.Contains(r.out, "ClusterClass\"") {
+		if taken := manifest.RequestedSubnets(first); len(taken) != 1 || strings.Contains(r.out, taken[0].String()) || strings.Contains(r.out, "ClusterClass\"") {
 			t.Errorf("the network %v of the first cluster is used again, or the class that is there is made again:\n%s", taken, r.out)
 		}
 		u.run(t.Context(), "describe", "cluster", "second").wants(t, cli.ExitNotFound, "there are: first")
@@ -454,7 +454,7 @@ func eventually(t *testing.T, try func() error) {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-		if pause.For(t.Context(), 50*time.Millisecond) != nil {
+		if pause.Sleep(t.Context(), 50*time.Millisecond) != nil {
 			t.Fatal(t.Context().Err())
 		}
 	}

@@ -46,7 +46,7 @@ func encryptedResources(e *hostedv1.Encryption) []string {
 func ciphers(keys KeySet, first hostedv1.EncryptionProvider) []apiserverv1.ProviderConfiguration {
 	var out []apiserverv1.ProviderConfiguration
 	for _, p := range providers() {
-		of := keys.of(p)
+		of := keys.keysFor(p)
 		var c apiserverv1.ProviderConfiguration
 		switch p {
 		case hostedv1.EncryptionSecretbox:

@@ -171,8 +171,8 @@ func (k Keys) name() string {
 	return firstName
 }
 
-// of returns the keys of a provider. The first one encrypts.
-func (k KeySet) of(p hostedv1.EncryptionProvider) []apiserverv1.Key {
+// keysFor returns the keys of a provider. The first one encrypts.
+func (k KeySet) keysFor(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	var out []apiserverv1.Key
 	for _, keys := range []Keys{k.Current, k.Former} {
 		if keys != nil {

@@ -27,7 +27,7 @@ func Problem(c Component, name, value string) string {
 		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; docs/hosted-control-plane.md lists the flags that can", name, c)
 	}
 	if len(value) > maxLength || !form.accepts(value) {
-		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.says)
+		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.description)
 	}
 	return ""
 }
@@ -37,7 +37,7 @@ func Problem(c Component, name, value string) string {
 func Names(c Component) (names []string, values map[string]string) {
 	values = map[string]string{}
 	for name, form := range flagsOf(c) {
-		names, values[name] = append(names, name), form.says
+		names, values[name] = append(names, name), form.description
 	}
 	slices.Sort(names)
 	return names, values

@@ -11,9 +11,9 @@ import (
 
 // form describes the valid values of a flag.
 type form struct {
-	// says completes the sentence "the flag must be …".
-	says    string
-	accepts func(value string) bool
+	// description completes the sentence "the flag must be …".
+	description string
+	accepts     func(value string) bool
 }
 
 func boolean() form { return oneOf("true", "false") }

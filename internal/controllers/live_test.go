@@ -67,7 +67,7 @@ func start(t *testing.T) live {
 		"LocalCluster", "LocalMachine", "HostedControlPlane"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	srv := apiserver.Start(t, apiserver.Options{Objects: installed})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
-		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one process, several managers
 	})

@@ -111,7 +111,7 @@ func (w *restored) poolPass(pool *clusterv1.MachinePool) {
 			ownership.Own(w.localPools[a.Name], owner("MachinePool", pool, true))
 		case machinepool.AdoptMachine:
 			ownership.Own(w.machines[a.Machine], owner("MachinePool", pool, true))
-		case machinepool.JudgeMachine:
+		case machinepool.SetUpToDate:
 			judgeMachine(w.machines[a.Machine], machines.SetConditions{UpToDate: a.Verdict}, restoredNow())
 		default:
 			w.forbid("MachinePool %s: %s", pool.Name, a)

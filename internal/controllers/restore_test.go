@@ -334,7 +334,7 @@ func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
 		s.Workload.Problem = "it is not connected"
 	default:
 		s.Workload.Seen = true
-		s.Workload.Strays = ownership.Strays(types.NamespacedName{Namespace: "ns", Name: c.Name}, w.nodes,
+		s.Workload.OrphanedNodes = ownership.OrphanedNodes(types.NamespacedName{Namespace: "ns", Name: c.Name}, w.nodes,
 			func(name string) bool { return name == set.Name }, func(name string) bool { return w.machines[name] != nil })
 	}
 	return s
@@ -356,7 +356,7 @@ func (w *restored) machinePass(m *clusterv1.Machine) {
 	if !w.connected[m.Spec.ClusterName] {
 		s.Node.Waiting = "the control plane is not initialized yet"
 	} else {
-		s.Node.Asked = true
+		s.Node.WasRead = true
 		if i := slices.IndexFunc(w.nodes, func(n corev1.Node) bool { return n.Spec.ProviderID == m.Spec.ProviderID }); i >= 0 {
 			s.Node.Item = &w.nodes[i]
 		}

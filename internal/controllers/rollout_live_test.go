@@ -199,7 +199,7 @@ func (u upgrades) judge(m *clusterv1.Machine, sets []clusterv1.MachineSet) {
 	if i < 0 {
 		return
 	}
-	verdict, have := rollout.Judge(m, &sets[i], u.d, time.Now()), condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
+	verdict, have := rollout.UpToDateCondition(m, &sets[i], u.d, time.Now()), condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
 	if have == nil || have.Status != verdict.Status || have.Message != verdict.Message {
 		judgeMachine(m, machines.SetConditions{UpToDate: verdict}, time.Now())
 	}

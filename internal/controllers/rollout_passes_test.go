@@ -128,7 +128,7 @@ func (w *rolled) judge(s machineset.Snapshot) {
 		return
 	}
 	for _, m := range s.Machines {
-		verdict := rollout.Judge(m.Machine, s.Set, s.Deployment, w.at)
+		verdict := rollout.UpToDateCondition(m.Machine, s.Set, s.Deployment, w.at)
 		c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
 		if m.Deleted || c != nil && string(verdict.Status)+verdict.Message == string(c.Status)+c.Message {
 			continue

@@ -156,7 +156,7 @@ func (p *planes) Subscribe(changed func(name string)) (cancel func()) {
 	return func() {}
 }
 
-func (p *planes) Terms(allowed policy.Configuration) hostedbackend.Terms {
+func (p *planes) Terms(allowed policy.Configuration) hostedbackend.Capabilities {
 	return hostedprocess.Terms(allowed, []string{"v1.36.3"})
 }
 
@@ -259,7 +259,7 @@ func startManager(t *testing.T, add func(fleet, manager.Manager)) fleet {
 		f.must(err)
 	}
 	mgr, err := ctrl.NewManager(access, manager.Options{
-		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Scheme: newScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one process, several managers
 	})

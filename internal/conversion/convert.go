@@ -168,9 +168,9 @@ func (c *Converter) restore(hub runtime.Object, version string, before map[strin
 	return withContent(hub, merged)
 }
 
-// Expressed returns the hub with only the content that the fields of another version can represent, without content
+// Representable returns the hub with only the content that the fields of another version can represent, without content
 // from the annotation.
-func (c *Converter) Expressed(hub runtime.Object, version string) (runtime.Object, error) {
+func (c *Converter) Representable(hub runtime.Object, version string) (runtime.Object, error) {
 	spoke, err := c.down(hub, version)
 	if err != nil {
 		return nil, fmt.Errorf("converting %T to %s: %w", hub, version, err)

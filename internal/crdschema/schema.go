@@ -37,9 +37,9 @@ type Schema struct {
 	rulesErr  error
 }
 
-// Of returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist or
+// New returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist or
 // has no schema accepts everything.
-func Of(crd *apiextensionsv1.CustomResourceDefinition, version string) *Schema {
+func New(crd *apiextensionsv1.CustomResourceDefinition, version string) *Schema {
 	return &Schema{crd: crd, version: version}
 }
 
@@ -110,7 +110,7 @@ func (s *Schema) Shape(content, old map[string]any) (field.ErrorList, error) {
 	if old == nil {
 		errs = validation.ValidateCustomResource(nil, content, s.validator)
 	} else {
-		errs = validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(s.both(content, old)))
+		errs = validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(s.correlate(content, old)))
 		lists = len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0
 	}
 	errs = append(errs, objectmeta.Validate(nil, content, s.structural, false)...)
@@ -130,7 +130,7 @@ func (s *Schema) Rules(ctx context.Context, content, old map[string]any) (field.
 	var options []cel.Option
 	if old != nil {
 		before = old
-		options = append(options, cel.WithRatcheting(s.both(content, old)))
+		options = append(options, cel.WithRatcheting(s.correlate(content, old)))
 	}
 	errs, left := s.rules.Validate(ctx, nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
 	if err := ctx.Err(); err != nil {
@@ -142,7 +142,7 @@ func (s *Schema) Rules(ctx context.Context, content, old map[string]any) (field.
 	return errs, nil
 }
 
-// both correlates an object with its previous version.
-func (s *Schema) both(content, old map[string]any) *common.CorrelatedObject {
+// correlate correlates an object with its previous version.
+func (s *Schema) correlate(content, old map[string]any) *common.CorrelatedObject {
 	return common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 }

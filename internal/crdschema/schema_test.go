@@ -42,7 +42,7 @@ func newSchema(t *testing.T) *Schema {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props}}, {Name: "v0"},
 	}
-	return Of(crd, "v1")
+	return New(crd, "v1")
 }
 
 type spec = map[string]any
@@ -131,7 +131,7 @@ func TestRulesEnd(t *testing.T) {
 
 func TestWithoutSchema(t *testing.T) {
 	for _, version := range []string{"v0", "v2"} {
-		s := Of(newSchema(t).crd, version)
+		s := New(newSchema(t).crd, version)
 		o := object(spec{"a": "b"})
 		shape, err := s.Shape(o, nil)
 		rules, err2 := s.Rules(t.Context(), o, nil)
@@ -145,7 +145,7 @@ func TestUnreadableSchema(t *testing.T) {
 	crd := newSchema(t).crd
 	props := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	props.ID = "x" // which no schema of a CRD has
-	s := Of(crd, "v1")
+	s := New(crd, "v1")
 	for name, check := range map[string]func() error{
 		"complete": func() error { return s.Complete(object(spec{})) },
 		"shape":    func() error { _, err := s.Shape(object(spec{}), nil); return err },

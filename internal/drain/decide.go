@@ -50,8 +50,8 @@ type Target struct {
 type Plan struct {
 	// Evict lists the Pods to evict now.
 	Evict []Target
-	// Going lists the Pods that are already being deleted.
-	Going []types.NamespacedName
+	// Terminating lists the Pods that are already being deleted.
+	Terminating []types.NamespacedName
 	// Later lists the Pods to evict after Pods with a lower order.
 	Later []types.NamespacedName
 	// Awaited lists the Pods that must complete without eviction, AwaitedLater those that must do so after Pods
@@ -63,14 +63,14 @@ type Plan struct {
 
 // Done reports whether no Pod is left to evict or to wait for.
 func (p Plan) Done() bool {
-	return len(p.Evict)+len(p.Going)+len(p.Later)+len(p.Awaited)+len(p.AwaitedLater) == 0
+	return len(p.Evict)+len(p.Terminating)+len(p.Later)+len(p.Awaited)+len(p.AwaitedLater) == 0
 }
 
-// fate is the drain behavior of a Pod.
-type fate int
+// behavior is the drain behavior of a Pod.
+type behavior int
 
 const (
-	stays fate = iota
+	stays behavior = iota
 	leaves
 	awaited
 )
@@ -89,13 +89,13 @@ const (
 func Decide(v View) Plan {
 	type member struct {
 		*corev1.Pod
-		fate  fate
+		fate  behavior
 		order int32
 	}
 	var members []member
 	lowest := int32(math.MaxInt32)
 	for _, pod := range sorted(v.Pods) {
-		f, order := v.judge(pod)
+		f, order := v.podBehavior(pod)
 		members = append(members, member{pod, f, order})
 		if f != stays {
 			lowest = min(lowest, order)
@@ -112,7 +112,7 @@ func Decide(v View) Plan {
 		case m.fate == awaited:
 			p.Awaited = append(p.Awaited, name)
 		case !m.DeletionTimestamp.IsZero():
-			p.Going = append(p.Going, name)
+			p.Terminating = append(p.Terminating, name)
 		case m.order > lowest:
 			p.Later = append(p.Later, name)
 		default:
@@ -131,8 +131,8 @@ func sorted(pods []corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// judge returns the behavior and the order of a Pod.
-func (v View) judge(pod *corev1.Pod) (fate, int32) {
+// podBehavior returns the behavior and the order of a Pod.
+func (v View) podBehavior(pod *corev1.Pod) (behavior, int32) {
 	f, order := v.judgeRunning(pod)
 	if v.Removed && (f == awaited || !pod.DeletionTimestamp.IsZero()) {
 		return stays, 0
@@ -141,7 +141,7 @@ func (v View) judge(pod *corev1.Pod) (fate, int32) {
 }
 
 // judgeRunning returns the behavior and the order of a Pod if its machine exists.
-func (v View) judgeRunning(pod *corev1.Pod) (fate, int32) {
+func (v View) judgeRunning(pod *corev1.Pod) (behavior, int32) {
 	if at := pod.DeletionTimestamp; !at.IsZero() && Unreachable(v.Node) && v.Now.Sub(at.Time) > unreachablePatience {
 		return stays, 0
 	}
@@ -164,7 +164,7 @@ func (v View) judgeRunning(pod *corev1.Pod) (fate, int32) {
 
 // byLabel returns the behavior that the Pod's drain label requests, which takes precedence over rules. Case and
 // dashes are ignored.
-func byLabel(pod *corev1.Pod) (fate, bool) {
+func byLabel(pod *corev1.Pod) (behavior, bool) {
 	switch strings.ToLower(strings.ReplaceAll(pod.Labels[clusterv1.PodDrainLabel], "-", "")) {
 	case "skip":
 		return stays, true
@@ -174,7 +174,7 @@ func byLabel(pod *corev1.Pod) (fate, bool) {
 	return stays, false
 }
 
-func byRule(r Rule, pod *corev1.Pod) (fate, int32) {
+func byRule(r Rule, pod *corev1.Pod) (behavior, int32) {
 	switch r.Behavior {
 	case clusterv1.MachineDrainRuleDrainBehaviorSkip:
 		return stays, 0
@@ -185,7 +185,7 @@ func byRule(r Rule, pod *corev1.Pod) (fate, int32) {
 }
 
 // await returns the behavior of a Pod that must complete without eviction. A completed Pod stays.
-func await(pod *corev1.Pod) fate {
+func await(pod *corev1.Pod) behavior {
 	if finished(pod) {
 		return stays
 	}

@@ -83,7 +83,7 @@ func outlineOf(p Plan) outline {
 		}
 		return out
 	}
-	o := outline{Going: list(p.Going), Later: list(p.Later), Awaited: list(p.Awaited), AwaitedLater: list(p.AwaitedLater)}
+	o := outline{Going: list(p.Terminating), Later: list(p.Later), Awaited: list(p.Awaited), AwaitedLater: list(p.AwaitedLater)}
 	for _, t := range p.Evict {
 		o.Evict = append(o.Evict, t.Pod.Name)
 	}

@@ -21,7 +21,7 @@ func Describe(p Plan, r Results) []string {
 			lines = append(lines, "* "+what+": "+names(pods))
 		}
 	}
-	add("Terminating Pods", slices.Concat(p.Going, r.Accepted))
+	add("Terminating Pods", slices.Concat(p.Terminating, r.Accepted))
 	refused := map[string][]types.NamespacedName{}
 	for _, f := range r.Refused {
 		refused[f.Message] = append(refused[f.Message], f.Pod)
@@ -48,7 +48,7 @@ func Delays(p Plan, r Results) []string {
 		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Why == w })
 	}
 	add("PodDisruptionBudgets", has(Budgeted))
-	add("Pods that do not terminate", len(p.Going) > 0 || has(Terminating))
+	add("Pods that do not terminate", len(p.Terminating) > 0 || has(Terminating))
 	add("evictions that fail", has(Failed))
 	add("Pods that do not complete", len(p.Awaited)+len(p.AwaitedLater) > 0)
 	return out

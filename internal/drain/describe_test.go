@@ -19,7 +19,7 @@ func TestDescribe(t *testing.T) { // MD-10, MD-11
 	for i := range 7 {
 		many = append(many, name(fmt.Sprintf("p%d", 6-i)))
 	}
-	p := Plan{Going: many, Later: []types.NamespacedName{name("l")}, Awaited: []types.NamespacedName{name("w")}, AwaitedLater: []types.NamespacedName{name("v")}}
+	p := Plan{Terminating: many, Later: []types.NamespacedName{name("l")}, Awaited: []types.NamespacedName{name("w")}, AwaitedLater: []types.NamespacedName{name("v")}}
 	r := Results{
 		Accepted: []types.NamespacedName{name("a")}, Left: []types.NamespacedName{name("x")},
 		Refused: []Refusal{{name("d"), Budgeted, "a budget"}, {name("c"), Budgeted, "a budget"}, {name("e"), Terminating, "a Namespace"}},
@@ -49,7 +49,7 @@ func TestDelays(t *testing.T) { // MA-22
 	}{
 		"nothing":     {Plan{}, Results{}, nil},
 		"budget":      {Plan{}, Results{Refused: []Refusal{{Why: Budgeted}}}, []string{"PodDisruptionBudgets"}},
-		"going":       {Plan{Going: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not terminate"}},
+		"going":       {Plan{Terminating: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not terminate"}},
 		"terminating": {Plan{}, Results{Refused: []Refusal{{Why: Terminating}}}, []string{"Pods that do not terminate"}},
 		"failed":      {Plan{}, Results{Refused: []Refusal{{Why: Failed}}}, []string{"evictions that fail"}},
 		"busy":        {Plan{}, Results{Refused: []Refusal{{Why: Busy}}}, nil},

@@ -104,7 +104,7 @@ func TestLook(t *testing.T) { // MD-05, MD-07
 		return c.List(ctx, list, opts...)
 	}}).Build()
 	plain := rules(t, rule("x", "x", "Skip", nil))
-	v, err := Look(t.Context(), workload, node(corev1.ConditionTrue), plain)
+	v, err := ReadView(t.Context(), workload, node(corev1.ConditionTrue), plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestLook(t *testing.T) { // MD-05, MD-07
 		t.Error("RC-07: Namespaces are listed where no rule asks for them")
 	}
 	byTeam := rules(t, teamRule())
-	if v, err = Look(t.Context(), workload, node(corev1.ConditionTrue), byTeam); err != nil {
+	if v, err = ReadView(t.Context(), workload, node(corev1.ConditionTrue), byTeam); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(outline{Stay: []string{"a", "b", "c"}}, outlineOf(Decide(v.At(now)))); diff != "" {

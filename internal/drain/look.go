@@ -17,9 +17,9 @@ import (
 // NodeName is the field selector for the Pods of a Node.
 const NodeName = "spec.nodeName"
 
-// Look reads from the workload cluster what the drain of the Node depends on: its Pods, the DaemonSets that control
+// ReadView reads from the workload cluster what the drain of the Node depends on: its Pods, the DaemonSets that control
 // them, and Namespaces if a rule selects by their labels.
-func Look(ctx context.Context, workload client.Reader, node *corev1.Node, rules []Rule) (View, error) {
+func ReadView(ctx context.Context, workload client.Reader, node *corev1.Node, rules []Rule) (View, error) {
 	v := View{Node: node, Rules: rules, Orphans: map[types.NamespacedName]bool{}}
 	pods := &corev1.PodList{}
 	if err := workload.List(ctx, pods, client.MatchingFields{NodeName: node.Name}); err != nil {

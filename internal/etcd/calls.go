@@ -29,8 +29,8 @@ func (c *cluster) call(ctx context.Context, node string, do func(context.Context
 	return nil
 }
 
-// any tries the call on one Node after the other until a member responds. It skips the Node in except.
-func (c *cluster) any(ctx context.Context, except string, do func(context.Context, *clientv3.Client) error) error {
+// callAny tries the call on one Node after the other until a member responds. It skips the Node in except.
+func (c *cluster) callAny(ctx context.Context, except string, do func(context.Context, *clientv3.Client) error) error {
 	err := error(fault.New(fault.Unreachable, "NoEtcdMember", "no Node with another etcd member is known"))
 	for _, node := range c.cfg.Nodes {
 		if node == except {
@@ -46,7 +46,7 @@ func (c *cluster) any(ctx context.Context, except string, do func(context.Contex
 // Members implements Cluster.
 func (c *cluster) Members(ctx context.Context) ([]Member, error) {
 	var out []Member
-	err := c.any(ctx, "", func(ctx context.Context, client *clientv3.Client) error {
+	err := c.callAny(ctx, "", func(ctx context.Context, client *clientv3.Client) error {
 		list, err := client.MemberList(ctx)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (c *cluster) RemoveMember(ctx context.Context, id uint64) error {
 	if at < 0 {
 		return nil
 	}
-	return c.any(ctx, list[at].Name, func(ctx context.Context, client *clientv3.Client) error {
+	return c.callAny(ctx, list[at].Name, func(ctx context.Context, client *clientv3.Client) error {
 		_, err := client.MemberRemove(ctx, id)
 		if errors.Is(err, rpctypes.ErrMemberNotFound) {
 			return nil

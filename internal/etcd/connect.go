@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxAnswer limits the size of a response, in bytes.
-	maxAnswer = 1 << 20
+	// maxResponseBytes limits the size of a response, in bytes.
+	maxResponseBytes = 1 << 20
 	// clientPort is the port on which members listen for clients.
 	clientPort = "2379"
 	// clientUser is the name in client certificates.
@@ -109,7 +109,7 @@ func (c *cluster) client(node string) (*clientv3.Client, error) {
 	config.ServerName = node
 	made, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"https://" + net.JoinHostPort(node, clientPort)}, TLS: config, Logger: zap.NewNop(),
-		MaxCallRecvMsgSize: maxAnswer, MaxUnaryRetries: 1,
+		MaxCallRecvMsgSize: maxResponseBytes, MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{
 			grpc.WithIdleTimeout(c.cfg.Idle), grpc.WithDisableServiceConfig(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

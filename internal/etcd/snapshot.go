@@ -45,7 +45,7 @@ func ConnectTo(cfg Config, node string) (*Connection, error) {
 // another user than the given one listens on the socket.
 func ConnectToSocket(path string, user int) (*Connection, error) {
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxAnswer, MaxUnaryRetries: 1,
+		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxResponseBytes, MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{grpc.WithDisableServiceConfig(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return dialUser(ctx, path, user)
 		})},
@@ -98,16 +98,16 @@ func (c *Connection) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, snapshotFault(c.node, err)
 	}
-	return streamed{r, c.node}, nil
+	return faultReader{r, c.node}, nil
 }
 
-// streamed converts the read errors of a stream to faults.
-type streamed struct {
+// faultReader converts the read errors of a stream to faults.
+type faultReader struct {
 	io.ReadCloser
 	node string
 }
 
-func (s streamed) Read(p []byte) (int, error) {
+func (s faultReader) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
 		err = snapshotFault(s.node, err)

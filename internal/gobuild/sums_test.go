@@ -68,7 +68,7 @@ func TestForgedModule(t *testing.T) {
 		Files: map[string]string{"main.go": "package main\n\nimport \"golang.org/x/mod/semver\"\n\nfunc main() { println(semver.IsValid(\"v1\")) }\n"},
 	}
 	tools := Toolchain{Store: Store{Dir: t.TempDir()}}
-	dir, err := tools.place(m)
+	dir, err := tools.writeModule(m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (t Toolchain) Key(p Program) string {
 // Build compiles the program and returns the path of its file.
 func (t Toolchain) Build(ctx context.Context, p Program) (string, error) {
 	return t.Store.Run(ctx, Step{Name: p.Name, Key: t.Key(p), Make: func(ctx context.Context, file string) error {
-		dir, err := t.place(p.Module)
+		dir, err := t.writeModule(p.Module)
 		if err != nil {
 			return err
 		}
@@ -151,9 +151,9 @@ func (t Toolchain) Versions(ctx context.Context, path string) ([]string, error) 
 	return strings.Fields(string(out)), err
 }
 
-// place writes a module with the known checksums to a directory of its own. Go adds modules without a known checksum to
+// writeModule writes a module with the known checksums to a directory of its own. Go adds modules without a known checksum to
 // the go.sum there: it verifies them with the public checksum database the first time and with go.sum afterwards.
-func (t Toolchain) place(m Module) (string, error) {
+func (t Toolchain) writeModule(m Module) (string, error) {
 	dir := filepath.Join(t.Store.Dir, "module-"+m.key()[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

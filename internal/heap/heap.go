@@ -24,11 +24,11 @@ const (
 	PlanMemory            = 1 << 30   // for a command that exits when it has its result
 )
 
-// Starting configures the garbage collector for a start that may use the given memory, in bytes. The returned function
+// TuneForStartup configures the garbage collector for a start that may use the given memory, in bytes. The returned function
 // must be called when the start has finished; it configures the garbage collector for normal operation and returns
 // memory to the system. An existing memory limit, for example from GOMEMLIMIT, applies during the start if it is
 // smaller, and afterwards. If GOGC is set, neither function does anything.
-func Starting(memory int64) (started func()) {
+func TuneForStartup(memory int64) (started func()) {
 	if userConfigured() {
 		return func() {}
 	}
@@ -50,9 +50,9 @@ func Limit(memory int64) {
 	}
 }
 
-// Spare limits the growth of the heap for the whole run of the process, at the cost of processor time. It is for
+// LowMemory limits the growth of the heap for the whole run of the process, at the cost of processor time. It is for
 // commands that hold many objects. If GOGC is set, Spare does nothing.
-func Spare() {
+func LowMemory() {
 	if !userConfigured() {
 		debug.SetGCPercent(gcSparing)
 	}

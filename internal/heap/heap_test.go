@@ -95,13 +95,13 @@ func TestGOGCIsLeftAlone(t *testing.T) {
 			t.Errorf("after %s: want the user's 77 percent and no other limit, got %d and %d", after, have, room)
 		}
 	}
-	started := Starting(StartManagementMemory)
+	started := TuneForStartup(StartManagementMemory)
 	same("Starting")
 	started()
 	same("the start")
 	Collect(Manager())
 	same("Collect")
-	Spare()
+	LowMemory()
 	same("Spare")
 }
 
@@ -109,7 +109,7 @@ func TestSpare(t *testing.T) {
 	before := debug.SetGCPercent(gcWhileRunning)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	t.Setenv("GOGC", "")
-	if Spare(); set(t) != gcSparing {
+	if LowMemory(); set(t) != gcSparing {
 		t.Errorf("collects at %d percent", set(t))
 	}
 }
@@ -132,7 +132,7 @@ func TestMemoryLimitIsKept(t *testing.T) {
 	}
 	for name, tc := range tests {
 		debug.SetMemoryLimit(tc.theirs)
-		started := Starting(640 * mib)
+		started := TuneForStartup(640 * mib)
 		if got := debug.SetMemoryLimit(-1); got != tc.want {
 			t.Errorf("%s: while starting: %s: want %d, got %d", name, tc.reason, tc.want, got)
 		}

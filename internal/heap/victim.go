@@ -10,12 +10,12 @@ import (
 // When memory runs out, the kernel kills the manager first, because it is restarted and loses nothing, then hosted
 // control planes, then the management cluster. The numbers are added to oom_score_adj (proc_pid_oom_score_adj(5)).
 const (
-	VictimManager      = 500
-	VictimControlPlane = 250
+	OOMScoreManager      = 500
+	OOMScoreControlPlane = 250
 )
 
-// SetVictim raises the oom_score_adj of a process above the score of this one.
-func SetVictim(pid, more int) error {
+// RaiseOOMScore raises the oom_score_adj of a process above the score of this one.
+func RaiseOOMScore(pid, more int) error {
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
 		return err
@@ -27,8 +27,8 @@ func SetVictim(pid, more int) error {
 	return setScore(pid, min(n+more, 1000))
 }
 
-// ResetVictim sets the score of this process, which otherwise inherits the manager's.
-func ResetVictim(score int) error { return setScore(os.Getpid(), score) }
+// ResetOOMScore sets the score of this process, which otherwise inherits the manager's.
+func ResetOOMScore(score int) error { return setScore(os.Getpid(), score) }
 
 func setScore(pid, score int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(score)), 0)

@@ -21,9 +21,9 @@ const (
 	keptBytes   = 32 << 20
 )
 
-// answers is a cache of responses with an expiry time for each entry. When a limit is exceeded, the least recently used
+// responseCache is a cache of responses with an expiry time for each entry. When a limit is exceeded, the least recently used
 // entries are evicted first.
-type answers struct {
+type responseCache struct {
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -32,14 +32,14 @@ type answers struct {
 	bytes int
 }
 
-type kept struct {
+type cacheEntry struct {
 	key     string
 	body    []byte
 	expires time.Time
 }
 
-func newAnswers(now func() time.Time) *answers {
-	return &answers{now: now, byKey: map[string]*list.Element{}, used: list.New()}
+func newAnswers(now func() time.Time) *responseCache {
+	return &responseCache{now: now, byKey: map[string]*list.Element{}, used: list.New()}
 }
 
 // keyOf returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
@@ -62,7 +62,7 @@ func keepFor(answer hooks.Response, reuse time.Duration) time.Duration {
 }
 
 // get returns a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
-func (a *answers) get(key string, h hooks.Hook) hooks.Response {
+func (a *responseCache) get(key string, h hooks.Hook) hooks.Response {
 	body, left := a.find(key)
 	if left <= 0 {
 		return nil
@@ -79,14 +79,14 @@ func (a *answers) get(key string, h hooks.Hook) hooks.Response {
 
 // find returns an entry and its remaining lifetime; zero means that there is none. An expired entry is dropped. The
 // clock is read once, so the remaining lifetime of a returned entry is always greater than zero.
-func (a *answers) find(key string) (body []byte, left time.Duration) {
+func (a *responseCache) find(key string) (body []byte, left time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	element := a.byKey[key]
 	if element == nil {
 		return nil, 0
 	}
-	found := element.Value.(kept)
+	found := element.Value.(cacheEntry)
 	if left = found.expires.Sub(a.now()); left <= 0 {
 		a.drop(element)
 		return nil, 0
@@ -95,8 +95,8 @@ func (a *answers) find(key string) (body []byte, left time.Duration) {
 	return found.body, left
 }
 
-// keep caches a response for a duration; zero removes the entry.
-func (a *answers) keep(key string, body []byte, d time.Duration) {
+// put caches a response for a duration; zero removes the entry.
+func (a *responseCache) put(key string, body []byte, d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old := a.byKey[key]; old != nil {
@@ -105,41 +105,41 @@ func (a *answers) keep(key string, body []byte, d time.Duration) {
 	if d <= 0 || len(body) > keptBytes/8 {
 		return
 	}
-	a.byKey[key] = a.used.PushFront(kept{key: key, body: body, expires: a.now().Add(d)})
+	a.byKey[key] = a.used.PushFront(cacheEntry{key: key, body: body, expires: a.now().Add(d)})
 	a.bytes += len(key) + len(body)
 	for a.used.Len() > keptMost || a.bytes > keptBytes {
 		a.drop(a.used.Back())
 	}
 }
 
-func (a *answers) drop(element *list.Element) {
-	old := a.used.Remove(element).(kept)
+func (a *responseCache) drop(element *list.Element) {
+	old := a.used.Remove(element).(cacheEntry)
 	a.bytes -= len(old.key) + len(old.body)
 	delete(a.byKey, old.key)
 }
 
-// forgotten is how long the start of a blocking period is remembered after the time at which the handler requested the
+// blockingStartTTL is how long the start of a blocking period is remembered after the time at which the handler requested the
 // next call.
-const forgotten = time.Hour
+const blockingStartTTL = time.Hour
 
-// blocking returns the blocking handler and the start of its blocking period, and reports whether the response blocks.
-func (e *Extensions) blocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
+// recordBlocking returns the blocking handler and the start of its blocking period, and reports whether the response blocks.
+func (e *Extensions) recordBlocking(t target, of client.Object, answer hooks.Response) (Blocking, bool) {
 	t.fresh = 0 // a refresh does not reset the start of the blocking period
 	key := keyOf(t, of, "since", nil)
 	r, ok := answer.(hooks.RetryResponse)
 	if !ok || r.GetRetryAfterSeconds() <= 0 {
-		e.blocks.keep(key, nil, 0)
+		e.blockedSince.put(key, nil, 0)
 		return Blocking{}, false
 	}
 	b := Blocking{
 		Handler: t.String(), Message: ClipMessage(answer.GetMessage()), Since: e.cfg.Now(),
 		RetryAfter: time.Duration(r.GetRetryAfterSeconds()) * time.Second,
 	}
-	if text, left := e.blocks.find(key); left > 0 {
+	if text, left := e.blockedSince.find(key); left > 0 {
 		if began, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
 			b.Since = began
 		}
 	}
-	e.blocks.keep(key, []byte(b.Since.Format(time.RFC3339Nano)), b.RetryAfter+forgotten)
+	e.blockedSince.put(key, []byte(b.Since.Format(time.RFC3339Nano)), b.RetryAfter+blockingStartTTL)
 	return b, true
 }

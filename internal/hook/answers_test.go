@@ -24,7 +24,7 @@ func TestKeptAnswerEndsWhileItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := hooks.Default().Hook(hooks.ID{Name: create, Version: "v1alpha1"})
-	a.keep("key", body, 30*time.Second)
+	a.put("key", body, 30*time.Second)
 	if r, ok := a.get("key", h).(hooks.RetryResponse); !ok || r.GetRetryAfterSeconds() != 1 {
 		t.Errorf("a nanosecond before its end: %+v, want an answer that blocks for a second", r)
 	}

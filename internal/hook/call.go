@@ -37,7 +37,7 @@ func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Ob
 }
 
 // Call implements [Client].
-func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Exchange) error {
+func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Invocation) error {
 	h, err := e.hookOf(x)
 	if err != nil {
 		return err
@@ -67,25 +67,25 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 }
 
 // CallAll implements [Client].
-func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) (Called, error) {
+func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Invocation) (CallAllResult, error) {
 	h, err := e.hookOf(x)
 	if err != nil {
-		return Called{}, err
+		return CallAllResult{}, err
 	}
 	targets, err := e.targets(ctx, h.Name, of.GetNamespace())
 	if err != nil {
-		return Called{}, err
+		return CallAllResult{}, err
 	}
 	answers := make([]hooks.Response, 0, len(targets))
-	var called Called
+	var called CallAllResult
 	for _, t := range targets {
 		answer, err := e.call(ctx, t, of, x)
 		if err != nil {
-			return Called{}, err
+			return CallAllResult{}, err
 		}
 		answers = append(answers, answer)
 		called.Handlers = append(called.Handlers, t.String())
-		if b, blocks := e.blocking(t, of, answer); blocks {
+		if b, blocks := e.recordBlocking(t, of, answer); blocks {
 			called.Blocking = append(called.Blocking, b)
 		}
 	}
@@ -95,7 +95,7 @@ func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Exchange) 
 }
 
 // hookOf determines the hook of an exchange from the Go types of its request and response.
-func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
+func (e *Extensions) hookOf(x Invocation) (hooks.Hook, error) {
 	h, ok := e.catalog.OfRequest(x.Request)
 	answer, ok2 := e.catalog.OfResponse(x.Response)
 	if !ok || !ok2 || h.ID != answer.ID {
@@ -106,18 +106,18 @@ func (e *Extensions) hookOf(x Exchange) (hooks.Hook, error) {
 
 // call returns the response of one handler, in the version of the hook that the handler serves. Every error names the
 // handler.
-func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exchange) (hooks.Response, error) {
+func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Invocation) (hooks.Response, error) {
 	served, err := e.callable(t)
 	if err != nil {
 		return nil, err
 	}
 	var body []byte
-	if x.Input == "" { // the response depends on the whole request
+	if x.CacheKey == "" { // the response depends on the whole request
 		if body, err = e.encode(t, served, x.Request); err != nil {
 			return nil, err
 		}
 	}
-	key := keyOf(t, of, x.Input, body)
+	key := keyOf(t, of, x.CacheKey, body)
 	if kept := e.answers.get(key, served); kept != nil {
 		return kept, nil
 	}
@@ -126,10 +126,10 @@ func (e *Extensions) call(ctx context.Context, t target, of client.Object, x Exc
 			return nil, err
 		}
 	}
-	answer, raw, err := e.guarded(ctx, t, request{hook: served, object: of, body: body})
+	answer, raw, err := e.callWithPermit(ctx, t, request{hook: served, object: of, body: body})
 	if err == nil {
 		if x.Accept == nil || x.Accept(answer) {
-			e.answers.keep(key, raw, keepFor(answer, x.Reuse))
+			e.answers.put(key, raw, keepFor(answer, x.CacheTTL))
 		}
 		return answer, nil
 	}
@@ -171,7 +171,7 @@ func named(err error, t target) error {
 
 // described returns the message of a failed call, including the remedy.
 func (t target) described(f *fault.Fault) string {
-	return t.conn.Describe(f, wire.Called{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
+	return t.conn.Describe(f, wire.CallInfo{Extension: t.name, Timeout: t.timeout(), Longest: MaxTimeout}, f.Reason == ReasonNotJSON)
 }
 
 // timeout returns how long a call of the handler may take.
@@ -209,8 +209,8 @@ type request struct {
 	body   []byte
 }
 
-// guarded calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome to them.
-func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+// callWithPermit calls the handler once it has a permit and if the circuit breakers allow it, and reports the outcome to them.
+func (e *Extensions) callWithPermit(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	if err := t.acquire(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -221,8 +221,8 @@ func (e *Extensions) guarded(ctx context.Context, t target, r request) (hooks.Re
 	}
 	e.underWay(t.extension, 1)
 	defer e.underWay(t.extension, -1)
-	answer, raw, err := e.exchange(ctx, t, r)
-	e.settle(t, permits, err)
+	answer, raw, err := e.send(ctx, t, r)
+	e.reportOutcome(t, permits, err)
 	return answer, raw, err
 }
 
@@ -247,8 +247,8 @@ func (t target) acquire(ctx context.Context) error {
 	}
 }
 
-// exchange sends the request, decodes and checks the response, and records metrics and a span.
-func (e *Extensions) exchange(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
+// send sends the request, decodes and checks the response, and records metrics and a span.
+func (e *Extensions) send(ctx context.Context, t target, r request) (hooks.Response, []byte, error) {
 	ctx, span := e.cfg.Tracer.Start(ctx, "call "+r.hook.ID.Hook, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
 			attribute.String("hook", r.hook.ID.String()), attribute.String("handler", t.String()),

@@ -28,9 +28,9 @@ func (e *Extensions) permit(t target) (permits [2]breaker.Permit, err error) {
 	return permits, nil
 }
 
-// settle reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
+// reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was reached,
 // to the handler's whether it returned a usable response.
-func (e *Extensions) settle(t target, permits [2]breaker.Permit, err error) {
+func (e *Extensions) reportOutcome(t target, permits [2]breaker.Permit, err error) {
 	handler, extension := permits[0], permits[1]
 	f := failureOf(err)
 	changed := false
@@ -73,9 +73,9 @@ func (e *Extensions) discoverEarly(x *extension) bool {
 	return true
 }
 
-// found stores the discovered handlers of an extension, sorted in call order. Handlers that were known before retain
+// setHandlers stores the discovered handlers of an extension, sorted in call order. Handlers that were known before retain
 // their circuit breakers. It reports whether the handlers changed. The mutex must be held.
-func (e *Extensions) found(x *extension, handlers []Handler) (isNew bool) {
+func (e *Extensions) setHandlers(x *extension, handlers []Handler) (isNew bool) {
 	slices.SortFunc(handlers, compareHandlers)
 	isNew = !x.discovered || !reflect.DeepEqual(x.handlers, handlers)
 	x.handlers, x.discovered = handlers, true

@@ -17,14 +17,14 @@ type Client interface {
 	Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error)
 	// Call calls one handler by its name. A handler that is not registered or does not apply to the object's
 	// namespace is an error of kind Invalid.
-	Call(ctx context.Context, of client.Object, handler string, x Exchange) error
+	Call(ctx context.Context, of client.Object, handler string, x Invocation) error
 	// CallAll calls all handlers of the request's hook one after the other, and stops at the first error. The response
 	// has the lowest retryAfterSeconds that is not 0, and the messages of all handlers, but none of their other fields.
-	CallAll(ctx context.Context, of client.Object, x Exchange) (Called, error)
+	CallAll(ctx context.Context, of client.Object, x Invocation) (CallAllResult, error)
 }
 
-// Called is the result of calling all handlers of a hook.
-type Called struct {
+// CallAllResult is the result of calling all handlers of a hook.
+type CallAllResult struct {
 	// Handlers that responded, as "<handler>.<extension>", in the order of the calls.
 	Handlers []string
 	// Blocking lists the handlers whose response has retryAfterSeconds.
@@ -41,20 +41,20 @@ type Blocking struct {
 	RetryAfter time.Duration
 }
 
-// Exchange is a request and the object that receives the response.
-type Exchange struct {
+// Invocation is a request and the object that receives the response.
+type Invocation struct {
 	// Request is not changed. Its settings override those in the ExtensionConfig.
 	Request runtime.Object
 	// Response is overwritten when the call succeeds. It must be of the same version of the hook as Request.
 	Response hooks.Response
 
-	// Input identifies everything that the response depends on, such as UID and generation of the object and the
+	// CacheKey identifies everything that the response depends on, such as UID and generation of the object and the
 	// versions in the request. A response with retryAfterSeconds is returned from the cache until its time has passed
 	// or the input changes. If empty, the whole request is the input, which changes with every write to the object.
-	Input string
-	// Reuse is how long a response without retryAfterSeconds may be returned from the cache for the same input. It is
+	CacheKey string
+	// CacheTTL is how long a response without retryAfterSeconds may be returned from the cache for the same input. It is
 	// for hooks that only compute something. 0 disables the cache; the maximum is 24 h.
-	Reuse time.Duration
+	CacheTTL time.Duration
 	// Accept reports whether a response can be used. An unusable response is not cached, so that a corrected extension
 	// is called again. If nil, every response is accepted.
 	Accept func(hooks.Response) bool

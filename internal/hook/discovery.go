@@ -23,19 +23,19 @@ import (
 // Discover calls the discovery hook of an extension and returns the resulting state. If the response cannot be used,
 // the handlers of the last successful discovery remain and the delay until the next attempt grows with every failure.
 // The only error returned is the context's.
-func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (State, error) {
+func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (ExtensionState, error) {
 	x, err := e.announce(c)
 	var handlers []Handler
 	if err == nil {
-		handlers, err = e.ask(ctx, x)
+		handlers, err = e.callDiscovery(ctx, x)
 	}
 	if ctx.Err() != nil {
-		return State{}, ctx.Err()
+		return ExtensionState{}, ctx.Err()
 	}
 	e.mu.Lock()
 	closed, isNew := false, x.followed != x.settings.generation
 	x.followed = x.settings.generation
-	x.refreshed(RefreshOf(c))
+	x.refreshed(RefreshRequest(c))
 	if err != nil {
 		x.attempt.generation, x.attempt.at, x.attempt.problem = c.Generation, e.cfg.Now(), problemOf(err)
 		x.attempt.failed++
@@ -46,7 +46,7 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		if last.hurried {
 			x.attempt.early = last.early + 1
 		}
-		isNew = e.found(x, handlers) || isNew
+		isNew = e.setHandlers(x, handlers) || isNew
 		closed = x.circuit.Reached()
 	}
 	e.mu.Unlock()
@@ -54,7 +54,7 @@ func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig)
 		e.changed(x)
 	}
 	if closed || isNew {
-		e.follow(x.name)
+		e.notifyHandlerSubscribers(x.name)
 	}
 	return e.State(c.Name), nil
 }
@@ -76,8 +76,8 @@ func problemOf(err error) *fault.Fault {
 	return fault.New(fault.Transient, ReasonInvalidDiscovery, "%v", err)
 }
 
-// ask calls the discovery hook. It needs no permit, so an extension with slow calls can still be discovered.
-func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
+// callDiscovery calls the discovery hook. It needs no permit, so an extension with slow calls can still be discovered.
+func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler, error) {
 	h, ok := e.catalog.Newest(hooks.Discovery.Name)
 	if !ok {
 		return nil, fault.New(fault.Bug, ReasonInvalidDiscovery, "the catalog has no discovery hook")
@@ -103,7 +103,7 @@ func (e *Extensions) ask(ctx context.Context, x *extension) ([]Handler, error) {
 	return handlersIn(discovered, e.catalog)
 }
 
-func (e *Extensions) readDiscovery(answer wire.Answer, h hooks.Hook, err error) (hooks.Response, error) {
+func (e *Extensions) readDiscovery(answer wire.Response, h hooks.Hook, err error) (hooks.Response, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ type extension struct {
 	discovered bool
 	announced  time.Time
 	attempt    attempt
-	refresh    string // value of RefreshOf at the last discovery
+	refresh    string // value of RefreshRequest at the last discovery
 	refreshes  int    // number of refresh requests; cached responses from before the last one are not used
 	unread     string // unknown fields of its responses that were logged last
 	calls      int    // in flight
@@ -109,13 +109,13 @@ type attempt struct {
 	early   int
 }
 
-// State is the state of an extension, for the status of its ExtensionConfig.
-type State struct {
+// ExtensionState is the state of an extension, for the status of its ExtensionConfig.
+type ExtensionState struct {
 	// Generation of the ExtensionConfig at the last discovery; 0 if there was none.
 	Generation int64
 	// Next is the time of the next discovery. It is in the past if a new spec or a circuit breaker requests one.
 	Next time.Time
-	// Refreshed is the refresh request that the last discovery served, as returned by RefreshOf, or empty.
+	// Refreshed is the refresh request that the last discovery served, as returned by RefreshRequest, or empty.
 	Refreshed string
 	// Problem of the last discovery, nil if it succeeded.
 	Problem *fault.Fault
@@ -137,10 +137,10 @@ type Failing struct {
 }
 
 // Stale reports whether the handlers are from an earlier discovery than the last.
-func (s State) Stale() bool { return s.Discovered && s.Problem != nil }
+func (s ExtensionState) Stale() bool { return s.Discovered && s.Problem != nil }
 
-func (x *extension) state(catalog *hooks.Catalog) State {
-	s := State{
+func (x *extension) state(catalog *hooks.Catalog) ExtensionState {
+	s := ExtensionState{
 		Generation: x.attempt.generation, Next: x.attempt.next, Refreshed: x.refresh, Problem: x.attempt.problem,
 		Discovered: x.discovered, Handlers: x.handlers, Circuit: x.circuit.State(),
 	}

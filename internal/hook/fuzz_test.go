@@ -97,7 +97,7 @@ func fuzzUse(t *testing.T, h hooks.Hook, body []byte, response hooks.Response) {
 	fitsText(t, h, all.GetMessage())
 	store := newAnswers(func() time.Time { return time.Unix(0, 0) })
 	if d := keepFor(response, 0); d > 0 {
-		store.keep("key", body, d)
+		store.put("key", body, d)
 		if kept, ok := store.get("key", h).(hooks.RetryResponse); !ok || kept.GetRetryAfterSeconds() <= 0 {
 			t.Errorf("%s: an answer that blocks is kept as %+v", h.ID.Hook, kept)
 		}
@@ -146,7 +146,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	for name, tt := range tests {
 		h, _ := hooks.Default().Hook(hookNamed(tt.hook))
 		body := []byte(`{"status":"Success","` + tt.list + `":[` + strings.Repeat(tt.element+",", tt.times-1) + tt.element + `]}`)
-		if len(body) > wire.MaxAnswer {
+		if len(body) > wire.MaxResponseBytes {
 			t.Fatalf("%s: %d bytes are refused as they are", name, len(body))
 		}
 		var err error

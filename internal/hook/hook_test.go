@@ -79,7 +79,7 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 }
 
 // discover asks the extension for its handlers and fails the test if that does not work.
-func (w *world) discover(c *runtimev1.ExtensionConfig) State {
+func (w *world) discover(c *runtimev1.ExtensionConfig) ExtensionState {
 	w.t.Helper()
 	s, err := w.Discover(context.Background(), c)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) discover(c *runtimev1.ExtensionConfig) State {
 	return s
 }
 
-func (w *world) mustDiscover(c *runtimev1.ExtensionConfig) State {
+func (w *world) mustDiscover(c *runtimev1.ExtensionConfig) ExtensionState {
 	w.t.Helper()
 	s := w.discover(c)
 	if s.Problem != nil {
@@ -107,9 +107,9 @@ func cluster(namespace string) *clusterv1.Cluster {
 }
 
 // creation is a call of BeforeClusterCreate.
-func creation() (Exchange, *hooksv1.BeforeClusterCreateResponse) {
+func creation() (Invocation, *hooksv1.BeforeClusterCreateResponse) {
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	return Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: Slim(cluster("ns"))}, Response: response}, response
+	return Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: Slim(cluster("ns"))}, Response: response}, response
 }
 
 // answered is a response of BeforeClusterCreate.
@@ -333,7 +333,7 @@ func TestCallAll(t *testing.T) {
 	order = nil
 	late.Serve(pathOf("a"), serve("a.late", failing))
 	call, _ = creation()
-	call.Input = "changed"
+	call.CacheKey = "changed"
 	_, err := w.CallAll(t.Context(), cluster("ns"), call)
 	if diff := cmp.Diff([]string{"m.early", "a.late"}, order); diff != "" || reasonOf(err) != ReasonAnsweredFailure {
 		t.Errorf("after the first error (%v) nobody is called:\n%s", err, diff)
@@ -362,12 +362,12 @@ func TestWrongCalls(t *testing.T) {
 	h.FailurePolicy = ptr(hooksv1.FailurePolicyIgnore)
 	x.Handle(h, hooktest.Answer(answered("", 0)))
 	w.mustDiscover(x.ExtensionConfig("ext"))
-	deletion := Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
-	mixed := Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterCreateResponse{}}
+	deletion := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
+	mixed := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterCreateResponse{}}
 	good, _ := creation()
 	tests := map[string]struct {
 		handler string
-		call    Exchange
+		call    Invocation
 		reason  string
 	}{
 		"right":                {handler: "check.ext", call: good},
@@ -376,7 +376,7 @@ func TestWrongCalls(t *testing.T) {
 		"no name":              {handler: "", call: good, reason: ReasonNotRegistered},
 		"another hook":         {handler: "check.ext", call: deletion, reason: ReasonHookMismatch},
 		"two different hooks":  {handler: "check.ext", call: mixed, reason: ReasonHookMismatch},
-		"a request that is no": {handler: "check.ext", call: Exchange{Request: cluster("ns"), Response: good.Response}, reason: ReasonHookMismatch},
+		"a request that is no": {handler: "check.ext", call: Invocation{Request: cluster("ns"), Response: good.Response}, reason: ReasonHookMismatch},
 	}
 	for name, tt := range tests {
 		if err := w.Call(t.Context(), cluster("ns"), tt.handler, tt.call); reasonOf(err) != tt.reason {
@@ -394,7 +394,7 @@ func TestAnswersAreKept(t *testing.T) {
 	ask := func(input string) *hooksv1.BeforeClusterCreateResponse {
 		t.Helper()
 		call, response := creation()
-		call.Input = input
+		call.CacheKey = input
 		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +447,7 @@ func TestRefresh(t *testing.T) {
 	ask := func(reason string, calls int) {
 		t.Helper()
 		call, _ := creation()
-		call.Input = "same"
+		call.CacheKey = "same"
 		called, err := w.CallAll(t.Context(), cluster("ns"), call)
 		if err != nil {
 			t.Fatal(err)
@@ -467,10 +467,10 @@ func TestRefresh(t *testing.T) {
 	w.mustDiscover(c)
 	ask("a discovery that was due", 1)
 	c.Annotations = map[string]string{RefreshAnnotation: ""}
-	if got := w.State("ext").Refreshed; got == RefreshOf(c) {
+	if got := w.State("ext").Refreshed; got == RefreshRequest(c) {
 		t.Errorf("the request is not answered yet: %q", got)
 	}
-	if got := w.mustDiscover(c).Refreshed; got != RefreshOf(c) {
+	if got := w.mustDiscover(c).Refreshed; got != RefreshRequest(c) {
 		t.Errorf("the request is answered, the state says %q", got)
 	}
 	ask("the request", 2)
@@ -496,7 +496,7 @@ func TestReuse(t *testing.T) { // RT-14
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	for range 3 {
 		got := &hooksv1.DiscoverVariablesResponse{}
-		call := Exchange{Request: &hooksv1.DiscoverVariablesRequest{}, Response: got, Reuse: 48 * time.Hour}
+		call := Invocation{Request: &hooksv1.DiscoverVariablesRequest{}, Response: got, CacheTTL: 48 * time.Hour}
 		if err := w.Call(t.Context(), cluster("ns"), "vars.ext", call); err != nil || len(got.Variables) != 1 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -506,7 +506,7 @@ func TestReuse(t *testing.T) { // RT-14
 	if n := len(x.Bodies(path)); n != 1 {
 		t.Errorf("%d calls in 22 h, want 1", n)
 	}
-	call := Exchange{Request: &hooksv1.DiscoverVariablesRequest{}, Response: &hooksv1.DiscoverVariablesResponse{}, Reuse: 48 * time.Hour}
+	call := Invocation{Request: &hooksv1.DiscoverVariablesRequest{}, Response: &hooksv1.DiscoverVariablesResponse{}, CacheTTL: 48 * time.Hour}
 	if err := w.Call(t.Context(), cluster("ns"), "vars.ext", call); err != nil || len(x.Bodies(path)) != 2 {
 		t.Errorf("after 33 h: %d calls, %v; answers are kept for 24 h at most", len(x.Bodies(path)), err)
 	}
@@ -516,14 +516,14 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	c := &clock{now: time.Unix(0, 0)}
 	a := newAnswers(c.Now)
 	for i := range keptMost + 100 {
-		a.keep(fmt.Sprint(i), []byte("x"), time.Hour)
+		a.put(fmt.Sprint(i), []byte("x"), time.Hour)
 	}
 	if a.used.Len() != keptMost || len(a.byKey) != keptMost {
 		t.Errorf("%d answers are kept, want %d", a.used.Len(), keptMost)
 	}
 	big := make([]byte, keptBytes/8)
 	for i := range 20 {
-		a.keep(fmt.Sprint("big", i), big, time.Hour)
+		a.put(fmt.Sprint("big", i), big, time.Hour)
 	}
 	if a.bytes > keptBytes {
 		t.Errorf("%d bytes are kept, at most %d", a.bytes, keptBytes)
@@ -600,7 +600,7 @@ func TestBlocking(t *testing.T) {
 		t.Helper()
 		call, _ := creation()
 		got, err := w.CallAll(t.Context(), cluster("ns"), call)
-		if diff := cmp.Diff(Called{Handlers: []string{"a.ext", "b.ext"}, Blocking: want}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(CallAllResult{Handlers: []string{"a.ext", "b.ext"}, Blocking: want}, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", reason, err, diff)
 		}
 	}

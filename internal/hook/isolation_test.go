@@ -262,7 +262,7 @@ func TestOlderVersion(t *testing.T) {
 	w.mustDiscover(c)
 	request := &BeforeClusterCreateRequest{Where: Place{Namespace: "ns", Name: "c"}}
 	single := &BeforeClusterCreateResponse{}
-	if err := w.Call(t.Context(), cluster("ns"), "old.ext", Exchange{Request: request, Response: single}); err != nil {
+	if err := w.Call(t.Context(), cluster("ns"), "old.ext", Invocation{Request: request, Response: single}); err != nil {
 		t.Fatal(err)
 	}
 	want := &BeforeClusterCreateResponse{Wait: Wait{Seconds: 20}}
@@ -277,7 +277,7 @@ func TestOlderVersion(t *testing.T) {
 		}
 	}
 	path := hooks.ID{Name: create, Version: "v1beta1"}.Path("new")
-	if err := w.Call(t.Context(), cluster("ns"), "new.ext", Exchange{Request: request, Response: &BeforeClusterCreateResponse{}}); err != nil {
+	if err := w.Call(t.Context(), cluster("ns"), "new.ext", Invocation{Request: request, Response: &BeforeClusterCreateResponse{}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(x.Bodies(path)[0]); !strings.Contains(got, `"where":{"namespace":"ns","name":"c"}`) {
@@ -308,8 +308,8 @@ func TestKeptAnswersNeedNoRequest(t *testing.T) {
 		input          string
 		calls, encoded int
 	}{{"a", 1, 1}, {"a", 1, 1}, {"b", 2, 2}, {"", 3, 3}, {"", 3, 4}} { // without an input the request itself is what counts
-		err := w.Call(t.Context(), cluster("ns"), "old.ext", Exchange{
-			Request: &BeforeClusterCreateRequest{Where: Place{Name: "c"}}, Response: &BeforeClusterCreateResponse{}, Input: want.input,
+		err := w.Call(t.Context(), cluster("ns"), "old.ext", Invocation{
+			Request: &BeforeClusterCreateRequest{Where: Place{Name: "c"}}, Response: &BeforeClusterCreateResponse{}, CacheKey: want.input,
 		})
 		if n := len(x.Bodies(pathOf("old"))); err != nil || n != want.calls || encoded != want.encoded {
 			t.Errorf("input %q: %v, %d calls and %d requests made, want %d and %d", want.input, err, n, encoded, want.calls, want.encoded)
@@ -330,7 +330,7 @@ func TestAggregationAcrossVersions(t *testing.T) {
 	x.Handle(current, hooktest.Raw(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1","kind":"BeforeClusterCreateResponse","status":"Success","message":"new","wait":{"seconds":10}}`))
 	w.mustDiscover(x.ExtensionConfig("ext"))
 	all := &BeforeClusterCreateResponse{}
-	if _, err := w.CallAll(t.Context(), cluster("ns"), Exchange{Request: &BeforeClusterCreateRequest{}, Response: all}); err != nil {
+	if _, err := w.CallAll(t.Context(), cluster("ns"), Invocation{Request: &BeforeClusterCreateRequest{}, Response: all}); err != nil {
 		t.Fatal(err)
 	}
 	if all.Message != "new, old" || all.Wait.Seconds != 10 {

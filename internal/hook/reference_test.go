@@ -62,7 +62,7 @@ func TestReferenceServer(t *testing.T) {
 	}
 
 	upgrade := &hooksv1.BeforeClusterUpgradeResponse{}
-	call := Exchange{Request: &hooksv1.BeforeClusterUpgradeRequest{Cluster: Slim(cluster("ns"))}, Response: upgrade}
+	call := Invocation{Request: &hooksv1.BeforeClusterUpgradeRequest{Cluster: Slim(cluster("ns"))}, Response: upgrade}
 	for range 2 { // the second answer is the one that was kept
 		if _, err := w.CallAll(t.Context(), cluster("ns"), call); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestReferenceServer(t *testing.T) {
 	}
 
 	patches := &hooksv1.GeneratePatchesResponse{}
-	call = Exchange{Request: &hooksv1.GeneratePatchesRequest{}, Response: patches}
+	call = Invocation{Request: &hooksv1.GeneratePatchesRequest{}, Response: patches}
 	if err := w.Call(t.Context(), cluster("ns"), "set-image.ref", call); err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,9 @@ type Extensions struct {
 	catalog *hooks.Catalog
 	cfg     Config
 	metrics *metrics
-	answers *answers
-	// blocks holds the start of each handler's blocking period, as text.
-	blocks *answers
+	answers *responseCache
+	// blockedSince holds the start of each handler's blocking period, as text.
+	blockedSince *responseCache
 
 	mu     sync.RWMutex
 	primed bool
@@ -77,7 +77,7 @@ func New(cfg Config) (*Extensions, error) {
 		return nil, err
 	}
 	return &Extensions{
-		catalog: cfg.Catalog, cfg: cfg, metrics: m, answers: newAnswers(cfg.Now), blocks: newAnswers(cfg.Now),
+		catalog: cfg.Catalog, cfg: cfg, metrics: m, answers: newAnswers(cfg.Now), blockedSince: newAnswers(cfg.Now),
 		byName: map[string]*extension{},
 	}, nil
 }
@@ -99,7 +99,7 @@ func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 	e.mu.Lock()
 	x := e.byName[c.Name]
 	known := x != nil && x.settings.uid == c.UID
-	if known && RefreshOf(c) == "" {
+	if known && RefreshRequest(c) == "" {
 		x.refresh = "" // the next request may have the same value
 	}
 	e.mu.Unlock()
@@ -127,11 +127,11 @@ func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	x.followed = x.settings.generation
 	found := meta.IsStatusConditionTrue(c.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	if len(handlers) > 0 || found { // an extension may have no handlers any more
-		isNew = e.found(x, handlers) || isNew
+		isNew = e.setHandlers(x, handlers) || isNew
 	}
 	e.mu.Unlock()
 	if isNew {
-		e.follow(x.name)
+		e.notifyHandlerSubscribers(x.name)
 	}
 	return problem
 }
@@ -199,7 +199,7 @@ func (e *Extensions) Forget(name string) {
 	e.remove(name)
 	e.mu.Unlock()
 	if known {
-		e.follow(name)
+		e.notifyHandlerSubscribers(name)
 	}
 }
 
@@ -217,13 +217,13 @@ func (e *Extensions) remove(name string) {
 }
 
 // State returns the state of an extension, or the zero State if it is not registered.
-func (e *Extensions) State(name string) State {
+func (e *Extensions) State(name string) ExtensionState {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if x := e.byName[name]; x != nil {
 		return x.state(e.catalog)
 	}
-	return State{}
+	return ExtensionState{}
 }
 
 // OnChange registers f to be called with the name of an extension whenever one of its circuits opens or closes, or its
@@ -242,8 +242,8 @@ func (e *Extensions) OnHandlers(f func(extension string)) {
 	e.followers = append(e.followers, f)
 }
 
-// follow calls the subscribers of OnHandlers. The mutex must not be held.
-func (e *Extensions) follow(extension string) {
+// notifyHandlerSubscribers calls the subscribers of OnHandlers. The mutex must not be held.
+func (e *Extensions) notifyHandlerSubscribers(extension string) {
 	e.mu.RLock()
 	followers := e.followers
 	e.mu.RUnlock()

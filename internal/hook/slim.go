@@ -29,7 +29,7 @@ func Slim(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	return out
 }
 
-// Digest returns a hash of the input that a response about a Cluster may depend on, for [Exchange].Input: the Cluster
+// Digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].Input: the Cluster
 // as it is sent in requests, and additional values, such as other fields of the request. It does not change when
 // Slipway records progress in annotations, or when the status is updated.
 func Digest(cluster *clusterv1.Cluster, more ...string) string {
@@ -51,7 +51,7 @@ func Digest(cluster *clusterv1.Cluster, more ...string) string {
 	return DigestOf(data)
 }
 
-// DigestOf returns a hash of data, for [Exchange].Input.
+// DigestOf returns a hash of data, for [Invocation].Input.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

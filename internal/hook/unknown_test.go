@@ -63,7 +63,7 @@ func TestUnknownHandlers(t *testing.T) {
 	if err := w.Call(t.Context(), cluster("prod"), "check.ext", call); err != nil {
 		t.Errorf("another handler called by name: %v", err)
 	}
-	deletion := Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
+	deletion := Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}}
 	if _, err := w.CallAll(t.Context(), cluster("prod"), deletion); err != nil {
 		t.Errorf("another hook: %v", err)
 	}

@@ -35,9 +35,9 @@ const (
 	ReasonWrongPatch = "WrongInPlacePatch"
 )
 
-// Answer is the result of a CanUpdate hook. Besides Handler, at most one field describes the result. If none is
+// UpdateCheck is the result of a CanUpdate hook. Besides Handler, at most one field describes the result. If none is
 // set, no extension implements the hook.
-type Answer struct {
+type UpdateCheck struct {
 	// Handler is the handler that responded, as "<handler>.<extension>".
 	Handler string
 	// Covered is set if the extension makes all changes.
@@ -49,12 +49,12 @@ type Answer struct {
 	Problem error
 	// Retry is the delay before a failed call is repeated.
 	Retry time.Duration
-	// Later is the delay before a call that could not be made is attempted again.
-	Later time.Duration
+	// CallAfter is the delay before a call that could not be made is attempted again.
+	CallAfter time.Duration
 }
 
 // IsKnown reports whether the result is known. Neither an in-place update nor a rollout may start without it.
-func (a Answer) IsKnown() bool { return a.Problem == nil && a.Later == 0 }
+func (a UpdateCheck) IsKnown() bool { return a.Problem == nil && a.CallAfter == 0 }
 
 // Progress is the state of an extension's update of a Machine.
 type Progress struct {
@@ -90,8 +90,8 @@ func (c Caller) now() time.Time {
 
 // call calls a handler, unless the same call failed recently. In that case left is the remaining delay before it
 // may be repeated. The function check validates the response.
-func (c Caller) call(ctx context.Context, of client.Object, handler string, x hook.Exchange, check func() error) (left time.Duration, err error) {
-	key := handler + "/" + string(of.GetUID()) + "/" + x.Input
+func (c Caller) call(ctx context.Context, of client.Object, handler string, x hook.Invocation, check func() error) (left time.Duration, err error) {
+	key := handler + "/" + string(of.GetUID()) + "/" + x.CacheKey
 	if left, problem := c.Failed.last(key, c.now()); left > 0 {
 		return left, problem
 	}
@@ -113,17 +113,17 @@ func isTooEarly(err error) bool {
 
 // CanUpdateMachine returns whether the extension can update a Machine and its objects to their desired state. An
 // error is returned only if the context is done.
-func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (Answer, error) {
+func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (UpdateCheck, error) {
 	request := &hooksv1.CanUpdateMachineRequest{}
 	var err, err2 error
 	request.Current, err = machineObjects(current)
 	request.Desired, err2 = machineObjects(desired)
 	if err = cmp.Or(err, err2); err != nil {
-		return Answer{Problem: err}, nil
+		return UpdateCheck{Problem: err}, nil
 	}
 	response := &hooksv1.CanUpdateMachineResponse{}
-	return c.ask(ctx, current.Machine, question{
-		hook: "CanUpdateMachine", request: hook.Exchange{Request: request, Response: response},
+	return c.checkUpdate(ctx, current.Machine, question{
+		hook: "CanUpdateMachine", request: hook.Invocation{Request: request, Response: response},
 		uncovered: func() ([]string, error) { return uncoveredOfMachine(request, response) },
 		accepts: func(answer hooks.Response) bool {
 			typed, ok := answer.(*hooksv1.CanUpdateMachineResponse)
@@ -138,17 +138,17 @@ func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) 
 
 // CanUpdateMachineSet is [Caller.CanUpdateMachine] for the Machines of a MachineSet. It compares the MachineSet and
 // the templates.
-func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired MachineSet) (Answer, error) {
+func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired MachineSet) (UpdateCheck, error) {
 	request := &hooksv1.CanUpdateMachineSetRequest{}
 	var err, err2 error
 	request.Current, err = setObjects(current)
 	request.Desired, err2 = setObjects(desired)
 	if err = cmp.Or(err, err2); err != nil {
-		return Answer{Problem: err}, nil
+		return UpdateCheck{Problem: err}, nil
 	}
 	response := &hooksv1.CanUpdateMachineSetResponse{}
-	return c.ask(ctx, current.MachineSet, question{
-		hook: "CanUpdateMachineSet", request: hook.Exchange{Request: request, Response: response},
+	return c.checkUpdate(ctx, current.MachineSet, question{
+		hook: "CanUpdateMachineSet", request: hook.Invocation{Request: request, Response: response},
 		uncovered: func() ([]string, error) { return uncoveredOfSet(request, response) },
 		accepts: func(answer hooks.Response) bool {
 			typed, ok := answer.(*hooksv1.CanUpdateMachineSetResponse)
@@ -183,7 +183,7 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 		return Progress{Problem: err}, nil
 	}
 	response := &hooksv1.UpdateMachineResponse{}
-	retry, err := c.call(ctx, desired.Machine, handler, hook.Exchange{Request: request, Response: response, Input: input, Strict: true}, func() error { return nil })
+	retry, err := c.call(ctx, desired.Machine, handler, hook.Invocation{Request: request, Response: response, CacheKey: input, Strict: true}, func() error { return nil })
 	if err != nil {
 		return failedProgress(ctx, Progress{Handler: handler, Retry: retry}, err)
 	}
@@ -197,21 +197,21 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 // question is a call of one of the two CanUpdate hooks.
 type question struct {
 	hook      string
-	request   hook.Exchange
+	request   hook.Invocation
 	uncovered func() ([]string, error)
 	accepts   func(hooks.Response) bool
 }
 
-func (c Caller) ask(ctx context.Context, of client.Object, q question) (Answer, error) {
+func (c Caller) checkUpdate(ctx context.Context, of client.Object, q question) (UpdateCheck, error) {
 	handler, err := c.handler(ctx, q.hook, of)
 	if err == nil && handler == "" {
-		return Answer{}, nil
+		return UpdateCheck{}, nil
 	}
 	var left []string
 	var retry time.Duration
 	if err == nil {
-		q.request.Reuse, q.request.Accept = reuse, q.accepts
-		q.request.Input, err = digestOf(q.request.Request)
+		q.request.CacheTTL, q.request.Accept = reuse, q.accepts
+		q.request.CacheKey, err = digestOf(q.request.Request)
 	}
 	if err == nil {
 		retry, err = c.call(ctx, of, handler, q.request, func() error {
@@ -224,9 +224,9 @@ func (c Caller) ask(ctx context.Context, of client.Object, q question) (Answer, 
 	}
 	if err != nil {
 		problem, later, err := failure(ctx, q.hook, err)
-		return Answer{Handler: handler, Problem: problem, Retry: retry, Later: later}, err
+		return UpdateCheck{Handler: handler, Problem: problem, Retry: retry, CallAfter: later}, err
 	}
-	return Answer{Handler: handler, Covered: len(left) == 0, Uncovered: listed(left)}, nil
+	return UpdateCheck{Handler: handler, Covered: len(left) == 0, Uncovered: listed(left)}, nil
 }
 
 // handler returns the only handler of a hook, or an empty string if there is none.

@@ -22,10 +22,10 @@
 // ([Caller.CanUpdateMachine], [Caller.CanUpdateMachineSet]) and to make them ([Caller.UpdateMachine]). It also
 // reads the annotations of MachineSets that transfer Machines ([MoveProblem], [IsAwaitingCount]).
 //
-// A check has one of four results, see [Answer]: no extension implements the hook, the extension covers all
+// A check has one of four results, see [UpdateCheck]: no extension implements the hook, the extension covers all
 // changes, some changes are not covered, or the result is unknown because the call failed or could not be made yet.
 // An unknown result never counts as "no": Machines are not replaced because an extension was briefly unavailable.
 //
 // Responses are cached in package hook. The package does not write to the API and does not decide whether a Machine
-// may be disrupted now. Start with [State] and [Answer], then read cover.go.
+// may be disrupted now. Start with [State] and [UpdateCheck], then read cover.go.
 package inplace

@@ -90,39 +90,39 @@ func TestCanUpdateMachine(t *testing.T) { // IP-01, IU-01, IU-04
 	memoryPatch := patched("infrastructureMachinePatch", "JSONMergePatch", `{"spec":{"memory":2,"old":null}}`)
 	for name, tc := range map[string]struct {
 		handlers []served
-		want     Answer
+		want     UpdateCheck
 		problem  string
 	}{
-		"no extension": {nil, Answer{}, ""},
-		"covers all":   {[]served{{"can", hookName, answer(versionPatch, memoryPatch), ""}}, Answer{Handler: "can.ext", Covered: true}, ""},
-		"covers a part": {[]served{{"can", hookName, answer(versionPatch), ""}}, Answer{
+		"no extension": {nil, UpdateCheck{}, ""},
+		"covers all":   {[]served{{"can", hookName, answer(versionPatch, memoryPatch), ""}}, UpdateCheck{Handler: "can.ext", Covered: true}, ""},
+		"covers a part": {[]served{{"can", hookName, answer(versionPatch), ""}}, UpdateCheck{
 			Handler: "can.ext", Uncovered: "ExampleMachine spec.memory, ExampleMachine spec.old",
 		}, ""},
-		"covers nothing": {[]served{{"can", hookName, answer(), ""}}, Answer{
+		"covers nothing": {[]served{{"can", hookName, answer(), ""}}, UpdateCheck{
 			Handler: "can.ext", Uncovered: "ExampleMachine spec.memory, ExampleMachine spec.old, Machine spec.version",
 		}, ""},
 		"other changes than the desired": {[]served{{"can", hookName,
 			answer(patched("machinePatch", "JSONMergePatch", `{"spec":{"version":"v1.35.0"}}`), memoryPatch), ""}},
-			Answer{Handler: "can.ext", Uncovered: "Machine spec.version"}, ""},
+			UpdateCheck{Handler: "can.ext", Uncovered: "Machine spec.version"}, ""},
 		"more than the desired": {[]served{{"can", hookName,
 			answer(versionPatch, patched("infrastructureMachinePatch", "JSONMergePatch", `{"spec":{"memory":2,"old":null,"disk":1}}`)), ""}},
-			Answer{Handler: "can.ext", Uncovered: "ExampleMachine spec.disk"}, ""},
+			UpdateCheck{Handler: "can.ext", Uncovered: "ExampleMachine spec.disk"}, ""},
 		"metadata does not count": {[]served{{"can", hookName,
 			answer(versionPatch, patched("infrastructureMachinePatch", "JSONMergePatch", `{"metadata":{"labels":{"x":"y"}},"status":{"a":1},"spec":{"memory":2,"old":null}}`)), ""}},
-			Answer{Handler: "can.ext", Covered: true}, ""},
+			UpdateCheck{Handler: "can.ext", Covered: true}, ""},
 		"a patch that does not apply": {[]served{{"can", hookName,
 			answer(patched("machinePatch", "JSONPatch", `[{"op":"replace","path":"/spec/nothing/there","value":1}]`)), ""}},
-			Answer{Handler: "can.ext"}, "handler can.ext: the patch of Machine: "},
+			UpdateCheck{Handler: "can.ext"}, "handler can.ext: the patch of Machine: "},
 		"a patch that leaves no Machine": {[]served{{"can", hookName,
-			answer(patched("machinePatch", "JSONMergePatch", `{"spec":{"version":7}}`)), ""}}, Answer{Handler: "can.ext"}, "what it leaves cannot be read"},
+			answer(patched("machinePatch", "JSONMergePatch", `{"spec":{"version":7}}`)), ""}}, UpdateCheck{Handler: "can.ext"}, "what it leaves cannot be read"},
 		"a patch of a type that is unknown": {[]served{{"can", hookName, answer(patched("machinePatch", "Other", `{"spec":{}}`)), ""}},
-			Answer{Handler: "can.ext"}, `patch type "Other" is unknown`},
+			UpdateCheck{Handler: "can.ext"}, `patch type "Other" is unknown`},
 		"failure": {[]served{{"can", hookName, hooktest.Raw(`{"status":"Failure","message":"no"}`), ""}},
-			Answer{Handler: "can.ext"}, "handler can.ext: answered Failure: no"},
-		"down": {[]served{{"can", hookName, hooktest.Status(http.StatusBadGateway), ""}}, Answer{Handler: "can.ext"}, "HTTP 502"},
+			UpdateCheck{Handler: "can.ext"}, "handler can.ext: answered Failure: no"},
+		"down": {[]served{{"can", hookName, hooktest.Status(http.StatusBadGateway), ""}}, UpdateCheck{Handler: "can.ext"}, "HTTP 502"},
 		"down, and its policy is Ignore": {[]served{{"can", hookName, hooktest.Status(http.StatusBadGateway), hooksv1.FailurePolicyIgnore}},
-			Answer{Handler: "can.ext", Uncovered: "ExampleMachine spec.memory, ExampleMachine spec.old, Machine spec.version"}, ""},
-		"two": {[]served{{"one", hookName, answer(), ""}, {"two", hookName, answer(), ""}}, Answer{},
+			UpdateCheck{Handler: "can.ext", Uncovered: "ExampleMachine spec.memory, ExampleMachine spec.old, Machine spec.version"}, ""},
+		"two": {[]served{{"one", hookName, answer(), ""}, {"two", hookName, answer(), ""}}, UpdateCheck{},
 			"2 handlers have the hook CanUpdateMachine, one at most can have it: one.ext, two.ext"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCanUpdateMachine(t *testing.T) { // IP-01, IU-01, IU-04
 	}
 }
 
-func check(t *testing.T, want, got Answer, problem string) {
+func check(t *testing.T, want, got UpdateCheck, problem string) {
 	t.Helper()
 	text := ""
 	if got.Problem != nil {
@@ -150,7 +150,7 @@ func check(t *testing.T, want, got Answer, problem string) {
 	if got.IsKnown() != (problem == "") {
 		t.Errorf("known: %v", got.IsKnown())
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Answer{}, "Problem", "Retry")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(UpdateCheck{}, "Problem", "Retry")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -171,10 +171,10 @@ func TestCanUpdateMachineSet(t *testing.T) { // IP-02, IU-02
 	bootPatch := patched("bootstrapConfigTemplatePatch", "JSONMergePatch", `{"spec":{"template":{"spec":{"files":["a"]}}}}`)
 	for name, tc := range map[string]struct {
 		parts string
-		want  Answer
+		want  UpdateCheck
 	}{
-		"all":  {versionPatch + infraPatch + bootPatch, Answer{Handler: "can.ext", Covered: true}},
-		"some": {infraPatch, Answer{Handler: "can.ext", Uncovered: "ExampleConfigTemplate spec.template.spec.files, MachineSet spec.template.spec.version"}},
+		"all":  {versionPatch + infraPatch + bootPatch, UpdateCheck{Handler: "can.ext", Covered: true}},
+		"some": {infraPatch, UpdateCheck{Handler: "can.ext", Uncovered: "ExampleConfigTemplate spec.template.spec.files, MachineSet spec.template.spec.version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, x := extensions(t, nil, served{"can", "CanUpdateMachineSet", hooktest.Raw(`{"status":"Success"` + tc.parts + `}`), ""})
@@ -355,7 +355,7 @@ func TestNotKnownYet(t *testing.T) {
 	}
 	m := Machine{Machine: machine("v1"), Infrastructure: infra("ExampleMachine", nil)}
 	answer, err := Caller{Client: fresh}.CanUpdateMachine(t.Context(), m, m)
-	if err != nil || answer.IsKnown() || answer.Later != soon {
+	if err != nil || answer.IsKnown() || answer.CallAfter != soon {
 		t.Error(answer, err)
 	}
 	progress, err := Caller{Client: fresh}.UpdateMachine(t.Context(), m)

@@ -24,9 +24,9 @@ const MostNamed = 100
 // longestList is the maximum length of an annotation value that is parsed.
 const longestList = 64 << 10
 
-// MoveTo returns the name of the MachineSet to which a MachineSet transfers its surplus Machines. If it is empty,
+// TransferTarget returns the name of the MachineSet to which a MachineSet transfers its surplus Machines. If it is empty,
 // surplus Machines are deleted.
-func MoveTo(set *clusterv1.MachineSet) string {
+func TransferTarget(set *clusterv1.MachineSet) string {
 	return strings.TrimSpace(set.Annotations[clusterv1.MachineSetMoveMachinesToMachineSetAnnotation])
 }
 
@@ -75,7 +75,7 @@ func HasNotBegun(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 // does not exist. Both must belong to the same MachineDeployment and Cluster, and both must have the annotations,
 // because any user of the namespace can write these.
 func MoveProblem(from, to *clusterv1.MachineSet) string {
-	name := MoveTo(from)
+	name := TransferTarget(from)
 	switch {
 	case to == nil:
 		return fmt.Sprintf("MachineSet %s does not exist", name)

@@ -29,9 +29,9 @@ type Stage struct {
 	Start, End time.Time
 }
 
-// Of returns the spans of a Machine that is Ready, starting with [Whole]. It returns nil if the Machine is not
+// Stages returns the spans of a Machine that is Ready, starting with [Whole]. It returns nil if the Machine is not
 // Ready.
-func Of(m *clusterv1.Machine) []Stage {
+func Stages(m *clusterv1.Machine) []Stage {
 	set := condition.Set(m.Status.Conditions)
 	if !set.IsTrue(clusterv1.MachineReadyCondition) {
 		return nil

@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 			}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, journey.Of(machine(tc.since))); diff != "" {
+		if diff := cmp.Diff(tc.want, journey.Stages(machine(tc.since))); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 	}

@@ -28,8 +28,8 @@ type Recorder struct {
 	Now func() time.Time
 
 	mu sync.Mutex
-	// told contains the Machines whose trace needs no further recording, because they were Ready before.
-	told map[types.UID]bool
+	// recorded contains the Machines whose trace needs no further recording, because they were Ready before.
+	recorded map[types.UID]bool
 }
 
 // Start implements manager.Runnable. It watches Machines until ctx is done.
@@ -57,7 +57,7 @@ func (r *Recorder) saw(ctx context.Context, o any, limit time.Duration) {
 	if !ok {
 		return
 	}
-	stages := Of(m)
+	stages := Stages(m)
 	if len(stages) == 0 || !r.first(m.UID) {
 		return
 	}
@@ -69,13 +69,13 @@ func (r *Recorder) saw(ctx context.Context, o any, limit time.Duration) {
 func (r *Recorder) first(machine types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told[machine] {
+	if r.recorded[machine] {
 		return false
 	}
-	if r.told == nil {
-		r.told = map[types.UID]bool{}
+	if r.recorded == nil {
+		r.recorded = map[types.UID]bool{}
 	}
-	r.told[machine] = true
+	r.recorded[machine] = true
 	return true
 }
 
@@ -86,7 +86,7 @@ func (r *Recorder) forget(o any) {
 	if m, ok := o.(*clusterv1.Machine); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.told, m.UID)
+		delete(r.recorded, m.UID)
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *Recorder) Record(ctx context.Context, m *clusterv1.Machine) {
 		attribute.String("slipway.machine", m.Name), attribute.String("k8s.node.name", m.Status.NodeRef.Name),
 	}
 	within := trace.ContextWithRemoteSpanContext(ctx, rootOf(m.UID))
-	for i, stage := range Of(m) {
+	for i, stage := range Stages(m) {
 		parent := within
 		if i == 0 {
 			parent = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // the root span has no parent
@@ -115,8 +115,8 @@ func (r *Recorder) now() time.Time {
 	return r.Now()
 }
 
-// wanted holds the IDs for the next span that is started with a context.
-type wanted struct {
+// spanIDs holds the IDs for the next span that is started with a context.
+type spanIDs struct {
 	trace trace.TraceID
 	span  trace.SpanID
 }
@@ -124,7 +124,7 @@ type wanted struct {
 type wantedKey struct{}
 
 func withID(ctx context.Context, machine types.UID, stage string) context.Context {
-	return context.WithValue(ctx, wantedKey{}, wanted{trace: TraceID(machine), span: SpanID(machine, stage)})
+	return context.WithValue(ctx, wantedKey{}, spanIDs{trace: TraceID(machine), span: SpanID(machine, stage)})
 }
 
 // IDs generates the span IDs for a [Recorder]'s spans and random IDs for all other spans. The tracer provider must
@@ -135,7 +135,7 @@ var _ sdktrace.IDGenerator = IDs{}
 
 // NewIDs implements sdktrace.IDGenerator.
 func (IDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if w, ok := ctx.Value(wantedKey{}).(wanted); ok {
+	if w, ok := ctx.Value(wantedKey{}).(spanIDs); ok {
 		return w.trace, w.span
 	}
 	var t trace.TraceID
@@ -145,7 +145,7 @@ func (IDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 
 // NewSpanID implements sdktrace.IDGenerator.
 func (IDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if w, ok := ctx.Value(wantedKey{}).(wanted); ok {
+	if w, ok := ctx.Value(wantedKey{}).(spanIDs); ok {
 		return w.span
 	}
 	return randomSpan()

@@ -54,9 +54,9 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 	return nil
 }
 
-// Rehearse returns the error that [Writer.CreateApplied] would return, including errors from admission. It writes
+// DryRunCreate returns the error that [Writer.CreateApplied] would return, including errors from admission. It writes
 // nothing.
-func (w *Writer) Rehearse(ctx context.Context, want *unstructured.Unstructured) error {
+func (w *Writer) DryRunCreate(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
 		return err
@@ -96,8 +96,8 @@ func Covers(live client.Object, manager string, want map[string]any) (bool, erro
 	return w.unchanged(live, want)
 }
 
-// HandOver transfers the ownership of fields between field managers.
-type HandOver struct {
+// OwnershipTransfer transfers the ownership of fields between field managers.
+type OwnershipTransfer struct {
 	// From are the managers that lose fields, whatever their operation.
 	From []string
 	// To is the manager that becomes the owner, with operation Apply.
@@ -108,16 +108,16 @@ type HandOver struct {
 	Subresource string
 }
 
-// Moves reports whether the transfer would change anything, given the managed fields in a cached object; see
-// [KeepOwnFields].
-func (h HandOver) Moves(o client.Object) bool {
+// HasChanges reports whether the transfer would change anything, given the managed fields in a cached object; see
+// [PruneManagedFields].
+func (h OwnershipTransfer) HasChanges(o client.Object) bool {
 	_, moves, err := h.apply(o.GetManagedFields())
 	return err != nil || moves
 }
 
-// HandOver transfers the ownership of fields in an object. The object must have been read live, because a cached object
+// TransferOwnership transfers the ownership of fields in an object. The object must have been read live, because a cached object
 // does not have all managers. It writes nothing if no field is transferred. The values of the fields do not change.
-func (w *Writer) HandOver(ctx context.Context, live client.Object, h HandOver) error {
+func (w *Writer) TransferOwnership(ctx context.Context, live client.Object, h OwnershipTransfer) error {
 	entries, moves, err := h.apply(live.GetManagedFields())
 	if err != nil || !moves {
 		return err
@@ -179,7 +179,7 @@ func (w *Writer) setManagers(ctx context.Context, live client.Object, entries []
 }
 
 // apply returns the managed fields after the transfer, and reports whether it changes anything.
-func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+func (h OwnershipTransfer) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 	moved, version := &fieldpath.Set{}, ""
 	var out []metav1.ManagedFieldsEntry
 	for _, e := range entries {
@@ -216,7 +216,7 @@ func (h HandOver) apply(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFi
 	}, moved)), true, nil
 }
 
-func (h HandOver) from(e metav1.ManagedFieldsEntry) bool {
+func (h OwnershipTransfer) from(e metav1.ManagedFieldsEntry) bool {
 	if e.Manager == h.To && e.Operation == metav1.ManagedFieldsOperationApply {
 		return false
 	}
@@ -229,7 +229,7 @@ func (h HandOver) from(e metav1.ManagedFieldsEntry) bool {
 }
 
 // split divides the fields of an entry into transferred and remaining fields.
-func (h HandOver) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set, err error) {
+func (h OwnershipTransfer) split(e metav1.ManagedFieldsEntry) (taken, kept *fieldpath.Set, err error) {
 	var all fieldpath.Set
 	if err := all.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 		return nil, nil, fmt.Errorf("fields of manager %s: %w", e.Manager, err)

@@ -103,11 +103,11 @@ func TestHandOver(t *testing.T) { // MS-09
 		t.Fatal(err)
 	}
 	labels := creator.Named("capi-x-metadata")
-	move := HandOver{From: []string{"capi-x", "manager"}, To: "capi-x-metadata", Takes: func(p fieldpath.Path) bool {
+	move := OwnershipTransfer{From: []string{"capi-x", "manager"}, To: "capi-x-metadata", Takes: func(p fieldpath.Path) bool {
 		return len(p) == 3 && p[1].String() == ".labels" && p[2].String() != ".mine"
 	}}
 	for range 2 { // the second time nothing is left to move
-		if err := labels.HandOver(ctx, read(t, c), move); err != nil {
+		if err := labels.TransferOwnership(ctx, read(t, c), move); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestHandOverOfEntries(t *testing.T) { // MS-09
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: "v1",
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
-	h := HandOver{From: []string{"manager"}, To: "to", Takes: func(p fieldpath.Path) bool { return p[0].String() == ".metadata" }}
+	h := OwnershipTransfer{From: []string{"manager"}, To: "to", Takes: func(p fieldpath.Path) bool { return p[0].String() == ".metadata" }}
 	cases := map[string]struct {
 		reason     string
 		have, want []metav1.ManagedFieldsEntry

@@ -67,7 +67,7 @@ func TestFollow(t *testing.T) { // CL-03, CL-05, CT-04
 			if tc.kind == "DockerCluster" {
 				ref.APIGroup = "infrastructure.cluster.x-k8s.io"
 			}
-			o, err := refs.Follow(context.Background(), tc.from, ref)
+			o, err := refs.GetReferenced(context.Background(), tc.from, ref)
 			if err != nil || (o.Presence() == contract.Found) != tc.found || !strings.Contains(o.Problem, tc.problem) || (o.Problem == "") != (tc.problem == "") {
 				t.Errorf("%s: object %v, problem %q, error %v", tc.reason, o.Unstructured, o.Problem, err)
 			}

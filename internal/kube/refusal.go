@@ -18,10 +18,10 @@ const maxRefusals = 3
 // maxRefusalLength is the maximum length of a message from the API server, in characters: webhooks may return any text.
 const maxRefusalLength = 400
 
-// Refusals returns a message for each cause of a failed write, sorted, and stable as long as the writes fail in the
+// FailureMessages returns a message for each cause of a failed write, sorted, and stable as long as the writes fail in the
 // same way. names are names of objects that change with each attempt; they are replaced in the messages. Rejections by
 // the API server are quoted. The texts of other failures may vary, so only their kind is included.
-func Refusals(err error, names ...string) []string {
+func FailureMessages(err error, names ...string) []string {
 	var out []string
 	collect(err, func(cause error) { out = append(out, withoutNames(refusal(cause), names)) })
 	slices.Sort(out)

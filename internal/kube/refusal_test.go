@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		"none":    {"nothing failed", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Refusals(tc.err, "ms-abcde", "ms-vwxyz")); diff != "" {
+			if diff := cmp.Diff(tc.want, FailureMessages(tc.err, "ms-abcde", "ms-vwxyz")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -8,20 +8,20 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// FormerManager is the field manager of the writes that Cluster API's controllers make without server-side apply: every
+// UpstreamManager is the field manager of the writes that Cluster API's controllers make without server-side apply: every
 // status, and small changes of metadata and spec. It is the default name of many controllers, not only of Cluster
 // API's.
-const FormerManager = "manager"
+const UpstreamManager = "manager"
 
 const statusSubresource = "status"
 
-// TakeOverStatus transfers the ownership of status fields from [FormerManager] to this writer. As long as both own a
+// TransferStatusOwnership transfers the ownership of status fields from [UpstreamManager] to this writer. As long as both own a
 // field, this writer can change but never remove it. takes selects the fields by their path below status, because other
 // programs with the same manager name must retain their fields. live may be from a cache; newest reads live. If nothing
 // is to be transferred, it neither reads nor writes.
-func (w *Writer) TakeOverStatus(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {
-	h := HandOver{From: []string{FormerManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
-	if !h.Moves(live) {
+func (w *Writer) TransferStatusOwnership(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {
+	h := OwnershipTransfer{From: []string{UpstreamManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
+	if !h.HasChanges(live) {
 		return nil
 	}
 	fresh := live.DeepCopyObject().(client.Object)
@@ -31,14 +31,14 @@ func (w *Writer) TakeOverStatus(ctx context.Context, newest client.Reader, live 
 	if fresh.GetUID() != live.GetUID() {
 		return nil
 	}
-	return w.HandOver(ctx, fresh, h)
+	return w.TransferOwnership(ctx, fresh, h)
 }
 
 func belowStatus(takes func(fieldpath.Path) bool) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool { return len(p) > 1 && fieldAt(p, 0) == "status" && takes(p[1:]) }
 }
 
-// Conditions selects only the conditions of the given types in a status; see [Writer.TakeOverStatus].
+// Conditions selects only the conditions of the given types in a status; see [Writer.TransferStatusOwnership].
 func Conditions(types ...string) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool {
 		t, is := conditionAt(p)

@@ -34,7 +34,7 @@ func TestStatusHandOver(t *testing.T) { // MS-09
 		"none": {"it says nothing of any", Conditions(), []metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := HandOver{From: []string{FormerManager}, To: "slipway-x", Subresource: "status", Takes: belowStatus(tc.takes)}
+			h := OwnershipTransfer{From: []string{UpstreamManager}, To: "slipway-x", Subresource: "status", Takes: belowStatus(tc.takes)}
 			got, moves, err := h.apply([]metav1.ManagedFieldsEntry{statusEntry("manager", "Update", formerStatus)})
 			if err != nil || moves != (len(tc.want) > 1) {
 				t.Fatalf("moves %t, error %v", moves, err)
@@ -55,7 +55,7 @@ func TestFormerlyOwned(t *testing.T) { // MS-18
 		statusEntry("manager", "Update", formerStatus), statusEntry("kubelet", "Update", `{"f:status":{"f:conditions":{"k:{\"type\":\"Disk\"}":{}}}}`),
 		{Manager: "manager", Operation: "Update", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}, {Manager: "capi-x", Operation: "Apply"},
 	}
-	if _, err := KeepOwnFields(node); err != nil {
+	if _, err := PruneManagedFields(node); err != nil {
 		t.Fatal(err)
 	}
 	var kept []string
@@ -66,7 +66,7 @@ func TestFormerlyOwned(t *testing.T) { // MS-18
 		t.Errorf("kept in a cache (-want +got):\n%s", diff)
 	}
 	for conditionType, want := range map[string]bool{"Ready": true, "Other": true, "Disk": false, "None": false} {
-		if got := FormerlyOwned(node, conditionType); got != want {
+		if got := IsOwnedUpstream(node, conditionType); got != want {
 			t.Errorf("%s: %t", conditionType, got)
 		}
 	}

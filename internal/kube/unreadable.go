@@ -40,9 +40,9 @@ type unreadable struct {
 	until time.Time
 }
 
-// Explaining makes r determine why a kind cannot be read, instead of only waiting for the cache. mapper has the served
+// WithDiagnostics makes r determine why a kind cannot be read, instead of only waiting for the cache. mapper has the served
 // kinds; live bypasses the cache. A kind that can be read costs no request.
-func (r *References) Explaining(mapper apimeta.RESTMapper, live client.Reader) *References {
+func (r *References) WithDiagnostics(mapper apimeta.RESTMapper, live client.Reader) *References {
 	r.mapper, r.live = mapper, live
 	return r
 }

@@ -39,7 +39,7 @@ func kinds(t *testing.T, label string, funcs interceptor.Funcs, objects ...clien
 	mapper.AddSpecific(fleet, fleet.GroupVersion().WithResource("foofleets"), fleet.GroupVersion().WithResource("foofleet"), apimeta.RESTScopeNamespace)
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "foos.i", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": label}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(append(objects, crd)...).Build()
-	return kube.NewReferences(interceptor.NewClient(c, funcs), nil).Explaining(mapper, c), c
+	return kube.NewReferences(interceptor.NewClient(c, funcs), nil).WithDiagnostics(mapper, c), c
 }
 
 func foo(name string) *unstructured.Unstructured {
@@ -77,7 +77,7 @@ func TestFollowExplainsKinds(t *testing.T) { // CL-06, CL-12, CT-04
 	} {
 		refs, _ := kinds(t, tc.label, interceptor.Funcs{}, tc.objects...)
 		ref := clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: tc.kind, Name: "x"}
-		o, err := refs.LimitedTo("mine").Follow(t.Context(), tc.from, ref)
+		o, err := refs.LimitedTo("mine").GetReferenced(t.Context(), tc.from, ref)
 		if err != nil || !strings.Contains(o.Problem, tc.problem) || (o.Problem == "") != (tc.problem == "") {
 			t.Errorf("%s: problem %q, error %v, want %q; %s", name, o.Problem, err, tc.problem, tc.reason)
 		}
@@ -108,7 +108,7 @@ func TestFollowSaysThatRightsAreMissing(t *testing.T) { // CL-06, CT-03
 		return apierrors.NewTimeoutError("failed waiting for Informer to sync", 0)
 	}})
 	granted := false
-	refs.Explaining(live.RESTMapper(), interceptor.NewClient(live, interceptor.Funcs{
+	refs.WithDiagnostics(live.RESTMapper(), interceptor.NewClient(live, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if granted {
 				return c.List(ctx, list, opts...)
@@ -119,7 +119,7 @@ func TestFollowSaysThatRightsAreMissing(t *testing.T) { // CL-06, CT-03
 	deleted := cluster()
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	for what, from := range map[string]*clusterv1.Cluster{"a Cluster": cluster(), "one that is deleted: what may not be read may exist": deleted} {
-		o, err := refs.Follow(t.Context(), from, ref)
+		o, err := refs.GetReferenced(t.Context(), from, ref)
 		if err != nil || !strings.Contains(o.Problem, "no right to list and watch kind Foo of group i; grant it") {
 			t.Errorf("%s: %q %v", what, o.Problem, err)
 		}

@@ -301,8 +301,8 @@ func TestPatchOfAStaleObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, other := &kube.Writes{}, kube.NewWriter(c, "other")
-	w.Among(all)
-	other.Among(all)
+	w.ShareWritesWith(all)
+	other.ShareWritesWith(all)
 	if err := other.Patch(t.Context(), secret, label("3")); err != nil || sent != 3 {
 		t.Fatalf("%v, %d patches sent", err, sent)
 	}

@@ -75,17 +75,17 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 	return is
 }
 
-// KeepOwnFields is a cache transform that drops the managed fields of unrelated programs, which are half of an object's
+// PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an object's
 // size. It preserves the entries of Slipway's managers, of managers with [CorePrefix], and the status entries of
-// [FormerManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
+// [UpstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
 // because only those controllers write the status.
-func KeepOwnFields(in any) (any, error) {
+func PruneManagedFields(in any) (any, error) {
 	switch o := in.(type) {
 	case *unstructured.Unstructured:
 		keepOwnEntries(o.Object)
 	case client.Object:
 		o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			return !isOwnManager(e.Manager) && !(e.Manager == FormerManager && e.Subresource == statusSubresource)
+			return !isOwnManager(e.Manager) && !(e.Manager == UpstreamManager && e.Subresource == statusSubresource)
 		}))
 	}
 	return in, nil

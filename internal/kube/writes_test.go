@@ -38,14 +38,14 @@ func TestKeepOwnFields(t *testing.T) { // RC-07
 		"unstructured, none":      {"", of(foreign()), nil},
 		"without metadata":        {"", foreign(), nil},
 	} {
-		if _, err := KeepOwnFields(tc.object); err != nil {
+		if _, err := PruneManagedFields(tc.object); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(tc.want, names(tc.object)); diff != "" {
 			t.Errorf("%s: %s: want -, got +:\n%s", name, tc.reason, diff)
 		}
 	}
-	if out, err := KeepOwnFields("tombstone"); out != "tombstone" || err != nil {
+	if out, err := PruneManagedFields("tombstone"); out != "tombstone" || err != nil {
 		t.Errorf("not an object: %v, %v", out, err)
 	}
 }

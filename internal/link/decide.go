@@ -41,11 +41,11 @@ func (l Link) Decide(p *loop.Plan) {
 	switch presence := l.Presence(); {
 	case presence == contract.NotSet, l.IsLost() && l.Expendable:
 	case l.IsLost():
-		p.WaitFor(clusterv1.ObjectDeletedReason, "%s", l.lostText()).For(l.Ref.Kind, l.Ref.Name).ForPerson()
+		p.WaitFor(clusterv1.ObjectDeletedReason, "%s", l.lostText()).For(l.Ref.Kind, l.Ref.Name).UntilUserActs()
 	case presence == contract.Missing:
 		p.WaitFor(clusterv1.ObjectDoesNotExistReason, "Waiting for %s to be created", l).For(l.Ref.Kind, l.Ref.Name).ToChange("")
 		p.RecheckIn(missingRecheck)
-	case presence == contract.Found && l.rival() == nil && !l.isOwned():
+	case presence == contract.Found && l.conflictingController() == nil && !l.isOwned():
 		p.Do(Own{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
 	case problem != "":
 		l.waitForPerson(p, "ReferenceUnreadable", problem)
@@ -69,14 +69,14 @@ func (l Link) Held() string {
 	if l.Presence() != contract.Found {
 		return ""
 	}
-	return loop.Held(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
+	return loop.ForeignFinalizersText(schema.GroupKind{Group: l.Ref.APIGroup, Kind: l.Ref.Kind}, l.Object())
 }
 
 // Remove deletes the object. It returns Found or Unreadable if the deletion is not complete, and Missing if there
 // is nothing to wait for.
 func (l Link) Remove(p *loop.Plan) contract.Presence {
 	switch presence := l.Presence(); {
-	case presence == contract.Found && l.rival() != nil:
+	case presence == contract.Found && l.conflictingController() != nil:
 		return contract.Missing
 	case presence == contract.Found && l.Object().GetDeletionTimestamp().IsZero():
 		p.Do(Delete{Owner: l.Owner.Kind, Role: l.Name, Kind: l.Ref.Kind, Name: l.Ref.Name})
@@ -87,7 +87,7 @@ func (l Link) Remove(p *loop.Plan) contract.Presence {
 }
 
 func (l Link) waitForPerson(p *loop.Plan, reason, problem string) {
-	p.WaitFor(reason, "%s", problem).For(l.Ref.Kind, l.Ref.Name).ForPerson()
+	p.WaitFor(reason, "%s", problem).For(l.Ref.Kind, l.Ref.Name).UntilUserActs()
 	if l.Object().Problem != "" { // an unreadable object is not watched
 		p.RecheckIn(missingRecheck)
 	}

@@ -17,11 +17,11 @@ type Role struct {
 	Name  string
 	// Condition of the owner mirrors the condition Source of the object. If the object does not have Source, the
 	// reason is Good if the object is done and Bad otherwise.
-	Condition, Source, Good, Bad string
+	Condition, Source, DoneReason, NotDoneReason string
 	// Expendable objects are no longer needed after they have been done once.
 	Expendable bool
-	// TakesOver makes the owner the controller of the object even if an object of another kind controls it.
-	TakesOver bool
+	// ReplacesController makes the owner the controller of the object even if an object of another kind controls it.
+	ReplacesController bool
 	// AnyContract reads failures from objects of every contract version, not only of those that define failures.
 	AnyContract bool
 }
@@ -63,7 +63,7 @@ func (l Link) IsLost() bool { return l.Presence() == contract.Missing && l.Reach
 
 // IsDone reports whether the object exists, has no other controller, and reports that it is done.
 func (l Link) IsDone() bool {
-	return l.Presence() == contract.Found && l.rival() == nil && l.View.Completion().Done()
+	return l.Presence() == contract.Found && l.conflictingController() == nil && l.View.Completion().Done()
 }
 
 // Problem returns what a user has to change before the object can be used, or an empty string. Readable fields may
@@ -74,7 +74,7 @@ func (l Link) Problem() string {
 	case contract.Unreadable:
 		return o.Problem
 	case contract.Found:
-		if rival := l.rival(); rival != nil {
+		if rival := l.conflictingController(); rival != nil {
 			return fmt.Sprintf("%s belongs to %s %s: refer to an object of its own in %s %s", l, rival.Kind, rival.Name, l.Owner.Kind, l.From.GetName())
 		}
 		if err := l.View.Err(); err != nil {

@@ -18,7 +18,7 @@ import (
 // A fourth kind with a reference: this is all that it writes.
 var infrastructure = link.Role{
 	Owner: clusterv1.GroupVersion.WithKind("Fleet"), Name: "infrastructure",
-	Condition: "InfrastructureReady", Source: clusterv1.ReadyCondition, Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+	Condition: "InfrastructureReady", Source: clusterv1.ReadyCondition, DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 }
 
 type snapshot struct {
@@ -152,7 +152,7 @@ func TestLink(t *testing.T) { // CL-06, CL-16, CT-07, MA-05, MA-06, MA-07
 			for _, a := range p.Actions {
 				got = append(got, a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				got = append(got, w.Message)
 				if len(w.On) != 1 || w.On[0].Name != "i" || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
@@ -189,10 +189,10 @@ func TestWaits(t *testing.T) {
 		"missing":  {world(), loop.Wait{On: on, Until: loop.UntilChange}},
 		"not done": {world(reads("status: {}")), loop.Wait{On: on, Field: "status.initialization.provisioned", Until: loop.UntilChange}},
 		"unnamed":  {world(reads("status: {initialization: {provisioned: true}}")), loop.Wait{On: on, Field: "spec.providerID", Until: loop.UntilChange}},
-		"lost":     {world(reached), loop.Wait{On: on, Until: loop.UntilPerson}},
+		"lost":     {world(reached), loop.Wait{On: on, Until: loop.UntilUser}},
 		"deleting": {world(deleted, reads(done)), loop.Wait{On: on, Until: loop.UntilChange}},
 	} {
-		got := decide(tc.s).Wait[0]
+		got := decide(tc.s).Waits[0]
 		got.Reason, got.Message = "", ""
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -10,15 +10,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/ownership"
 )
 
-// rival returns the controller owner that prevents this owner from controlling the object, or nil. An owner with
+// conflictingController returns the controller owner that prevents this owner from controlling the object, or nil. An owner with
 // the same kind and name is not a rival: it is the same object before it was recreated.
-func (l Link) rival() *metav1.OwnerReference {
+func (l Link) conflictingController() *metav1.OwnerReference {
 	other := metav1.GetControllerOfNoCopy(l.Object())
 	if other == nil || l.Shared {
 		return nil
 	}
 	ofSameKind := schema.FromAPIVersionAndKind(other.APIVersion, other.Kind).GroupKind() == l.Owner.GroupKind()
-	if ofSameKind && (other.Name == l.From.GetName() || other.UID == l.From.GetUID()) || !ofSameKind && l.TakesOver {
+	if ofSameKind && (other.Name == l.From.GetName() || other.UID == l.From.GetUID()) || !ofSameKind && l.ReplacesController {
 		return nil
 	}
 	return other

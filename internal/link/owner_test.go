@@ -35,7 +35,7 @@ func TestOwn(t *testing.T) { // CL-04, MA-06, OR-01
 			o.SetOwnerReferences(tc.have)
 			o.SetLabels(map[string]string{"a": "b"})
 			l := Link{
-				Role:    Role{Owner: clusterv1.GroupVersion.WithKind("Foo"), TakesOver: true},
+				Role:    Role{Owner: clusterv1.GroupVersion.WithKind("Foo"), ReplacesController: true},
 				From:    &metav1.ObjectMeta{Name: "f", UID: "foo"},
 				Cluster: "c", View: contract.InfraCluster(contract.Object{Unstructured: o}), Shared: tc.shared,
 			}

@@ -17,15 +17,15 @@ import (
 func (l Link) Verdict() condition.Verdict {
 	switch presence := l.Presence(); {
 	case presence == contract.NotSet && l.Reached:
-		return condition.True(l.Good)
+		return condition.True(l.DoneReason)
 	case presence == contract.NotSet:
-		return condition.False(l.Bad, "The "+l.Name+" is not there yet")
+		return condition.False(l.NotDoneReason, "The "+l.Name+" is not there yet")
 	case l.Problem() != "":
 		return condition.Unknown(clusterv1.InternalErrorReason, l.Problem())
 	case presence == contract.Missing:
 		return l.missing()
 	case l.View.Completion().Unnamed():
-		return condition.False(l.Bad, l.unfinished())
+		return condition.False(l.NotDoneReason, l.unfinished())
 	}
 	return l.mirror()
 }
@@ -61,7 +61,7 @@ func (l Link) mirror() condition.Verdict {
 	}
 	failure := l.failure()
 	if l.IsDone() || l.Reached && failure == (contract.Failure{}) {
-		return condition.True(l.Good)
+		return condition.True(l.DoneReason)
 	}
 	message := fmt.Sprintf("%s %s is false", l.Ref.Kind, l.View.Completion().Flag.Path())
 	if o.Object["status"] == nil {
@@ -70,7 +70,7 @@ func (l Link) mirror() condition.Verdict {
 	if failure != (contract.Failure{}) {
 		message += ", and it reports a failure: " + strings.Trim(failure.Reason+": "+failure.Message, ": ")
 	}
-	return condition.False(l.Bad, message+ownership.MissingWatchLabel(l.From, o))
+	return condition.False(l.NotDoneReason, message+ownership.MissingWatchLabel(l.From, o))
 }
 
 // Events returns a warning for each object that has a new problem. The argument before contains the owner's
@@ -91,7 +91,7 @@ func Events(before condition.Set, links ...Link) []loop.Event {
 func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.Legacy {
 	return condition.Legacy{Type: conditionType, From: r.Condition, Severity: Severity, Reason: func(reason string) string {
 		switch reason {
-		case r.Bad:
+		case r.NotDoneReason:
 			return waiting
 		case clusterv1.ObjectDeletedReason:
 			return clusterv1.DeletedV1Beta1Reason

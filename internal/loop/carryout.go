@@ -48,7 +48,7 @@ func failureOf(action Action, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
 	if a, ok := action.(Creating); ok {
 		kind, names := a.Creates()
-		err = &creationError{error: err, text: fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.Refusals(err, names...), "; "))}
+		err = &creationError{error: err, text: fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.FailureMessages(err, names...), "; "))}
 	}
 	return err
 }
@@ -61,11 +61,11 @@ const atOnce = 10
 func (r *Reconciler[O, S]) carryOut(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
-		n := neighbours(rest)
+		n := countParallel(rest)
 		results := r.attempts(ctx, s, rest[:n])
 		for i, action := range rest[:n] {
 			if results[i].found != nil {
-				out.Found = append(out.Found, results[i].found)
+				out.Results = append(out.Results, results[i].found)
 			}
 			switch err := results[i].err; {
 			case err == nil:
@@ -120,8 +120,8 @@ func (r *Reconciler[O, S]) attempt(ctx context.Context, s S, action Action) (out
 			out = result{err: r.panicked(ctx, p)}
 		}
 	}()
-	if f, ok := action.(Finding); ok {
-		out.found, out.err = r.Find(ctx, s, f)
+	if f, ok := action.(ResultAction); ok {
+		out.found, out.err = r.RunWithResult(ctx, s, f)
 		return out
 	}
 	return result{err: r.Act(ctx, s, action)}
@@ -136,8 +136,8 @@ func joined(parts []result) result {
 	return result{err: errors.Join(errs...)}
 }
 
-// neighbours returns how many actions at the beginning of the list run in parallel.
-func neighbours(actions []Action) int {
+// countParallel returns how many actions at the beginning of the list run in parallel.
+func countParallel(actions []Action) int {
 	if _, ok := actions[0].(Independent); !ok {
 		return 1
 	}

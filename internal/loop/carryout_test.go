@@ -146,7 +146,7 @@ func TestFindings(t *testing.T) {
 	h.r.Decide = func(snapshot) loop.Plan {
 		return loop.Plan{Actions: []loop.Action{act{"first"}, asks{"how many"}, asks{"who"}}}
 	}
-	h.r.Find = func(_ context.Context, _ snapshot, a loop.Finding) (any, error) {
+	h.r.RunWithResult = func(_ context.Context, _ snapshot, a loop.ResultAction) (any, error) {
 		if a.String() == "who" {
 			return "partly", errors.New("no answer")
 		}
@@ -157,13 +157,13 @@ func TestFindings(t *testing.T) {
 	if _, err := h.reconcile(t); err == nil || out.Failed != (asks{"who"}) || len(out.Done) != 2 {
 		t.Errorf("error %v, outcome %+v", err, out)
 	}
-	if n, ok := loop.Found[int](out); !ok || n != 7 {
+	if n, ok := loop.ResultOf[int](out); !ok || n != 7 {
 		t.Errorf("found %d, %t", n, ok)
 	}
-	if text, ok := loop.Found[string](out); !ok || text != "partly" {
+	if text, ok := loop.ResultOf[string](out); !ok || text != "partly" {
 		t.Errorf("found %q, %t: what was found before a failure counts", text, ok)
 	}
-	if _, ok := loop.Found[bool](out); ok {
+	if _, ok := loop.ResultOf[bool](out); ok {
 		t.Error("nobody found that")
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Held lists the objects (all of one kind) that are being deleted and have finalizers outside their own API group,
+// ForeignFinalizersText lists the objects (all of one kind) that are being deleted and have finalizers outside their own API group,
 // with the deletion timestamp and the finalizers. Append it to the message of a wait for a deletion, because
 // foreign finalizers are the most frequent and least visible reason for a stuck deletion. It returns an empty
 // string when no such finalizer is left. The text changes only when the finalizers change.
-func Held(kind schema.GroupKind, objects ...metav1.Object) string {
+func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) string {
 	var held []string
 	for _, o := range objects {
 		if o == nil || o.GetDeletionTimestamp().IsZero() {

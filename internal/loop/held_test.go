@@ -35,7 +35,7 @@ func TestHeld(t *testing.T) { // CL-12, MD-14, MD-15
 		"none": {"", foo, []metav1.Object{nil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := loop.Held(tc.kind, tc.objects...); got != tc.want {
+			if got := loop.ForeignFinalizersText(tc.kind, tc.objects...); got != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})

@@ -76,8 +76,8 @@ type Controller[O Object, S any] struct {
 	Answer func(ctx context.Context, s S, q Question) (S, error)
 	// Act runs one action.
 	Act func(ctx context.Context, s S, a Action) error
-	// Find runs one [Finding] action and returns its result. It may be nil if there are no such actions.
-	Find func(ctx context.Context, s S, a Finding) (any, error)
+	// RunWithResult runs one [ResultAction] action and returns its result. It may be nil if there are no such actions.
+	RunWithResult func(ctx context.Context, s S, a ResultAction) (any, error)
 	// Report is pure. It computes the status and the events from the snapshot, the plan and its outcome.
 	Report func(s S, p Plan, out Outcome) Report
 	// Unread is pure. It returns the status of an object for which there is no plan, because something could not be
@@ -118,12 +118,12 @@ type Reconciler[O Object, S any] struct {
 	normal   *rate.Limiter
 	metrics  *Metrics
 	tracer   trace.Tracer
-	work     Work
-	plans    Plans
+	work     WorkTracker
+	plans    PlanStore
 	// process reports with the identity of the manager process if the controller's own identity may not write. It
 	// is nil if there is only one identity.
 	process *reporter
-	notes   notes
+	notes   eventVersions
 	kind    schema.GroupVersionKind
 }
 
@@ -171,7 +171,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	done, aside := r.begin(o)
 	if aside > 0 {
 		log.V(2).Info("set aside after crashes of the manager", "for", aside)
-		if err := r.tellAside(ctx, o); err != nil {
+		if err := r.reportQuarantine(ctx, o); err != nil {
 			return ctrl.Result{}, err
 		}
 		return ctrl.Result{RequeueAfter: aside}, nil
@@ -179,10 +179,10 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	defer done()
 	ctx, span := r.span(ctx, o)
 	plan, err := r.reconcile(ctx, o)
-	err = r.reportTrouble(ctx, o, &plan, err)
+	err = r.reportReconciled(ctx, o, &plan, err)
 	finish(span, plan, err)
 	if r.plans != nil {
-		r.plans.Keep(PlannedBy{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
+		r.plans.Keep(PlanKey{r.Name, r.kind.GroupKind(), req.NamespacedName}, plan, err)
 	}
 	return r.result(log, plan, err)
 }

@@ -16,12 +16,12 @@ const (
 	maxNotes = 5000
 )
 
-// notes remembers the resource version of an object at the first occurrence of each event. The recorder merges
+// eventVersions remembers the resource version of an object at the first occurrence of each event. The recorder merges
 // events that are equal up to the resource version of the regarding object into one series and retains only the
 // text of the first. A repeated event therefore refers to the version of its first occurrence, so that a retry
 // every few seconds does not create an Event object each time. An event with a different text refers to the version
 // at its own first occurrence. The zero value is ready to use.
-type notes struct {
+type eventVersions struct {
 	mu sync.Mutex
 	of map[noteKey]note
 }
@@ -37,7 +37,7 @@ type note struct {
 }
 
 // regarding returns the object that an event with this text refers to.
-func (n *notes) regarding(o client.Object, text string, now time.Time) client.Object {
+func (n *eventVersions) regarding(o client.Object, text string, now time.Time) client.Object {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key := noteKey{o.GetUID(), text}
@@ -59,7 +59,7 @@ func (n *notes) regarding(o client.Object, text string, now time.Time) client.Ob
 }
 
 // forget frees space: it drops outdated events first, then all.
-func (n *notes) forget(now time.Time) {
+func (n *eventVersions) forget(now time.Time) {
 	if n.of == nil {
 		n.of = map[noteKey]note{}
 	}

@@ -11,7 +11,7 @@ import (
 
 // The recorder makes a series of events that regard the same version of an object: those that say the same do.
 func TestRepeatedEventsRegardOneVersion(t *testing.T) {
-	var n notes
+	var n eventVersions
 	at := time.Unix(1e9, 0)
 	o := func(uid types.UID, version string) *clusterv1.Machine {
 		m := &clusterv1.Machine{}

@@ -25,7 +25,7 @@ func TestPauseIsAWait(t *testing.T) { // PA-01
 		"a Cluster": {pause{byCluster: true}, labelled, "Cluster", Wait{Reason: "Paused", Message: "Cluster m is paused: set its spec.paused to false to go on",
 			On: []Subject{{Kind: "Cluster", Name: "m"}}, Field: "spec.paused", Until: UntilChange}},
 	} {
-		if diff := cmp.Diff([]Wait{tc.want}, tc.p.plan(tc.kind, tc.o).Wait); diff != "" {
+		if diff := cmp.Diff([]Wait{tc.want}, tc.p.plan(tc.kind, tc.o).Waits); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

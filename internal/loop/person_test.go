@@ -14,7 +14,7 @@ func TestPersonEvents(t *testing.T) {
 		end(p.WaitFor("WaitingForCorrection", missing).For("Secret", "a"))
 		return p
 	}
-	person, change := plan(func(w *Wait) { w.ForPerson() }), plan(func(w *Wait) { w.ToChange("data") })
+	person, change := plan(func(w *Wait) { w.UntilUserActs() }), plan(func(w *Wait) { w.ToChange("data") })
 	said, other := []metav1.Condition{{Message: "* Ready: " + missing}}, []metav1.Condition{{Message: "x"}}
 	for name, c := range map[string]struct {
 		reason        string
@@ -28,7 +28,7 @@ func TestPersonEvents(t *testing.T) {
 		"by itself":     {"it ends without a person", change, other, said, nil},
 		"nothing waits": {"", Plan{}, nil, said, nil},
 	} {
-		if diff := cmp.Diff(c.want, PersonEvents(c.plan, c.before, c.after)); diff != "" {
+		if diff := cmp.Diff(c.want, UserActionEvents(c.plan, c.before, c.after)); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
 		}
 	}

@@ -14,8 +14,8 @@ type Plan struct {
 	Actions []Action
 	// Ask lists reads that are too costly for every reconciliation. The driver performs them and runs Decide again.
 	Ask []Question
-	// Wait lists why no further action is possible now, and which change ends each wait.
-	Wait []Wait
+	// Waits lists why no further action is possible now, and which change ends each wait.
+	Waits []Wait
 	// Recheck is the delay until the next reconciliation. If it is zero, only a watch enqueues the object.
 	Recheck time.Duration
 }
@@ -28,9 +28,9 @@ type Action interface{ fmt.Stringer }
 // Question is a read that Decide requests, as a small comparable struct.
 type Question interface{ fmt.Stringer }
 
-// Finding is an action that returns a result besides success or failure. [Controller].Find runs it, and its result
+// ResultAction is an action that returns a result besides success or failure. [Controller].Find runs it, and its result
 // is stored in [Outcome].Found.
-type Finding interface {
+type ResultAction interface {
 	Action
 	Finding()
 }
@@ -66,8 +66,8 @@ const (
 	UntilChange Until = "change"
 	// UntilTime waits for time to pass.
 	UntilTime Until = "time"
-	// UntilPerson waits for a user to follow the instructions in the message.
-	UntilPerson Until = "person"
+	// UntilUser waits for a user to follow the instructions in the message.
+	UntilUser Until = "person"
 )
 
 // maxSubjects limits the number of objects in a wait.
@@ -102,19 +102,19 @@ func (w *Wait) ToChange(field string) { w.Field, w.Until = field, UntilChange }
 // ForTime marks the wait as ended by the passing of time.
 func (w *Wait) ForTime() { w.Until = UntilTime }
 
-// ForPerson marks the wait as ended by a user who follows its message.
-func (w *Wait) ForPerson() { w.Until = UntilPerson }
+// UntilUserActs marks the wait as ended by a user who follows its message.
+func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
 // Idle reports whether the plan has no actions and no waits.
-func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Wait) == 0 }
+func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Ask) == 0 && len(p.Waits) == 0 }
 
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
 // WaitFor adds a wait and returns it, so that the caller can set its objects ([Wait.For]) and its end
-// ([Wait.ToChange], [Wait.ForTime] or [Wait.ForPerson]). A test of the repository fails if the end is not set.
+// ([Wait.ToChange], [Wait.ForTime] or [Wait.UntilUserActs]). A test of the repository fails if the end is not set.
 func (p *Plan) WaitFor(reason, message string, args ...any) *Wait {
-	p.Wait = append(p.Wait, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
-	return &p.Wait[len(p.Wait)-1]
+	p.Waits = append(p.Waits, Wait{Reason: reason, Message: fmt.Sprintf(message, args...)})
+	return &p.Waits[len(p.Waits)-1]
 }
 
 // RecheckIn requests another reconciliation in d or sooner. Durations of zero or less are ignored.
@@ -132,13 +132,13 @@ type Outcome struct {
 	Failed Action
 	// Err is the error of Failed.
 	Err error
-	// Found holds the results of [Finding] actions.
-	Found []any
+	// Results holds the results of [ResultAction] actions.
+	Results []any
 }
 
-// Found returns the first result of type T from the [Finding] actions.
-func Found[T any](out Outcome) (T, bool) {
-	for _, found := range out.Found {
+// ResultOf returns the first result of type T from the [ResultAction] actions.
+func ResultOf[T any](out Outcome) (T, bool) {
+	for _, found := range out.Results {
 		if t, ok := found.(T); ok {
 			return t, true
 		}

@@ -19,7 +19,7 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 	if r.writes.Interval > 0 && !failed && r.Writer.Writes().Stale(o) {
 		// The actions changed the object itself. The event of that write triggers another reconciliation, whose
 		// status is for the new generation.
-		r.writes.Keep(key, report.Events, r.now())
+		r.writes.Hold(key, report.Events, r.now())
 		return 0, nil, nil
 	}
 	if report.Status != nil {
@@ -28,14 +28,14 @@ func (r *Reconciler[O, S]) report(ctx context.Context, o O, plan Plan, report Re
 			return 0, nil, err
 		}
 		if change != nil {
-			urgency := r.Urgent.urgencyOf(change, course{
+			urgency := r.Urgent.urgencyOf(change, reconcileSummary{
 				deleting: !o.GetDeletionTimestamp().IsZero(), acted: len(out.Done) > 0, person: plan.awaitsPerson(),
 			})
 			if failed { // the next attempt may be a long time away
 				urgency = pacing.Urgent
 			}
 			if left := r.writes.Delay(key, r.now(), urgency); left > 0 {
-				r.writes.Keep(key, report.Events, r.now())
+				r.writes.Hold(key, report.Events, r.now())
 				r.metrics.heldBack(r.Name)
 				return left, refused, nil
 			}
@@ -100,7 +100,7 @@ func (r *Reconciler[O, S]) takeOver(ctx context.Context, o O, want map[string]an
 	if live == nil {
 		live = r.Client
 	}
-	return client.IgnoreNotFound(r.Writer.TakeOverStatus(ctx, live, o, kube.AllButConditions(types...)))
+	return client.IgnoreNotFound(r.Writer.TransferStatusOwnership(ctx, live, o, kube.AllButConditions(types...)))
 }
 
 // unread writes the status of an object that could not be read or for which no plan could be computed, once the

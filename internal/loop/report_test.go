@@ -129,7 +129,7 @@ func newPaced(t *testing.T) *paced {
 			Name: "test", New: func() *clusterv1.Machine { return &clusterv1.Machine{} },
 			Urgent:  Urgent{Fields: []string{"nodeRef"}, Conditions: []string{clusterv1.ReadyCondition}},
 			Observe: func(_ context.Context, m *clusterv1.Machine) (*clusterv1.Machine, error) { return m, nil },
-			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions, Wait: p.waits} },
+			Decide:  func(*clusterv1.Machine) Plan { return Plan{Actions: p.actions, Waits: p.waits} },
 			Act:     func(context.Context, *clusterv1.Machine, Action) error { return p.act() },
 			Report: func(*clusterv1.Machine, Plan, Outcome) Report {
 				return Report{Status: p.status, Events: p.events}
@@ -236,7 +236,7 @@ func TestPaceOfADeletion(t *testing.T) { // FG-03
 	p.pass("new", 0, 0, 2*time.Second)
 	p.pass("written", 2*time.Second, 1, 0)
 	p.doom()
-	p.r.Decide = func(*clusterv1.Machine) Plan { return Plan{Wait: []Wait{{Reason: "Waiting", Message: "waiting"}}} }
+	p.r.Decide = func(*clusterv1.Machine) Plan { return Plan{Waits: []Wait{{Reason: "Waiting", Message: "waiting"}}} }
 	p.status.Phase = "Deleting"
 	p.status.NodeRef.Name = "n"
 	p.pass("a deletion that is over soon says nothing", time.Minute, 1, 2*time.Second)
@@ -407,13 +407,13 @@ func TestUrgencyOfDeletion(t *testing.T) { // FG-03
 	running, going := status(nil, clusterv1.DeletingCondition, "False"), status(nil, clusterv1.DeletingCondition, "True")
 	for name, tc := range map[string]struct {
 		have   map[string]any
-		course course
+		course reconcileSummary
 		want   pacing.Urgency
 	}{
-		"new":                  {nil, course{}, pacing.Initial},
-		"deleted":              {running, course{deleting: true}, pacing.Ending},
-		"deleted, for persons": {running, course{deleting: true, person: true}, pacing.Demanding},
-		"reported":             {going, course{deleting: true}, pacing.Deferrable},
+		"new":                  {nil, reconcileSummary{}, pacing.Initial},
+		"deleted":              {running, reconcileSummary{deleting: true}, pacing.Ending},
+		"deleted, for persons": {running, reconcileSummary{deleting: true, person: true}, pacing.InitialUserAction},
+		"reported":             {going, reconcileSummary{deleting: true}, pacing.Deferrable},
 	} {
 		if got := (Urgent{}).urgencyOf(&kube.StatusChange{Have: tc.have, Want: going}, tc.course); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)

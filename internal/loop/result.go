@@ -66,7 +66,7 @@ func (r *Reconciler[O, S]) log(ctx context.Context, plan Plan, out Outcome) {
 	if len(out.Done) == 0 {
 		log = log.V(4)
 	}
-	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Wait))
+	log.Info("reconciled", "done", texts(out.Done), "waiting", texts(plan.Waits))
 }
 
 // result maps the error to the time of the next reconciliation. It logs errors that users should read; errors that

@@ -43,11 +43,11 @@ type Setup struct {
 	// NormalEvents is a rate limiter for events of type Normal that several controllers can share. If it is nil,
 	// there is no limit.
 	NormalEvents *rate.Limiter
-	// Written records the writes of all controllers that share it. If it is nil, each controller records only its
+	// Writes records the writes of all controllers that share it. If it is nil, each controller records only its
 	// own writes.
-	Written *kube.Writes
-	// Begun records the owners created by all controllers that share it. If it is nil, no owners are recorded.
-	Begun *ownership.Begun
+	Writes *kube.Writes
+	// CreatedOwners records the owners created by all controllers that share it. If it is nil, no owners are recorded.
+	CreatedOwners *ownership.CreatedOwners
 	// Limits are the limits that the API sets for the status of each kind. If it is nil, they are unknown.
 	Limits statuslimits.Limits
 	// Metrics are the metrics of all controllers, or nil.
@@ -55,16 +55,16 @@ type Setup struct {
 	// Tracer records a span for every reconciliation. It may be nil.
 	Tracer trace.Tracer
 	// Work is notified of every reconciliation. It may be nil.
-	Work Work
+	Work WorkTracker
 	// Plans stores the last plan of every object. It may be nil.
-	Plans Plans
+	Plans PlanStore
 	// World replaces the clock, random numbers and queues. The zero value uses the ones of this process.
-	World World
+	World Environment
 }
 
-// World contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
+// Environment contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
 // cluster replace them. Nil fields use the defaults of this process.
-type World struct {
+type Environment struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Intn returns a random number in [0, n).
@@ -87,24 +87,24 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// PlannedBy identifies a plan by the controller and the object.
-type PlannedBy struct {
+// PlanKey identifies a plan by the controller and the object.
+type PlanKey struct {
 	Controller string
 	Kind       schema.GroupKind
 	Key        client.ObjectKey
 }
 
-// Plans stores the last plan of each controller for every existing object.
-type Plans interface {
+// PlanStore stores the last plan of each controller for every existing object.
+type PlanStore interface {
 	// Keep stores a controller's plan for an object. The error failed explains why the plan could not be computed
 	// or completed.
-	Keep(by PlannedBy, p Plan, failed error)
+	Keep(by PlanKey, p Plan, failed error)
 	// Drop removes the plans for an object that no longer exists.
 	Drop(kind schema.GroupKind, key client.ObjectKey)
 }
 
-// Work is notified of every reconciliation, so that after a crash the objects in progress are known.
-type Work interface {
+// WorkTracker is notified of every reconciliation, so that after a crash the objects in progress are known.
+type WorkTracker interface {
 	// Begin is called before an object is reconciled, and done after the reconciliation. If aside is positive, the
 	// object is quarantined: it is not reconciled before that time has passed, and done is nil.
 	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
@@ -159,7 +159,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 	}
 	if s.Process != nil {
 		w := kube.NewWriter(s.Process.GetClient(), c.Name)
-		w.Among(s.Written)
+		w.ShareWritesWith(s.Writes)
 		r.ReportBy(w, s.Process.GetEventRecorder(kube.Prefix+c.Name))
 	}
 	return r
@@ -168,7 +168,7 @@ func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, 
 // Writer returns the writer of the named controller. Its applies are counted in the metrics.
 func (s Setup) Writer(controller string) *kube.Writer {
 	w := kube.NewWriter(s.Manager.GetClient(), controller)
-	w.Among(s.Written)
+	w.ShareWritesWith(s.Writes)
 	if s.Metrics != nil {
 		w.OnApply(func(kind string, sent bool) { s.Metrics.applied(controller, kind, sent) })
 	}

@@ -26,7 +26,7 @@ func finish(span trace.Span, p Plan, err error) {
 	if span == nil {
 		return
 	}
-	span.SetAttributes(attribute.StringSlice("slipway.actions", texts(p.Actions)), attribute.StringSlice("slipway.waits", texts(p.Wait)))
+	span.SetAttributes(attribute.StringSlice("slipway.actions", texts(p.Actions)), attribute.StringSlice("slipway.waits", texts(p.Waits)))
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())

@@ -38,20 +38,20 @@ const (
 	maxMessage = 600
 )
 
-var troubleTable = condition.Table[trouble]{{Type: ReconciledCondition, Of: trouble.verdict}}
+var troubleTable = condition.Table[failureReport]{{Type: ReconciledCondition, Of: failureReport.verdict}}
 
-// trouble is the reason and message of a failed reconciliation.
-type trouble struct{ reason, message string }
+// failureReport is the reason and message of a failed reconciliation.
+type failureReport struct{ reason, message string }
 
-func (t trouble) verdict() condition.Verdict { return condition.False(t.reason, t.message) }
+func (t failureReport) verdict() condition.Verdict { return condition.False(t.reason, t.message) }
 
-// troubleOf converts an error to the reason and message that users read.
-func troubleOf(err error) trouble {
-	t := trouble{reason: "ReconcileFailed", message: err.Error()}
+// failureReportOf converts an error to the reason and message that users read.
+func failureReportOf(err error) failureReport {
+	t := failureReport{reason: "ReconcileFailed", message: err.Error()}
 	var status apierrors.APIStatus
 	switch f := fault.As(err); {
 	case f != nil:
-		t = trouble{reason: f.Reason, message: f.Message}
+		t = failureReport{reason: f.Reason, message: f.Message}
 	case errors.As(err, &status) && status.Status().Reason != "":
 		t.reason = string(status.Status().Reason)
 		if created := (*creationError)(nil); errors.As(err, &created) {
@@ -72,11 +72,11 @@ func troubleOf(err error) trouble {
 	return t
 }
 
-// tellAside sets the Reconciled condition of a quarantined object. It writes only this condition and reads nothing,
+// reportQuarantine sets the Reconciled condition of a quarantined object. It writes only this condition and reads nothing,
 // so that it cannot crash the manager like the object's reconciliation. The next successful reconciliation removes
 // the condition.
-func (r *Reconciler[O, S]) tellAside(ctx context.Context, o O) error {
-	why := trouble{"SetAside", "The manager ended repeatedly while it reconciled this object, so it retries in up to 1h; " +
+func (r *Reconciler[O, S]) reportQuarantine(ctx context.Context, o O) error {
+	why := failureReport{"SetAside", "The manager ended repeatedly while it reconciled this object, so it retries in up to 1h; " +
 		"change or delete the object: its events with reason ManagerCrashed say what happened"}
 	status := map[string]any{"conditions": troubleTable.Evaluate(why, r.moment(o))}
 	return client.IgnoreNotFound(r.Writer.As(r.Name+"-reconcile").ApplyStatus(ctx, o, status))
@@ -91,7 +91,7 @@ func (r *Reconciler[O, S]) accepted(o O, status map[string]any) (kept map[string
 	if err != nil {
 		return status, nil
 	}
-	kept, values := r.Limits.Bound(kind, status)
+	kept, values := r.Limits.Prune(kind, status)
 	if len(values) == 0 {
 		return status, nil
 	}
@@ -159,10 +159,10 @@ func quiet(kind fault.Kind) time.Duration {
 	return rewordAfter
 }
 
-// reportTrouble sets the Reconciled condition if the reconciliation failed, and removes it otherwise. Conflicts are
+// reportReconciled sets the Reconciled condition if the reconciliation failed, and removes it otherwise. Conflicts are
 // not reported, because they are retried at once. Nothing is written as long as nothing fails. If a new message
 // comes too soon after the previous one, the plan schedules a recheck.
-func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, failed error) error {
+func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan, failed error) error {
 	key, now := client.ObjectKeyFromObject(o), r.now()
 	have := condition.Set(o.GetConditions()).Get(ReconciledCondition)
 	writer := r.Writer.As(r.Name + "-reconcile")
@@ -177,7 +177,7 @@ func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, f
 	if kind == fault.Conflict {
 		return failed
 	}
-	before, t := r.failures.record(key, now), troubleOf(failed)
+	before, t := r.failures.record(key, now), failureReportOf(failed)
 	switch {
 	case kind != fault.Invalid && now.Sub(before.since) < troubleAfter:
 		return failed
@@ -188,7 +188,7 @@ func (r *Reconciler[O, S]) reportTrouble(ctx context.Context, o O, plan *Plan, f
 		plan.RecheckIn(quiet(kind) - now.Sub(before.written))
 		return failed
 	}
-	if err := r.tell(ctx, o, t); err != nil {
+	if err := r.reportFailure(ctx, o, t); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("writing the Reconciled condition failed", "error", err.Error())
 		return failed
 	}
@@ -210,10 +210,10 @@ func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorde
 // withoutRights is appended to the message if the controller's own identity lacks the permissions to report.
 const withoutRights = "; rights of its controller are missing: `slipway status` names them"
 
-// tell writes the condition and records an event. If the controller lacks the permissions to do so, missing
+// reportFailure writes the condition and records an event. If the controller lacks the permissions to do so, missing
 // permissions may be the cause of the error. The manager process, which reads on behalf of all its providers, then
 // reports instead.
-func (r *Reconciler[O, S]) tell(ctx context.Context, o O, t trouble) error {
+func (r *Reconciler[O, S]) reportFailure(ctx context.Context, o O, t failureReport) error {
 	by, conditions := reporter{writer: r.Writer, events: r.Events}, troubleTable.Evaluate(t, r.moment(o))
 	err := by.apply(ctx, r.Name, o, conditions)
 	if apierrors.IsForbidden(err) && r.process != nil {

@@ -26,8 +26,8 @@ type Urgent struct {
 	Replicas bool
 }
 
-// course describes the reconciliation that produced a status change.
-type course struct {
+// reconcileSummary describes the reconciliation that produced a status change.
+type reconcileSummary struct {
 	deleting bool
 	// acted is set if other objects were changed, because further status changes will follow soon.
 	acted bool
@@ -36,13 +36,13 @@ type course struct {
 }
 
 // urgencyOf returns the urgency of a status change.
-func (u Urgent) urgencyOf(change *kube.StatusChange, c course) pacing.Urgency {
+func (u Urgent) urgencyOf(change *kube.StatusChange, c reconcileSummary) pacing.Urgency {
 	have, want := change.Have, change.Want
 	switch {
 	case !c.deleting && u.isUrgent(have, want):
 		return pacing.Urgent
 	case isInitial(have, c.deleting) && c.person:
-		return pacing.Demanding
+		return pacing.InitialUserAction
 	case isInitial(have, c.deleting) && c.deleting:
 		return pacing.Ending
 	case isInitial(have, c.deleting):

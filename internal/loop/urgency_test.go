@@ -61,11 +61,11 @@ func TestWhatAPersonHasToDoIsWrittenSoon(t *testing.T) { // FG-03
 	p := newPaced(t)
 	p.status.Conditions = []metav1.Condition{{Type: "InfrastructureReady", Status: "False", Reason: "Waiting", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0))}}
 	p.pass("a new object is given time to say more", 0, 0, 2*time.Second)
-	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilPerson}}
+	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilUser}}
 	p.pass("where a person has to act, half a window", 700*time.Millisecond, 0, 500*time.Millisecond)
 	p.waits = nil
 	p.pass("not when that was there for a moment", 100*time.Millisecond, 0, 1200*time.Millisecond)
-	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilPerson}}
+	p.waits = []Wait{{Reason: "NoImage", Message: "build the image", Until: UntilUser}}
 	p.pass("half a window from its first sight on", 100*time.Millisecond, 0, 500*time.Millisecond)
 	p.pass("and no longer", 500*time.Millisecond, 1, 0)
 	p.pass("nothing changes", time.Second, 1, 0)

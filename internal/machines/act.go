@@ -20,7 +20,7 @@ import (
 )
 
 // Act runs an action of this package.
-func (k Keeper) Act(ctx context.Context, s State, action loop.Action) error {
+func (k MachineWriter) Act(ctx context.Context, s State, action loop.Action) error {
 	switch a := action.(type) {
 	case SyncMachine:
 		m := s.Members.Named(a.Machine).Machine
@@ -46,12 +46,12 @@ func (k Keeper) Act(ctx context.Context, s State, action loop.Action) error {
 	return fault.New(fault.Bug, "UnknownAction", "%s is no action on Machines", action)
 }
 
-func (k Keeper) clones() clone.Writers {
+func (k MachineWriter) clones() clone.Writers {
 	return clone.Writers{Live: k.Live, Creator: k.Manager, Metadata: k.MetadataManager, Writer: k.Writer}
 }
 
 // create creates a Machine: first its clones, then the Machine itself, each with one write.
-func (k Keeper) create(ctx context.Context, s State, a Create) error {
+func (k MachineWriter) create(ctx context.Context, s State, a Create) error {
 	for _, name := range a.Names {
 		objects, err := s.Definition.Objects(name)
 		if err != nil {
@@ -69,10 +69,10 @@ func (k Keeper) create(ctx context.Context, s State, a Create) error {
 // object that cannot be deleted becomes an orphan that a later reconciliation finds. After a rejection, for example
 // by a quota, all objects are first created in a dry run, because a rejection that lasts for days must not create
 // and delete objects every few seconds.
-func (k Keeper) CreateAll(ctx context.Context, objects ...*unstructured.Unstructured) error {
+func (k MachineWriter) CreateAll(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	owner := ownerOf(objects)
 	if k.Pending.wasRefused(owner) {
-		if err := k.rehearse(ctx, objects); err != nil {
+		if err := k.dryRunCreate(ctx, objects); err != nil {
 			return err
 		}
 	}
@@ -87,11 +87,11 @@ func (k Keeper) CreateAll(ctx context.Context, objects ...*unstructured.Unstruct
 	return nil
 }
 
-// rehearse returns the rejection of an object in a dry run. Other errors are ignored, because webhooks need not
+// dryRunCreate returns the rejection of an object in a dry run. Other errors are ignored, because webhooks need not
 // support dry runs.
-func (k Keeper) rehearse(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (k MachineWriter) dryRunCreate(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if err := k.Writer.Named(k.Manager).Rehearse(ctx, o); isRefusal(err) {
+		if err := k.Writer.Named(k.Manager).DryRunCreate(ctx, o); isRefusal(err) {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.
 
 // undo deletes created objects, even if their provider has changed them in the meantime. Errors are only logged,
 // because the original error is more important to users.
-func (k Keeper) undo(ctx context.Context, objects []*unstructured.Unstructured) {
+func (k MachineWriter) undo(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if err := k.Writer.DeleteAnyway(ctx, o); err != nil {
 			ctrl.LoggerFrom(ctx).Info("cleaning up after a refused creation failed, a later reconciliation retries", "error", err.Error())
@@ -122,7 +122,7 @@ func ownerOf(objects []*unstructured.Unstructured) types.UID {
 }
 
 // deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist.
-func (k Keeper) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error {
+func (k MachineWriter) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error {
 	for _, o := range s.Clones.Orphans {
 		if o.GetKind() != a.Kind || o.GetName() != a.Name {
 			continue
@@ -140,7 +140,7 @@ func (k Keeper) deleteOrphan(ctx context.Context, s State, a DeleteOrphan) error
 }
 
 // setConditions applies the conditions of a Machine that its owner sets. The Machine controller sets all others.
-func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) error {
+func (k MachineWriter) setConditions(ctx context.Context, s State, a SetConditions) error {
 	m := s.Members.Named(a.Machine).Machine
 	table := condition.Table[SetConditions]{
 		{Type: clusterv1.MachineUpToDateCondition, Of: func(a SetConditions) condition.Verdict { return a.UpToDate }},
@@ -150,7 +150,7 @@ func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) err
 	if a.UpToDate != condition.Absent() { // otherwise the Machine controller sets it, or it is not set
 		owned = append(owned, clusterv1.MachineUpToDateCondition)
 	}
-	if err := k.Writer.TakeOverStatus(ctx, k.Live, m, kube.Conditions(owned...)); err != nil {
+	if err := k.Writer.TransferStatusOwnership(ctx, k.Live, m, kube.Conditions(owned...)); err != nil {
 		return err
 	}
 	status := map[string]any{}
@@ -160,7 +160,7 @@ func (k Keeper) setConditions(ctx context.Context, s State, a SetConditions) err
 	return k.Writer.ApplyStatus(ctx, m, status)
 }
 
-func (k Keeper) delete(ctx context.Context, s State, a Delete) error {
+func (k MachineWriter) delete(ctx context.Context, s State, a Delete) error {
 	for _, name := range a.Names {
 		m := s.Members.Named(name)
 		if m.Machine == nil || m.Deleted {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// The actions on Machines and their clones that [Keeper] runs. Each may be repeated.
+// The actions on Machines and their clones that [MachineWriter] runs. Each may be repeated.
 type (
 	// SyncMachine applies the fields that follow the template in place to a Machine.
 	SyncMachine struct{ Machine string }

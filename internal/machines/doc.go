@@ -2,7 +2,7 @@
 // and control planes share, and MachinePools in part. It defines how an owner's Machine is created ([Definition]),
 // which fields follow the template in place ([InPlace]), which Machines are deleted first ([DeletionPriority]), and
 // which unhealthy Machines are replaced ([Remediation]). [State] computes the actions that bring Machines and
-// clones in line with their definition, [Keeper] runs these actions, and [Pending] remembers changes that the cache
+// clones in line with their definition, [MachineWriter] runs these actions, and [Pending] remembers changes that the cache
 // does not show yet.
 //
 //	Definition ┐
@@ -24,5 +24,5 @@
 // The package owns the Machine fields that the owner's field manager applies, and the conditions UpToDate and
 // OwnerRemediated if the owner sets them. It does not decide how many Machines an owner has, or when. While a
 // Machine is being deleted, only its deletion timeouts are updated. Start with [Definition] and [State], then read
-// [Keeper].
+// [MachineWriter].
 package machines

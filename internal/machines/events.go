@@ -44,5 +44,5 @@ func CreationFailure(out loop.Outcome) string {
 // FailureText returns the message for a failed action. It omits the given names of Machines that do not exist,
 // because the names of new Machines differ on every attempt.
 func FailureText(what string, out loop.Outcome, names ...string) string {
-	return what + ": " + strings.Join(kube.Refusals(out.Err, names...), "; ") + "; retrying"
+	return what + ": " + strings.Join(kube.FailureMessages(out.Err, names...), "; ") + "; retrying"
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Keeper creates, changes and deletes the Machines of owners.
-type Keeper struct {
+// MachineWriter creates, changes and deletes the Machines of owners.
+type MachineWriter struct {
 	// Live reads from the API server, because the cache does not contain all managed fields.
 	Live   client.Reader
 	Writer *kube.Writer
@@ -30,8 +30,8 @@ type Keeper struct {
 }
 
 // Sync applies the desired Machine, as returned by [InPlace].
-func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
-	if err := k.takeOver(ctx, live, want); err != nil {
+func (k MachineWriter) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
+	if err := k.transferFieldOwnership(ctx, live, want); err != nil {
 		return err
 	}
 	u, err := Applied(want)
@@ -41,9 +41,9 @@ func (k Keeper) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	return k.Writer.Named(k.Manager).Apply(ctx, nil, u)
 }
 
-// takeOver transfers the ownership of fields that older programs applied to the current field manager, once.
+// transferFieldOwnership transfers the ownership of fields that older programs applied to the current field manager, once.
 // Without the transfer the current manager could not change or remove them.
-func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error {
+func (k MachineWriter) transferFieldOwnership(ctx context.Context, m, want *clusterv1.Machine) error {
 	if owned := kube.OwnedMetadata(m, k.Manager); len(owned.Labels)+len(owned.Annotations) > 0 {
 		return nil
 	}
@@ -51,13 +51,13 @@ func (k Keeper) takeOver(ctx context.Context, m, want *clusterv1.Machine) error 
 	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(m), live); err != nil {
 		return fmt.Errorf("reading Machine %s: %w", m.Name, err)
 	}
-	return k.Writer.Named(k.Manager).HandOver(ctx, live, kube.HandOver{
+	return k.Writer.Named(k.Manager).TransferOwnership(ctx, live, kube.OwnershipTransfer{
 		From: k.Former, To: k.Manager, Takes: func(p fieldpath.Path) bool { return k.claims(want, p) },
 	})
 }
 
 // claims reports whether the owner applies a field of a Machine.
-func (k Keeper) claims(want *clusterv1.Machine, p fieldpath.Path) bool {
+func (k MachineWriter) claims(want *clusterv1.Machine, p fieldpath.Path) bool {
 	if len(p) < 2 || p[0].FieldName == nil || p[1].FieldName == nil {
 		return false
 	}

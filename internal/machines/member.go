@@ -43,7 +43,7 @@ func (ms Members) Held() string {
 	for _, m := range ms {
 		objects = append(objects, m.Machine)
 	}
-	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
+	return loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
 }
 
 // Machines returns the Machines of the members.

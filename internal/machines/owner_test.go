@@ -269,7 +269,7 @@ func TestKeeper(t *testing.T) { // MS-04
 		},
 	})
 	pending := &machines.Pending{}
-	k := machines.Keeper{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: pending}
+	k := machines.MachineWriter{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: pending}
 	s := machines.State{Now: now, Definition: controlPlane(), Manager: manager}
 	clones := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "i/v1", "kind": "FooMachineList"}}
 	count := func() int {

@@ -63,7 +63,7 @@ func TestRefusedCreation(t *testing.T) { // MS-04
 					return errors.New("StorageError: invalid object")
 				},
 			})
-			k := machines.Keeper{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: &machines.Pending{}}
+			k := machines.MachineWriter{Live: c, Writer: kube.NewWriter(c, "test"), Manager: manager, MetadataManager: manager + "-metadata", Pending: &machines.Pending{}}
 			s := machines.State{Now: now, Definition: controlPlane(), Manager: manager}
 			for i := range tc.refuses {
 				refusal = tc.refuses[i]

@@ -20,8 +20,8 @@ func AwaitOwnership(p *loop.Plan, v ownership.Verdict) {
 		kind, name, _ := strings.Cut(object, " ")
 		wait.For(kind, name)
 	}
-	if v.Person {
-		wait.ForPerson()
+	if v.NeedsUser {
+		wait.UntilUserActs()
 	} else {
 		wait.ToChange(v.Field)
 	}
@@ -47,7 +47,7 @@ func ReadStrays(ctx context.Context, w Workloads, cluster client.ObjectKey, owne
 	if err != nil {
 		return ownership.Workload{}, fmt.Errorf("listing Nodes: %w", err)
 	}
-	strays := ownership.Strays(cluster, nodes.Items,
+	strays := ownership.OrphanedNodes(cluster, nodes.Items,
 		func(name string) bool { return name == owner }, func(machine string) bool { return exist[machine] })
-	return ownership.Workload{Seen: true, Strays: strays}, nil
+	return ownership.Workload{Seen: true, OrphanedNodes: strays}, nil
 }

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Taken returns the names that Machines in the namespace already use, regardless of their owner. Owners with the
+// ExistingNames returns the names that Machines in the namespace already use, regardless of their owner. Owners with the
 // same name template can generate the same name, and applying another owner's object would overwrite it.
-func Taken(ctx context.Context, c client.Reader, namespace string, names []string) ([]string, error) {
+func ExistingNames(ctx context.Context, c client.Reader, namespace string, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &clusterv1.Machine{}, client.UnsafeDisableDeepCopy)

@@ -48,7 +48,7 @@ func (s State) UpdateBlocker(m *clusterv1.Machine) string {
 // beginUpdate changes the clones with the field manager that created them, then the Machine. A separate field
 // manager sets the annotations of the Machine, because the Machine controller removes them and an apply of the
 // desired state must not restore them.
-func (k Keeper) beginUpdate(ctx context.Context, s State, a BeginUpdate) error {
+func (k MachineWriter) beginUpdate(ctx context.Context, s State, a BeginUpdate) error {
 	m := s.Members.Named(a.Machine).Machine
 	for _, ref := range []struct {
 		of, template clusterv1.ContractVersionedObjectReference
@@ -71,7 +71,7 @@ func (k Keeper) beginUpdate(ctx context.Context, s State, a BeginUpdate) error {
 	})
 }
 
-func (k Keeper) updateClone(ctx context.Context, s State, ref, template clusterv1.ContractVersionedObjectReference) error {
+func (k MachineWriter) updateClone(ctx context.Context, s State, ref, template clusterv1.ContractVersionedObjectReference) error {
 	if ref.IsDefined() != template.IsDefined() {
 		return fault.New(fault.Invalid, "OtherKind", "a Machine with a bootstrap config cannot become one without, nor the reverse: delete it to replace it")
 	}
@@ -82,7 +82,7 @@ func (k Keeper) updateClone(ctx context.Context, s State, ref, template clusterv
 	if live.Presence() != contract.Found {
 		return fault.New(fault.Gone, "NoClone", "%s %s does not exist", ref.Kind, ref.Name)
 	}
-	want, err := clone.Update(live.Unstructured, clone.Request{
+	want, err := clone.Update(live.Unstructured, clone.CloneRequest{
 		Template: s.Definition.Templates.Of(template).Object, Cluster: s.Definition.Cluster, Owner: s.Definition.Owner,
 		Labels: s.Definition.Labels, Annotations: s.Definition.Annotations,
 	})

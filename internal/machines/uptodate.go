@@ -49,8 +49,8 @@ func (s State) SetConditions(r Remediation) []loop.Action {
 	return out
 }
 
-// IsFollowed reports whether no action is left that requires reading clones.
-func (s State) IsFollowed() bool {
+// IsUpToDate reports whether no action is left that requires reading clones.
+func (s State) IsUpToDate() bool {
 	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m Member) bool {
 		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
 		return s.IsUndecided(m) || !m.Deleted && Differs(current, s.UpToDate(m.Machine))

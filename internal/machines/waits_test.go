@@ -13,37 +13,37 @@ import (
 )
 
 func TestAwaitOwnership(t *testing.T) { // OR-01
-	facts := func(change func(*ownership.Facts)) ownership.Facts {
-		f := ownership.Facts{Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Parent: "MachineDeployment md", Owned: true}
+	facts := func(change func(*ownership.Input)) ownership.Input {
+		f := ownership.Input{Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Parent: "MachineDeployment md", Owned: true}
 		change(&f)
 		return f
 	}
 	on := func(kind, name string) []loop.Subject { return []loop.Subject{{Kind: kind, Name: name}} }
 	for name, tc := range map[string]struct {
 		reason string
-		facts  ownership.Facts
+		facts  ownership.Input
 		want   loop.Wait
 	}{
-		"no cluster": {"its creation ends it", facts(func(f *ownership.Facts) { f.ClusterExists = false }),
+		"no cluster": {"its creation ends it", facts(func(f *ownership.Input) { f.ClusterExists = false }),
 			loop.Wait{On: on("Cluster", "c"), Until: loop.UntilChange}},
-		"no parent": {"the parent writes into the object itself", facts(func(f *ownership.Facts) { f.Owned = false }),
+		"no parent": {"the parent writes into the object itself", facts(func(f *ownership.Input) { f.Owned = false }),
 			loop.Wait{On: on("MachineSet", "ms"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
-		"hidden": {"", facts(func(f *ownership.Facts) { f.Hidden = []string{"Machine m"} }),
-			loop.Wait{On: on("Machine", "m"), Until: loop.UntilPerson}},
-		"orphan": {"", facts(func(f *ownership.Facts) {
+		"hidden": {"", facts(func(f *ownership.Input) { f.Hidden = []string{"Machine m"} }),
+			loop.Wait{On: on("Machine", "m"), Until: loop.UntilUser}},
+		"orphan": {"", facts(func(f *ownership.Input) {
 			f.Children = []ownership.Child{{Kind: "Machine", Name: "m", Selected: true}}
 		}), loop.Wait{On: on("Machine", "m"), Field: "metadata.ownerReferences", Until: loop.UntilChange}},
-		"foreign": {"", facts(func(f *ownership.Facts) { f.Children = []ownership.Child{{Kind: "Machine", Name: "m"}} }),
-			loop.Wait{On: on("Machine", "m"), Until: loop.UntilPerson}},
-		"not connected": {"", facts(func(*ownership.Facts) {}),
+		"foreign": {"", facts(func(f *ownership.Input) { f.Children = []ownership.Child{{Kind: "Machine", Name: "m"}} }),
+			loop.Wait{On: on("Machine", "m"), Until: loop.UntilUser}},
+		"not connected": {"", facts(func(*ownership.Input) {}),
 			loop.Wait{On: on("Cluster", "c"), Field: "condition RemoteConnectionProbe", Until: loop.UntilChange}},
-		"strays": {"", facts(func(f *ownership.Facts) { f.Workload = ownership.Workload{Seen: true, Strays: []string{"n"}} }),
-			loop.Wait{On: on("Node", "n"), Until: loop.UntilPerson}},
+		"strays": {"", facts(func(f *ownership.Input) { f.Workload = ownership.Workload{Seen: true, OrphanedNodes: []string{"n"}} }),
+			loop.Wait{On: on("Node", "n"), Until: loop.UntilUser}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p loop.Plan
-			AwaitOwnership(&p, ownership.Judge(tc.facts))
-			got := p.Wait[0]
+			AwaitOwnership(&p, ownership.Decide(tc.facts))
+			got := p.Waits[0]
 			got.Reason, got.Message = "", ""
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -62,9 +62,9 @@ func TestTemplateAwait(t *testing.T) {
 	on := []loop.Subject{{Kind: "FooTemplate", Name: "t"}}
 	want := []loop.Wait{
 		{Reason: "WaitingForTemplate", Message: "FooTemplate t does not exist; no Machine can be created", On: on, Until: loop.UntilChange},
-		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: loop.UntilPerson},
+		{Reason: "WaitingForTemplate", Message: "FooTemplate is not installed: install it; no Machine can be created", On: on, Until: loop.UntilUser},
 	}
-	if diff := cmp.Diff(want, p.Wait); diff != "" {
+	if diff := cmp.Diff(want, p.Waits); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -42,7 +42,7 @@ func (w *Workers) Of(ctx context.Context, cluster client.ObjectKey) (int, error)
 	if n > 0 {
 		return n, nil
 	}
-	all, err := w.live.Of(ctx, cluster.Namespace)
+	all, err := w.live.Get(ctx, cluster.Namespace)
 	return all[cluster.Name], err
 }
 
@@ -65,8 +65,8 @@ func countWorkers(ctx context.Context, live client.Reader, namespace string) (ma
 	return machines, nil
 }
 
-// workersAlone selects objects that do not belong to a control plane.
-var workersAlone = func() labels.Selector {
+// notControlPlane selects objects that do not belong to a control plane.
+var notControlPlane = func() labels.Selector {
 	not, err := labels.NewRequirement(clusterv1.MachineControlPlaneLabel, selection.DoesNotExist, nil)
 	if err != nil { // the label is a constant
 		panic(err)
@@ -78,7 +78,7 @@ var workersAlone = func() labels.Selector {
 func count(ctx context.Context, live client.Reader, namespace, kind string) (map[string]int, error) {
 	all := &metav1.PartialObjectMetadataList{}
 	all.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind + "List"))
-	if err := live.List(ctx, all, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: workersAlone}); err != nil {
+	if err := live.List(ctx, all, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: notControlPlane}); err != nil {
 		return nil, fmt.Errorf("listing %ss of namespace %s: %w", kind, namespace, err)
 	}
 	n := map[string]int{}

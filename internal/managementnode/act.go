@@ -28,7 +28,7 @@ import (
 // tokenLife is the lifetime of the bootstrap token for a join.
 const tokenLife = 15 * time.Minute
 
-func (k *Keeper) observe(ctx context.Context) (Snapshot, error) {
+func (k *Supervisor) observe(ctx context.Context) (Snapshot, error) {
 	s := Snapshot{Version: buildinfo.Kubernetes()}
 	var err error
 	if s.Machine, err = k.cfg.Host.Inspect(ctx, machine(k.cfg.Place.Instance)); err != nil {
@@ -49,7 +49,7 @@ func (k *Keeper) observe(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-func (k *Keeper) act(ctx context.Context, s Snapshot, a Action) error {
+func (k *Supervisor) act(ctx context.Context, s Snapshot, a Action) error {
 	switch a.(type) {
 	case CreateMachine:
 		_, err := k.cfg.Host.Create(ctx, k.spec())
@@ -64,7 +64,7 @@ func (k *Keeper) act(ctx context.Context, s Snapshot, a Action) error {
 	return fmt.Errorf("unknown action %T", a)
 }
 
-func (k *Keeper) spec() backend.MachineSpec {
+func (k *Supervisor) spec() backend.MachineSpec {
 	ref := machine(k.cfg.Place.Instance)
 	return backend.MachineSpec{
 		Owner: owner(), Name: ref.Name, Hostname: Name, ProviderID: backend.ProviderID(ref.Name), Version: buildinfo.Kubernetes(),
@@ -73,7 +73,7 @@ func (k *Keeper) spec() backend.MachineSpec {
 	}
 }
 
-func (k *Keeper) join(ctx context.Context, m backend.Machine) error {
+func (k *Supervisor) join(ctx context.Context, m backend.Machine) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
 		return err
@@ -85,15 +85,15 @@ func (k *Keeper) join(ctx context.Context, m backend.Machine) error {
 		return err
 	}
 	k.token = secret
-	program, err := script(joinFacts{Endpoint: k.cfg.Place.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Place.PodCIDR, Machine: m, Offline: k.cfg.Place.Offline})
+	program, err := script(joinInput{Endpoint: k.cfg.Place.Endpoint, CA: k.cfg.CA, Token: token, PodCIDR: k.cfg.Place.PodCIDR, Machine: m, Offline: k.cfg.Place.Offline})
 	if err != nil {
 		return err
 	}
 	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Place.Instance), program)
 }
 
-// serve creates the objects in the management cluster that its node and Pods need.
-func (k *Keeper) serve(ctx context.Context) error {
+// applyAddons creates the objects in the management cluster that its node and Pods need.
+func (k *Supervisor) applyAddons(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (k *Keeper) serve(ctx context.Context) error {
 // publish points the Service "kubernetes" to the API server for Pods. The EndpointSlice is not written by
 // kube-apiserver, because the advertised address would have the port of the host's listener, which can change at each
 // start.
-func (k *Keeper) publish(ctx context.Context) error {
+func (k *Supervisor) publish(ctx context.Context) error {
 	at := k.cfg.Place.Endpoint
 	yes, port, name, protocol := true, int32(at.Port()), "https", corev1.ProtocolTCP
 	want := &discoveryv1.EndpointSlice{

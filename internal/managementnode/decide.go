@@ -99,7 +99,7 @@ func decideJoin(s Snapshot) Plan {
 	case backend.InProgress:
 		return Plan{Wait: "waiting for kubeadm join to end"}
 	case backend.Failed:
-		return Plan{Actions: []Action{DeleteMachine{"kubeadm join failed: " + lastWords(s.Bootstrap.Log)}}}
+		return Plan{Actions: []Action{DeleteMachine{"kubeadm join failed: " + lastErrorLine(s.Bootstrap.Log)}}}
 	case backend.Interrupted:
 		return Plan{Actions: []Action{DeleteMachine{"kubeadm join was interrupted"}}}
 	case backend.Unusable:
@@ -125,9 +125,9 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// lastWords returns the line of a log that describes the failure: the last line that starts with "error", or else the
+// lastErrorLine returns the line of a log that describes the failure: the last line that starts with "error", or else the
 // last line.
-func lastWords(log string) string {
+func lastErrorLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {
 		if strings.HasPrefix(strings.TrimSpace(line), "error") {

@@ -23,15 +23,15 @@ import (
 // The intervals between two checks of the node: while it is not ready, and once it is ready and only changes by hand
 // or after a crash.
 const (
-	soon   = time.Second
-	seldom = 10 * time.Second
-	// most is the longest delay after consecutive failures.
-	most = time.Minute
+	unreadyInterval = time.Second
+	readyInterval   = 10 * time.Second
+	// maxBackoff is the longest delay after consecutive failures.
+	maxBackoff = time.Minute
 )
 
-// Config configures a [Keeper].
+// Config configures a [Supervisor].
 type Config struct {
-	Place Place
+	Place Reservation
 	Host  Host
 	Root  *rest.Config // has cluster-admin permissions
 	CA    []byte       // PEM, CA certificate of the API server
@@ -48,8 +48,8 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Keeper creates and maintains the node.
-type Keeper struct {
+// Supervisor creates and maintains the node.
+type Supervisor struct {
 	cfg    Config
 	reader client.Client
 	writer *kube.Writer
@@ -63,20 +63,20 @@ type Keeper struct {
 }
 
 // New returns a Keeper. It does not connect to the cluster yet.
-func New(cfg Config) (*Keeper, error) {
+func New(cfg Config) (*Supervisor, error) {
 	c, err := client.New(cfg.Root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, reader: c, writer: kube.NewWriter(c, Name), ready: make(chan struct{})}, nil
+	return &Supervisor{cfg: cfg, reader: c, writer: kube.NewWriter(c, Name), ready: make(chan struct{})}, nil
 }
 
 // Ready returns a channel that is closed when the node is Ready for the first time.
-func (k *Keeper) Ready() <-chan struct{} { return k.ready }
+func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 
 // Run maintains the node until ctx ends. Failures are reported and retried.
-func (k *Keeper) Run(ctx context.Context) {
-	pause, failures := soon, 0
+func (k *Supervisor) Run(ctx context.Context) {
+	pause, failures := unreadyInterval, 0
 	for {
 		plan, err := k.step(ctx)
 		switch {
@@ -85,18 +85,18 @@ func (k *Keeper) Run(ctx context.Context) {
 		case err != nil:
 			klog.FromContext(ctx).Info("the node of the management cluster is not ready", "reason", fault.UserMessage(err))
 			k.report(Status{Message: fault.UserMessage(err)})
-			pause = min(2*pause, most)
+			pause = min(2*pause, maxBackoff)
 		case plan.Ready:
 			k.once.Do(func() { close(k.ready) })
 			k.report(Status{Ready: true})
-			pause, failures = seldom, 0
-		case plan.fails(): // may fail repeatedly until the host changes
+			pause, failures = readyInterval, 0
+		case plan.deletesMachine(): // may fail repeatedly until the host changes
 			k.report(Status{Message: plan.message()})
 			failures++
-			pause = min(soon<<min(failures, 6), most)
+			pause = min(unreadyInterval<<min(failures, 6), maxBackoff)
 		default:
 			k.report(Status{Message: plan.message()})
-			pause = soon
+			pause = unreadyInterval
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -108,8 +108,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// fails reports whether the plan deletes the container to start over.
-func (p Plan) fails() bool {
+// deletesMachine reports whether the plan deletes the container to start over.
+func (p Plan) deletesMachine() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, ok := a.(DeleteMachine); return ok })
 }
 
@@ -120,7 +120,7 @@ func (p Plan) message() string {
 	return p.Wait
 }
 
-func (k *Keeper) report(s Status) {
+func (k *Supervisor) report(s Status) {
 	s.Container = machine(k.cfg.Place.Instance).Name
 	if s != k.last {
 		k.last = s
@@ -129,9 +129,9 @@ func (k *Keeper) report(s Status) {
 }
 
 // step observes, decides and acts once.
-func (k *Keeper) step(ctx context.Context) (Plan, error) {
+func (k *Supervisor) step(ctx context.Context) (Plan, error) {
 	if !k.served {
-		if err := k.serve(ctx); err != nil {
+		if err := k.applyAddons(ctx); err != nil {
 			return Plan{}, fmt.Errorf("prepare the management cluster for nodes: %w", err)
 		}
 		k.served = true
@@ -159,7 +159,7 @@ func (k *Keeper) step(ctx context.Context) (Plan, error) {
 
 // endToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
 // join a node with it.
-func (k *Keeper) endToken(ctx context.Context) error {
+func (k *Supervisor) endToken(ctx context.Context) error {
 	if k.token == nil {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (h *health) observe(s Snapshot, now time.Time) (notReady time.Duration, rec
 
 // decided counts the containers that are deleted because their Node was not Ready.
 func (h *health) decided(p Plan) {
-	if p.fails() && !h.since.IsZero() {
+	if p.deletesMachine() && !h.since.IsZero() {
 		h.since, h.recreated = time.Time{}, h.recreated+1
 	}
 }

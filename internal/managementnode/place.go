@@ -37,8 +37,8 @@ type Host interface {
 
 var _ Host = (*container.Engine)(nil)
 
-// Place is the reserved network of the node, with its endpoint and address range.
-type Place struct {
+// Reservation is the reserved network of the node, with its endpoint and address range.
+type Reservation struct {
 	Instance string
 	Endpoint netip.AddrPort // endpoint of the API server
 	PodCIDR  netip.Prefix
@@ -53,30 +53,30 @@ type Place struct {
 func Image() string { return backend.DefaultImage(buildinfo.Kubernetes(), false) }
 
 // Reserve checks that the node image exists on the host, and creates the network of the node if it is missing.
-func Reserve(ctx context.Context, host Host, instance string, allowed policy.Configuration) (Place, error) {
+func Reserve(ctx context.Context, host Host, instance string, allowed policy.Configuration) (Reservation, error) {
 	found, err := host.HasImage(ctx, Image())
 	if err != nil {
-		return Place{}, fmt.Errorf("--node needs Docker: %w", err)
+		return Reservation{}, fmt.Errorf("--node needs Docker: %w", err)
 	}
 	if !found {
-		return Place{}, fault.New(fault.Invalid, ReasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", Image())
+		return Reservation{}, fault.New(fault.Invalid, ReasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", Image())
 	}
 	ref := network(instance)
 	before, err := replaceNetwork(ctx, host, instance, allowed.Management.NodeInternet)
 	if err != nil {
-		return Place{}, err
+		return Reservation{}, err
 	}
 	n, err := host.EnsureNetwork(ctx, backend.NetworkSpec{
 		Owner: owner(), Name: ref.Name, Subnet: before, Internet: allowed.Management.NodeInternet, Policy: allowed,
 	})
 	if err != nil {
-		return Place{}, fmt.Errorf("create the network of the management cluster's node: %w", err)
+		return Reservation{}, fmt.Errorf("create the network of the management cluster's node: %w", err)
 	}
 	pods, err := podRange(n)
 	if err != nil {
-		return Place{}, err
+		return Reservation{}, err
 	}
-	return Place{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, Internet: allowed.Networks.Internet,
+	return Reservation{Instance: instance, Endpoint: netip.AddrPortFrom(n.Gateway, apiPort), PodCIDR: pods, Internet: allowed.Networks.Internet,
 		Offline: !allowed.Management.NodeInternet, network: ref}, nil
 }
 

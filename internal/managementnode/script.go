@@ -15,8 +15,8 @@ import (
 // joinTimeout is the timeout of kubeadm join, long enough for a busy host.
 const joinTimeout = 5 * time.Minute
 
-// joinFacts is the input of the join script.
-type joinFacts struct {
+// joinInput is the input of the join script.
+type joinInput struct {
 	Endpoint netip.AddrPort
 	CA       []byte // PEM
 	Token    string
@@ -28,7 +28,7 @@ type joinFacts struct {
 
 // script returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join. kubeadm
 // trusts only the CA in the script and does not discover one.
-func script(f joinFacts) (backend.Script, error) {
+func script(f joinInput) (backend.Script, error) {
 	discovery, err := f.discovery()
 	if err != nil {
 		return backend.Script{}, err
@@ -63,7 +63,7 @@ const (
 	joinFile      = "/run/kubeadm/join.yaml"
 )
 
-func (f joinFacts) discovery() ([]byte, error) {
+func (f joinInput) discovery() ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "default",
 		"clusters": []any{map[string]any{"name": "default", "cluster": map[string]any{
@@ -74,7 +74,7 @@ func (f joinFacts) discovery() ([]byte, error) {
 	})
 }
 
-func (f joinFacts) join() ([]byte, error) {
+func (f joinInput) join() ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
 		"discovery": map[string]any{"file": map[string]any{"kubeConfigPath": discoveryFile}, "tlsBootstrapToken": f.Token},
@@ -86,7 +86,7 @@ func (f joinFacts) join() ([]byte, error) {
 
 // network returns the CNI configuration. The cluster has a single node, so the node's range is the range of all Pods
 // and no per-node range has to be assigned. Pods are routed and not bridged, as in workload clusters.
-func (f joinFacts) network() ([]byte, error) {
+func (f joinInput) network() ([]byte, error) {
 	return json.MarshalIndent(map[string]any{
 		"cniVersion": "1.0.0", "name": "slipway",
 		"plugins": []any{

@@ -55,7 +55,7 @@ func TestChangedAuthority(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "fleet-kubeconfig"}, secret); err != nil {
 			return err
 		}
-		if got := authority.Inspect(secret); !bytes.Equal(got.CA, bundle) {
+		if got := authority.ParseKubeconfig(secret); !bytes.Equal(got.CA, bundle) {
 			return fmt.Errorf("it trusts %s", got.CA)
 		}
 		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[authority.KubeconfigKey])

@@ -96,7 +96,7 @@ type Config struct {
 	// only.
 	Working func()
 	// Work, if set, is notified of the object that is being reconciled.
-	Work loop.Work
+	Work loop.WorkTracker
 	// Crashes, if set, records the workload cluster whose response is being decoded.
 	Crashes remote.Crashes
 
@@ -168,11 +168,11 @@ type Host struct {
 }
 
 // balancers returns the supervisor of the load balancer processes on the host, or nil if the host runs none.
-func (h Host) balancers() *balancer.Keeper {
+func (h Host) balancers() *balancer.Supervisor {
 	if h.DataDir == "" || h.Executable == "" {
 		return nil
 	}
-	return &balancer.Keeper{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
+	return &balancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
 }
 
 func (c Config) home() string { return cmp.Or(c.Home, Namespace) }

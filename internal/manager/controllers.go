@@ -78,7 +78,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 
 // stored returns the CRDs whose stored objects are migrated: those of providers with controllers in this
 // manager.
-func (p *parts) stored() map[string]migration.Access {
+func (p *controllerDeps) stored() map[string]migration.Access {
 	out := map[string]migration.Access{}
 	for _, set := range p.cfg.Policy.Sets() {
 		for _, crd := range set.CRDs {
@@ -90,8 +90,8 @@ func (p *parts) stored() map[string]migration.Access {
 	return out
 }
 
-// parts holds the dependencies of the controllers.
-type parts struct {
+// controllerDeps holds the dependencies of the controllers.
+type controllerDeps struct {
 	ctx     context.Context
 	cfg     Config
 	common  loop.Setup
@@ -108,8 +108,8 @@ type parts struct {
 	tasks *jobs.Jobs
 }
 
-func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, error) {
-	p := &parts{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
+func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controllerDeps, error) {
+	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.New(ctx, time.Now)}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, err
 				return nil, fmt.Errorf("provider %s: %w", set.Name, err)
 			}
 		}
-		if set.Workloads && p.clusters == nil {
+		if set.ConnectsToWorkloads && p.clusters == nil {
 			if p.clusters, err = addRemote(p.members[set.Name], cfg, ctrlmetrics.Registry); err != nil {
 				return nil, err
 			}
@@ -141,7 +141,7 @@ func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*parts, err
 }
 
 // setup returns the setup for the controller with this name.
-func (p *parts) setup(controller string) loop.Setup {
+func (p *controllerDeps) setup(controller string) loop.Setup {
 	s := p.common
 	for _, set := range p.cfg.Policy.Sets() {
 		if _, ok := set.Controllers[controller]; ok {
@@ -161,7 +161,7 @@ func AddPlanned(setup loop.Setup, clusters remote.Workloads, extensions hook.Cli
 	if err != nil {
 		return err
 	}
-	p := &parts{cfg: cfg, common: setup, members: map[providerset.Name]manager.Manager{providerset.Core: setup.Manager}}
+	p := &controllerDeps{cfg: cfg, common: setup, members: map[providerset.Name]manager.Manager{providerset.Core: setup.Manager}}
 	return run(p.planned(clusters, extensions))
 }
 
@@ -176,7 +176,7 @@ func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error)
 }
 
 // planned returns the core controllers that only write to the management cluster.
-func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
+func (p *controllerDeps) planned(clusters remote.Workloads, extensions hook.Client) []func() error {
 	cfg := p.cfg
 	add := []func() error{
 		func() error {
@@ -200,7 +200,7 @@ func (p *parts) planned(clusters remote.Workloads, extensions hook.Client) []fun
 	return add
 }
 
-func (p *parts) addCore() error {
+func (p *controllerDeps) addCore() error {
 	cfg := p.cfg
 	extensions, err := p.calledExtensions()
 	if err != nil {
@@ -224,13 +224,13 @@ func run(all []func() error) error {
 	return nil
 }
 
-func (p *parts) addBootstrap() error {
+func (p *controllerDeps) addBootstrap() error {
 	return bootstrap.Add(p.setup(bootstrap.Name), p.clusters, bootstrap.Settings{
 		TokenTTL: p.cfg.BootstrapTokenTTL, Ignition: p.cfg.Gates.Enabled(providerset.GateKubeadmBootstrapIgnition), Policy: p.cfg.Policy,
 	})
 }
 
-func (p *parts) addKubeadmControlPlane() error {
+func (p *controllerDeps) addKubeadmControlPlane() error {
 	settings := p.cfg.KubeadmControlPlanes
 	settings.ConnectionGrace, settings.Policy = cmp.Or(p.cfg.Machines.ConditionsGrace, machine.DefaultConditionsGrace), p.cfg.Policy
 	settings.InPlaceUpdates = p.cfg.Gates.Enabled(providerset.GateInPlaceUpdates)
@@ -247,7 +247,7 @@ func (p *parts) addKubeadmControlPlane() error {
 // calledExtensions returns the Runtime Extensions client shared by all controllers of this process, or nil if
 // no enabled feature calls extensions. Without the core provider, the client only uses extensions that
 // another manager discovered.
-func (p *parts) calledExtensions() (hook.Client, error) {
+func (p *controllerDeps) calledExtensions() (hook.Client, error) {
 	if !p.cfg.Gates.Enabled(providerset.GateRuntimeSDK) && !p.cfg.Gates.Enabled(providerset.GateInPlaceUpdates) {
 		return nil, nil
 	}
@@ -265,7 +265,7 @@ func (p *parts) calledExtensions() (hook.Client, error) {
 	return p.extensions, nil
 }
 
-func (p *parts) addLocal() error {
+func (p *controllerDeps) addLocal() error {
 	return local.Add(p.setup, local.Config{
 		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir, ReservedPorts: p.cfg.reservedPorts(),
 		Balancers: p.cfg.Host.balancers(), Jobs: p.tasks, Stores: p.snapshotStores(p.setup(localmachine.Name).Manager.GetAPIReader()),
@@ -273,7 +273,7 @@ func (p *parts) addLocal() error {
 }
 
 // snapshotStores returns the permitted destinations of etcd snapshots.
-func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
+func (p *controllerDeps) snapshotStores(secrets client.Reader) destination.Settings {
 	s := destination.Settings{Policy: p.cfg.Policy, Secrets: secrets}
 	if !p.cfg.Host.TemporaryData {
 		s.Root = datadir.Dir(p.cfg.Host.DataDir).Snapshots()
@@ -284,7 +284,7 @@ func (p *parts) snapshotStores(secrets client.Reader) destination.Settings {
 // hostedBackends returns the backends for hosted control planes. The process backend runs them as Pods if the
 // manager itself is a Pod. Otherwise it runs processes, which continue after the manager ends and are adopted
 // at its next start.
-func (p *parts) hostedBackends() (hostedbackend.Set, error) {
+func (p *controllerDeps) hostedBackends() (hostedbackend.Set, error) {
 	out := hostedbackend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
 	if pods := p.cfg.Host.Pods; pods.Namespace != "" {
 		mgr := p.setup(hosted.Name).Manager
@@ -300,16 +300,16 @@ func (p *parts) hostedBackends() (hostedbackend.Set, error) {
 	kubernetes := p.cfg.releases()
 	supervisor := process.New(p.ctx, process.Config{
 		Root: datadir.Dir(p.cfg.Host.DataDir).Planes(), Now: time.Now, Versions: kubernetes.Versions,
-		Command:  []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
-		Custody:  custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
-		OwnUsers: true,
+		Command:       []string{p.cfg.Host.Executable, "control-plane", "run", "--releases", kubernetes.Dir, "--config"},
+		Custody:       custody.Open(datadir.Dir(p.cfg.Host.DataDir), p.cfg.Host.Instance),
+		SeparateUsers: true,
 	})
 	out[hostedv1.BackendProcess] = hostedprocess.New(supervisor, p.cfg.Host.TemporaryData)
 	return out, nil
 }
 
 // addHosted adds the controllers of HostedControlPlanes and of etcd snapshots.
-func (p *parts) addHosted() error {
+func (p *controllerDeps) addHosted() error {
 	backends, err := p.hostedBackends()
 	if err != nil {
 		return err
@@ -321,7 +321,7 @@ func (p *parts) addHosted() error {
 	setup := p.setup(etcdsnapshots.Name)
 	reader := setup.Manager.GetClient()
 	err = etcdsnapshots.Add(setup, etcdsnapshots.Config{
-		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: etcdsnapshots.Reached{
+		Stores: p.snapshotStores(reader), Jobs: p.tasks, Sources: etcdsnapshots.EtcdConnector{
 			Client: reader, Planes: datadir.Dir(p.cfg.Host.DataDir).Planes(), InPods: p.cfg.Host.Pods.Namespace != "", Forwarder: p.clusters, Now: time.Now,
 		},
 	})

@@ -132,8 +132,8 @@ func installRights(ctx context.Context, c client.Client, w *kube.Writer, rights 
 		}
 	}
 	for _, set := range rights.Sets {
-		current["MutatingWebhookConfiguration/"+set.Defaulting()] = true
-		current["ValidatingWebhookConfiguration/"+set.Validation()] = true
+		current["MutatingWebhookConfiguration/"+set.MutatingWebhookName()] = true
+		current["ValidatingWebhookConfiguration/"+set.ValidatingWebhookName()] = true
 	}
 	for _, kind := range []schema.GroupVersionKind{
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),

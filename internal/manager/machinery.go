@@ -55,7 +55,7 @@ func (c Config) common(tracer trace.Tracer) (loop.Setup, error) {
 	}
 	common := loop.Setup{
 		Limits: statuslimits.New(all), WatchFilter: c.WatchFilter, Metrics: metrics, Tracer: tracer, Work: c.Work,
-		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Written: &kube.Writes{}, Begun: &ownership.Begun{},
+		NormalEvents: rate.NewLimiter(normalEvents, normalEventsAtOnce), Writes: &kube.Writes{}, CreatedOwners: &ownership.CreatedOwners{},
 	}
 	if c.plans != nil {
 		common.Plans = c.plans
@@ -75,7 +75,7 @@ func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (
 	clusters, err := remote.New(remote.Config{
 		Management: mgr.GetClient(), Self: self, Registerer: metrics,
 		QPS: cfg.Workload.QPS, Burst: cfg.Workload.Burst, Concurrency: cfg.Workload.Concurrency, Policy: cfg.Policy,
-		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: endpoint.Own{Live: mgr.GetAPIReader()}.Include,
+		Watched: addons.Watched(), Memory: managerproc.OwnLimit(), Crashes: cfg.Crashes, IsOurs: endpoint.ManagedAddresses{Live: mgr.GetAPIReader()}.Include,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing connections to workload clusters: %w", err)

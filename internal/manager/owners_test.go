@@ -229,7 +229,7 @@ func disown(t *testing.T, c client.Client, objects []unstructured.Unstructured) 
 // isFound: everything in the namespace that a provider has made is found from the Clusters, by who owns it.
 func isFound(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
-	moved, err := move.Snapshot(t.Context(), c, movegraph.What{Namespace: namespace})
+	moved, err := move.Snapshot(t.Context(), c, movegraph.Scope{Namespace: namespace})
 	must(t, err)
 	found := map[movegraph.ID]bool{}
 	for _, o := range moved {

@@ -37,7 +37,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 
-	if _, err := order.Prepare(t.Context(), cluster, rebuild.Choice{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
+	if _, err := order.Prepare(t.Context(), cluster, rebuild.Options{}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "has a quorum") {
 		t.Errorf("a control plane with a quorum: %v", err)
 	}
 	before := controlPlaneMachines(t, c)
@@ -55,7 +55,7 @@ func TestRecovery(t *testing.T) { // KC-16, KC-19
 		})
 	}
 
-	plan, err := order.Prepare(t.Context(), cluster, rebuild.Choice{})
+	plan, err := order.Prepare(t.Context(), cluster, rebuild.Options{})
 	must(t, err)
 	if plan.Survivor != before[0].Name || len(controlPlaneMachines(t, c)) != 3 || spire(t, c).Annotations[hostedv1.RecoverAnnotation] != "" {
 		t.Errorf("%+v\n%v", plan, spire(t, c).Annotations)
@@ -114,7 +114,7 @@ type fleet struct {
 	flags   []string
 	cluster *clusterv1.Cluster
 	// order is for its control plane, and what it has said.
-	order rebuild.Order
+	order rebuild.Recoverer
 	said  lines
 }
 
@@ -126,7 +126,7 @@ func startTower(t *testing.T, flags ...string) *fleet {
 	createKubeadmFleet(t, f.client)
 	untilWhole(t, f.client)
 	must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "spire"}, f.cluster))
-	f.order = rebuild.Order{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Say: f.said.add}
+	f.order = rebuild.Recoverer{Client: f.client, Now: time.Now, Interval: 100 * time.Millisecond, Progress: f.said.add}
 	return f
 }
 
@@ -210,8 +210,8 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 	f := startTower(t)
 	c, cluster, order, said := f.client, f.cluster, f.order, &f.said
 	good, damaged := storeSnapshots(t, c, f.dir, cluster)
-	restores := func(name string) rebuild.Choice {
-		return rebuild.Choice{Snapshot: snapshot.Choice{Name: name, Policy: "nightly"}}
+	restores := func(name string) rebuild.Options {
+		return rebuild.Options{Snapshot: snapshot.RestoreOptions{Name: name, Policy: "nightly"}}
 	}
 
 	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))
@@ -254,7 +254,7 @@ func storeSnapshots(t *testing.T, c client.Client, dir string, cluster *clusterv
 	version := controlPlaneMachines(t, c)[0].Spec.Version
 	for i, name := range []*string{&good, &damaged} {
 		at := time.Now().Add(time.Duration(i+1) * time.Second) // times of objects have whole seconds
-		m, err := snapshots.Take(t.Context(), etcdOf(version), to, snapshots.Order{Cluster: of, Name: snapshots.Name(of.Name, at), Now: at})
+		m, err := snapshots.Take(t.Context(), etcdOf(version), to, snapshots.TakeOptions{Cluster: of, Name: snapshots.Name(of.Name, at), Now: at})
 		must(t, err)
 		*name = m.Name
 	}
@@ -265,8 +265,8 @@ func storeSnapshots(t *testing.T, c client.Client, dir string, cluster *clusterv
 // etcdOf is the etcd of a version of Kubernetes.
 type etcdOf string
 
-func (v etcdOf) Facts(context.Context) (snapshots.Facts, error) {
-	return snapshots.Facts{Revision: 7, Kubernetes: string(v)}, nil
+func (v etcdOf) Facts(context.Context) (snapshots.EtcdState, error) {
+	return snapshots.EtcdState{Revision: 7, Kubernetes: string(v)}, nil
 }
 
 func (etcdOf) Snapshot(context.Context) (io.ReadCloser, error) {

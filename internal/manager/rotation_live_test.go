@@ -33,7 +33,7 @@ func TestRotation(t *testing.T) { // CP-15
 	createFleet(t, c, "default")
 	createFile(t, c, "default", filepath.Join("testdata", "rotation.yaml"))
 	key := client.ObjectKey{Namespace: "default", Name: "fleet"}
-	order := rotation.Order{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	order := rotation.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
 	of := &clusterv1.Cluster{}
 	eventually(t, "nothing keeps the rotation from beginning", func() error {
 		var err error
@@ -61,7 +61,7 @@ func TestRotation(t *testing.T) { // CP-15
 			t.Fatalf("after %d kills: %+v", kills, plan)
 		}
 		ctx, kill := context.WithCancel(t.Context())
-		order.Say = func(text string) {
+		order.Progress = func(text string) {
 			t.Log(text)
 			if strings.HasPrefix(text, "The ") || strings.HasSuffix(text, " replaces its Machines") || strings.HasSuffix(text, " is replaced") {
 				kill() // it has done something; the other texts say what it waits for
@@ -99,7 +99,7 @@ func TestRotation(t *testing.T) { // CP-15
 
 // rotationRefused: nothing is changed where a node would not be replaced, or the authority is not one of this program.
 func rotationRefused(t *testing.T, c client.Client, key client.ObjectKey) {
-	order := rotation.Order{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
+	order := rotation.Rotator{Client: c, Now: time.Now, Interval: 50 * time.Millisecond}
 	of, err := cluster.Get(t.Context(), c, key)
 	must(t, err)
 	md := &clusterv1.MachineDeployment{}

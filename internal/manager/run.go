@@ -123,7 +123,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	if err != nil {
 		return nil, err
 	}
-	ours.From(mgr.GetCache())
+	ours.SetSource(mgr.GetCache())
 	return mgr, nil
 }
 
@@ -160,7 +160,7 @@ func cacheOptions(cfg Config) (cache.Options, error) {
 	}
 	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
 	options := cache.Options{
-		SyncPeriod: &cfg.SyncPeriod, DefaultTransform: kube.KeepOwnFields,
+		SyncPeriod: &cfg.SyncPeriod, DefaultTransform: kube.PruneManagedFields,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: labelled, &corev1.ConfigMap{}: labelled},
 	}
 	if cfg.WatchFilter != "" {

@@ -156,8 +156,8 @@ func TestEachProviderAlone(t *testing.T) {
 			}
 			configurations := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 			must(t, c.List(t.Context(), configurations))
-			if n := len(configurations.Items); n != 1 || configurations.Items[0].Name != rights.Sets[0].Validation() {
-				t.Errorf("%d webhook configurations, want %s alone: %v", n, rights.Sets[0].Validation(), configurations.Items)
+			if n := len(configurations.Items); n != 1 || configurations.Items[0].Name != rights.Sets[0].ValidatingWebhookName() {
+				t.Errorf("%d webhook configurations, want %s alone: %v", n, rights.Sets[0].ValidatingWebhookName(), configurations.Items)
 			}
 		})
 	}

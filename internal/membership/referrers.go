@@ -56,7 +56,7 @@ func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controlle
 	})
 	return kube.NewReferences(reader, func(u *unstructured.Unstructured) error {
 		return c.Watch(source.Kind[client.Object](mgr.GetCache(), u, enqueue))
-	}).LimitedTo(filter).Explaining(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
+	}).LimitedTo(filter).WithDiagnostics(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
 }
 
 // index identifies a controller's index of the references of its kind.

@@ -30,9 +30,9 @@ type parts struct {
 // that manifests written for other machines work unchanged and nothing is pulled.
 const usualRepository = "registry.k8s.io"
 
-// usual returns the name of an image in kubeadm's default repository, and an empty string for an image that kubeadm
+// kubeadmRef returns the name of an image in kubeadm's default repository, and an empty string for an image that kubeadm
 // does not use.
-func usual(ref string) string {
+func kubeadmRef(ref string) string {
 	name, of := strings.CutPrefix(ref, Repository+"/")
 	switch {
 	case !of, ref == FlannelImage, ref == BusyboxImage, ref == Repository+"/kube-proxy:"+KubeProxyTag:
@@ -48,7 +48,7 @@ func containerImages(v versions, p parts, controlPlane bool) []containerImage {
 	var out []containerImage
 	for _, image := range ownImages(v, p, controlPlane) {
 		out = append(out, image)
-		if ref := usual(image.ref); ref != "" {
+		if ref := kubeadmRef(image.ref); ref != "" {
 			image.ref = ref
 			out = append(out, image)
 		}

@@ -21,9 +21,9 @@ func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
 		stays[taintID(want)] = true
 		if t.Propagation == clusterv1.MachineTaintPropagationAlways {
 			always = append(always, taintID(want))
-			node.Spec.Taints = exactly(node.Spec.Taints, want)
+			node.Spec.Taints = replaceTaint(node.Spec.Taints, want)
 		} else if !initialized {
-			node.Spec.Taints = exactly(node.Spec.Taints, want)
+			node.Spec.Taints = replaceTaint(node.Spec.Taints, want)
 		}
 	}
 	gone := strings.Split(tracked, ",")
@@ -37,8 +37,8 @@ func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {
 // taintID returns the key and effect, which identify a taint.
 func taintID(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// exactly returns the taints with t in place of the taint with the same key and effect, or appended.
-func exactly(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
+// replaceTaint returns the taints with t in place of the taint with the same key and effect, or appended.
+func replaceTaint(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	out := slices.Clone(taints)
 	if i := slices.IndexFunc(out, func(have corev1.Taint) bool { return have.MatchTaint(&t) }); i >= 0 {
 		if out[i].Value != t.Value {

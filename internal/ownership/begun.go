@@ -10,16 +10,16 @@ import (
 // begunFor is how long a created owner counts as new. Its first reconciliations are complete by then.
 const begunFor = 10 * time.Minute
 
-// Begun records the owners that this process has created. Such owners cannot have been restored from a backup, and
+// CreatedOwners records the owners that this process has created. Such owners cannot have been restored from a backup, and
 // they cannot have dependents elsewhere. Owners that are not recorded, for example after a restart, get no special
 // treatment. A nil *Begun records nothing.
-type Begun struct {
+type CreatedOwners struct {
 	mu     sync.Mutex
 	owners map[types.UID]time.Time
 }
 
 // Add records an owner and removes outdated records.
-func (b *Begun) Add(owner types.UID, now time.Time) {
+func (b *CreatedOwners) Add(owner types.UID, now time.Time) {
 	if b == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (b *Begun) Add(owner types.UID, now time.Time) {
 }
 
 // Has reports whether this process created the owner recently.
-func (b *Begun) Has(owner types.UID, now time.Time) bool {
+func (b *CreatedOwners) Has(owner types.UID, now time.Time) bool {
 	if b == nil {
 		return false
 	}

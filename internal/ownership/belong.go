@@ -10,15 +10,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Join sets the cluster label and adds the Cluster as an owner.
-func Join(o metav1.Object, cluster *clusterv1.Cluster) {
+// AddToCluster sets the cluster label and adds the Cluster as an owner.
+func AddToCluster(o metav1.Object, cluster *clusterv1.Cluster) {
 	Label(o, clusterv1.ClusterNameLabel, cluster.Name)
 	Own(o, ByCluster(cluster))
 }
 
-// Joined reports whether the object has the cluster label and an owner reference to the Cluster with the current
+// IsInCluster reports whether the object has the cluster label and an owner reference to the Cluster with the current
 // API version.
-func Joined(o metav1.Object, cluster *clusterv1.Cluster) bool {
+func IsInCluster(o metav1.Object, cluster *clusterv1.Cluster) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && OwnedByCluster(o, cluster)
 }
 

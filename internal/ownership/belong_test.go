@@ -18,10 +18,10 @@ func TestJoin(t *testing.T) { // OR-01
 	o := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: before, OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "c", UID: "old"}, other,
 	}}}
-	if Joined(o, cluster) {
+	if IsInCluster(o, cluster) {
 		t.Error("owned by a Cluster that does not exist any more, and without the label")
 	}
-	Join(o, cluster)
+	AddToCluster(o, cluster)
 	want := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c"},
 		OwnerReferences: []metav1.OwnerReference{other, {
@@ -34,10 +34,10 @@ func TestJoin(t *testing.T) { // OR-01
 	if len(before) != 1 {
 		t.Errorf("the map of the cache was changed: %v", before)
 	}
-	if !Joined(o, cluster) {
+	if !IsInCluster(o, cluster) {
 		t.Error("it belongs to the Cluster now")
 	}
-	Join(o, cluster)
+	AddToCluster(o, cluster)
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("the second time changes nothing (-want +got):\n%s", diff)
 	}
@@ -47,13 +47,13 @@ func TestJoin(t *testing.T) { // OR-01
 func TestOutdated(t *testing.T) {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 	m := &clusterv1.Machine{}
-	Join(m, cluster)
+	AddToCluster(m, cluster)
 	m.OwnerReferences[0].APIVersion = "cluster.x-k8s.io/v1beta1"
-	if !Owns(cluster, m) || Joined(m, cluster) || !Outdated(m, ByCluster(cluster)) {
-		t.Errorf("owned %t, joined %t, outdated %t", Owns(cluster, m), Joined(m, cluster), Outdated(m, ByCluster(cluster)))
+	if !Owns(cluster, m) || IsInCluster(m, cluster) || !Outdated(m, ByCluster(cluster)) {
+		t.Errorf("owned %t, joined %t, outdated %t", Owns(cluster, m), IsInCluster(m, cluster), Outdated(m, ByCluster(cluster)))
 	}
-	Join(m, cluster)
-	if len(m.OwnerReferences) != 1 || !Joined(m, cluster) {
+	AddToCluster(m, cluster)
+	if len(m.OwnerReferences) != 1 || !IsInCluster(m, cluster) {
 		t.Errorf("owners %v", m.OwnerReferences)
 	}
 }
@@ -89,10 +89,10 @@ func TestMissingWatchLabel(t *testing.T) { // PA-02
 // What a process has created begins, for a while; what it does not know may have come back from a backup.
 func TestBegun(t *testing.T) { // OR-01
 	now := time.Unix(1e9, 0)
-	b := &Begun{}
+	b := &CreatedOwners{}
 	b.Add("a", now)
 	for name, tc := range map[string]struct {
-		of    *Begun
+		of    *CreatedOwners
 		owner types.UID
 		at    time.Time
 		want  bool
@@ -110,5 +110,5 @@ func TestBegun(t *testing.T) { // OR-01
 	if len(b.owners) != 1 {
 		t.Errorf("%d owners are remembered", len(b.owners))
 	}
-	(*Begun)(nil).Add("a", now)
+	(*CreatedOwners)(nil).Add("a", now)
 }

@@ -29,8 +29,8 @@ const (
 // with other reasons for an unknown Node, the workload cluster was reachable.
 const ReasonNodesAmbiguous = "ProviderIDNotUnique"
 
-// Facts is the input of [Judge].
-type Facts struct {
+// Input is the input of [Decide].
+type Input struct {
 	// Kind and Name of the owner are used in messages.
 	Kind, Name string
 	// Cluster is the name of its Cluster; ClusterExists is set if the Cluster exists.
@@ -82,11 +82,11 @@ type Workload struct {
 	Seen bool
 	// Problem explains in a message why the Nodes were not read.
 	Problem string
-	// Strays are Nodes of Machines that this object owned and that do not exist; see [Strays].
-	Strays []string
+	// OrphanedNodes are Nodes of Machines that this object owned and that do not exist; see [OrphanedNodes].
+	OrphanedNodes []string
 }
 
-// Verdict is the result of [Judge]. The zero value means that the owner may continue.
+// Verdict is the result of [Decide]. The zero value means that the owner may continue.
 type Verdict struct {
 	// Adopt lists the children to adopt, in order. Nothing else may be done in the same reconciliation.
 	Adopt []string
@@ -94,9 +94,9 @@ type Verdict struct {
 	Reason, Message string
 	// On lists the objects that the wait depends on, such as "Machine m". Field is their field that has to change;
 	// if it is empty, they have to be created. Person is set if a user has to follow the message.
-	On     []string
-	Field  string
-	Person bool
+	On        []string
+	Field     string
+	NeedsUser bool
 	// Recheck is the interval to evaluate again if no watch reports the end of the wait, otherwise zero.
 	Recheck time.Duration
 }
@@ -107,12 +107,12 @@ const ownersField = "metadata.ownerReferences"
 // hiddenRecheck is the interval to check again for objects outside the manager's scope.
 const hiddenRecheck = 30 * time.Second
 
-// Whole reports whether ownership is complete, so that children may be created and deleted.
-func (v Verdict) Whole() bool { return v.Reason == "" }
+// IsComplete reports whether ownership is complete, so that children may be created and deleted.
+func (v Verdict) IsComplete() bool { return v.Reason == "" }
 
-// Judge decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
+// Decide decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
 // decision table.
-func Judge(f Facts) Verdict {
+func Decide(f Input) Verdict {
 	me := f.Kind + " " + f.Name
 	adopt, foreign := sort(f.Children)
 	switch {
@@ -123,7 +123,7 @@ func Judge(f Facts) Verdict {
 		return Verdict{Reason: ReasonParentMissing, On: []string{me}, Field: ownersField, Message: fmt.Sprintf(
 			"%s is labelled as part of %s, which has not adopted it yet", me, f.Parent)}
 	case len(f.Hidden) > 0:
-		return Verdict{Reason: ReasonHidden, On: f.Hidden, Person: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
+		return Verdict{Reason: ReasonHidden, On: f.Hidden, NeedsUser: true, Recheck: hiddenRecheck, Message: fmt.Sprintf(
 			"%s of %s: without the label %s that %s has; give it to them, or remove it from the owner",
 			condition.Names(f.Hidden), me, clusterv1.WatchLabel, me)}
 	case len(adopt) > 0:
@@ -133,10 +133,10 @@ func Judge(f Facts) Verdict {
 		}
 		return v
 	case len(foreign) > 0:
-		return Verdict{Reason: ReasonForeign, On: foreign, Person: true, Message: fmt.Sprintf(
+		return Verdict{Reason: ReasonForeign, On: foreign, NeedsUser: true, Message: fmt.Sprintf(
 			"%s: labelled as part of %s, which cannot adopt it: correct its labels or its owner", condition.Names(foreign), me)}
 	case len(f.Absent) > 0:
-		return Verdict{Reason: ReasonChildMissing, On: f.Absent, Person: true, Message: fmt.Sprintf(
+		return Verdict{Reason: ReasonChildMissing, On: f.Absent, NeedsUser: true, Message: fmt.Sprintf(
 			"%s of %s does not exist although Machines name it: restore it, or delete those Machines", condition.Names(f.Absent), me)}
 	case f.Observed:
 		return Verdict{}
@@ -144,10 +144,10 @@ func Judge(f Facts) Verdict {
 		return Verdict{Reason: ReasonWorkloadUnknown, On: []string{"Cluster " + f.Cluster},
 			Field: "condition " + clusterv1.ClusterRemoteConnectionProbeCondition, Message: fmt.Sprintf(
 				"Machines are created once the workload cluster has been seen: %s", f.Workload.Problem)}
-	case len(f.Workload.Strays) > 0:
-		v := Verdict{Reason: ReasonMachineMissing, Person: true, Message: fmt.Sprintf(
-			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.Strays))}
-		for _, node := range f.Workload.Strays {
+	case len(f.Workload.OrphanedNodes) > 0:
+		v := Verdict{Reason: ReasonMachineMissing, NeedsUser: true, Message: fmt.Sprintf(
+			"Nodes of Machines that do not exist belong to %s: restore the Machines, or delete Nodes %s", me, condition.Names(f.Workload.OrphanedNodes))}
+		for _, node := range f.Workload.OrphanedNodes {
 			v.On = append(v.On, "Node "+node)
 		}
 		return v
@@ -183,9 +183,9 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 	return Other
 }
 
-// Strays returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to a
+// OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to a
 // MachineSet of this owner.
-func Strays(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
+func OrphanedNodes(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
 	var out []string
 	for i := range nodes {
 		a := nodes[i].Annotations

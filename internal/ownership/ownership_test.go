@@ -11,8 +11,8 @@ import (
 )
 
 // whole is a MachineSet that has all it needs, and a status.
-func whole(change func(*Facts)) Facts {
-	f := Facts{
+func whole(change func(*Input)) Input {
+	f := Input{
 		Kind: "MachineSet", Name: "ms", Cluster: "c", ClusterExists: true, Observed: true,
 		Parent: "MachineDeployment md", Owned: true,
 		Children: []Child{{Kind: "Machine", Name: "a", Selected: true, Controller: Self}},
@@ -22,8 +22,8 @@ func whole(change func(*Facts)) Facts {
 }
 
 // bare is the same MachineSet without a status, its workload cluster seen.
-func bare(change func(*Facts)) Facts {
-	return whole(func(f *Facts) {
+func bare(change func(*Input)) Input {
+	return whole(func(f *Input) {
 		f.Observed, f.Workload.Seen = false, true
 		change(f)
 	})
@@ -33,54 +33,54 @@ func TestJudge(t *testing.T) { // OR-01
 	orphan := Child{Kind: "Machine", Name: "b", Selected: true}
 	cases := map[string]struct {
 		reason string
-		facts  Facts
+		facts  Input
 		adopt  []string
 		want   string
 	}{
-		"whole": {"nothing is in the way", whole(func(*Facts) {}), nil, ""},
+		"whole": {"nothing is in the way", whole(func(*Input) {}), nil, ""},
 		"no cluster": {"what belongs to it may not be there yet either",
-			whole(func(f *Facts) { f.ClusterExists = false }), nil, ReasonClusterMissing},
+			whole(func(f *Input) { f.ClusterExists = false }), nil, ReasonClusterMissing},
 		"no parent": {"the label survives a backup, the owner reference does not",
-			whole(func(f *Facts) { f.Owned = false }), nil, ReasonParentMissing},
+			whole(func(f *Input) { f.Owned = false }), nil, ReasonParentMissing},
 		"standalone": {"nobody is named that could adopt it",
-			whole(func(f *Facts) { f.Parent, f.Owned = "", false }), nil, ""},
+			whole(func(f *Input) { f.Parent, f.Owned = "", false }), nil, ""},
 		"orphans": {"they are ours, and count once they are",
-			whole(func(f *Facts) {
+			whole(func(f *Input) {
 				f.Children = append(f.Children, Child{Kind: "Machine", Name: "c", Selected: true}, orphan)
 			}), []string{"b", "c"}, ReasonAdopting},
 		"orphan without parent": {"a MachineSet that is not part of the graph adopts nothing",
-			whole(func(f *Facts) { f.Owned, f.Children = false, []Child{orphan} }), nil, ReasonParentMissing},
+			whole(func(f *Input) { f.Owned, f.Children = false, []Child{orphan} }), nil, ReasonParentMissing},
 		"orphan being deleted": {"is never adopted, and does not hold others up",
-			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Deleting: true} }), nil, ""},
+			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Deleting: true} }), nil, ""},
 		"labelled but not selected": {"it says that it is ours, and adopting it would be wrong",
-			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonForeign},
+			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonForeign},
 		"somebody else's": {"two owners claim it",
-			whole(func(f *Facts) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: Other} }), nil, ReasonForeign},
+			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: Other} }), nil, ReasonForeign},
 		"hidden": {"PA-02: a label was forgotten or taken away; another Machine in its place would be one too many",
-			whole(func(f *Facts) { f.Hidden = []string{"Machine b"} }), nil, ReasonHidden},
+			whole(func(f *Input) { f.Hidden = []string{"Machine b"} }), nil, ReasonHidden},
 		"child not restored": {"its Machines came first",
-			whole(func(f *Facts) { f.Absent = []string{"MachineSet x"} }), nil, ReasonChildMissing},
-		"new": {"no status, and the workload cluster knows nothing of it", bare(func(*Facts) {}), nil, ""},
+			whole(func(f *Input) { f.Absent = []string{"MachineSet x"} }), nil, ReasonChildMissing},
+		"new": {"no status, and the workload cluster knows nothing of it", bare(func(*Input) {}), nil, ""},
 		"no status, not seen": {"it may be a restored one",
-			bare(func(f *Facts) { f.Workload = Workload{Problem: "not connected"} }), nil, ReasonWorkloadUnknown},
+			bare(func(f *Input) { f.Workload = Workload{Problem: "not connected"} }), nil, ReasonWorkloadUnknown},
 		"no status, strays": {"it is a restored one, its Machines are not back yet",
-			bare(func(f *Facts) { f.Workload.Strays = []string{"n"} }), nil, ReasonMachineMissing},
+			bare(func(f *Input) { f.Workload.OrphanedNodes = []string{"n"} }), nil, ReasonMachineMissing},
 		"status, not seen": {"a workload cluster that is down does not stop what was known before",
-			whole(func(f *Facts) { f.Workload = Workload{} }), nil, ""},
+			whole(func(f *Input) { f.Workload = Workload{} }), nil, ""},
 		"status, strays": {"a Node that was left behind is no reason to stop",
-			whole(func(f *Facts) { f.Workload = Workload{Seen: true, Strays: []string{"n"}} }), nil, ""},
+			whole(func(f *Input) { f.Workload = Workload{Seen: true, OrphanedNodes: []string{"n"}} }), nil, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(tc.facts)
+			got := Decide(tc.facts)
 			if got.Reason != tc.want || !cmp.Equal(got.Adopt, tc.adopt) {
 				t.Errorf("got %+v, want adopt %v, reason %q: %s", got, tc.adopt, tc.want, tc.reason)
 			}
-			if len(got.On) == 0 != got.Whole() || got.Person && got.Field != "" {
+			if len(got.On) == 0 != got.IsComplete() || got.NeedsUser && got.Field != "" {
 				t.Errorf("a wait names objects, and a field or a person: %+v", got)
 			}
-			if got.Whole() != (tc.want == "") || (got.Message == "") != got.Whole() {
-				t.Errorf("whole %t with reason %q and message %q", got.Whole(), got.Reason, got.Message)
+			if got.IsComplete() != (tc.want == "") || (got.Message == "") != got.IsComplete() {
+				t.Errorf("whole %t with reason %q and message %q", got.IsComplete(), got.Reason, got.Message)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestStrays(t *testing.T) {
 		node("other-cluster", map[string]string{clusterv1.ClusterNameAnnotation: "d"}),
 		node("other-namespace", map[string]string{clusterv1.ClusterNamespaceAnnotation: "d"}),
 	}
-	got := Strays(types.NamespacedName{Namespace: "ns", Name: "c"}, nodes,
+	got := OrphanedNodes(types.NamespacedName{Namespace: "ns", Name: "c"}, nodes,
 		func(set string) bool { return set == "ms" }, func(machine string) bool { return machine == "m-known" })
 	if want := []string{"a", "z"}; !cmp.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -22,8 +22,8 @@ const (
 	// Underway is the change of a reconciliation that acted, for example created an object, so that more changes
 	// follow.
 	Underway
-	// Demanding is an Initial change that requests an action of a user, who may be watching.
-	Demanding
+	// InitialUserAction is an Initial change that requests an action of a user, who may be watching.
+	InitialUserAction
 	// Explanatory changes correct the explanation why something is not ready.
 	Explanatory
 	// Urgent changes are those that something waits for.
@@ -87,14 +87,14 @@ func (w *Writes[K, E]) Delay(key K, now time.Time, urgency Urgency) time.Duratio
 	o, interval := w.objects[key], w.stretched(now)
 	switch {
 	case o.initial:
-	case urgency == Initial, urgency == Demanding, urgency == Ending:
+	case urgency == Initial, urgency == InitialUserAction, urgency == Ending:
 		o.since, o.initial, o.interval = now, true, 2*interval
 	case urgency == Underway && now.Sub(o.since) >= 2*max(o.interval, interval): // after a long time without changes
 		o.since, o.initial, o.interval = now, true, interval
 	}
 	o.interval = max(o.interval, interval)
 	switch {
-	case urgency != Explanatory && urgency != Demanding:
+	case urgency != Explanatory && urgency != InitialUserAction:
 		o.outdated = time.Time{}
 	case o.outdated.IsZero():
 		o.outdated = now
@@ -146,9 +146,9 @@ func (w *Writes[K, E]) stretched(now time.Time) time.Duration {
 	return min(max(w.Interval, writeFactor*w.latency(now)), maxStretch*w.Interval)
 }
 
-// Keep stores events until they are released. Every reconciliation before the write reports the same events, so
+// Hold stores events until they are released. Every reconciliation before the write reports the same events, so
 // duplicates are dropped.
-func (w *Writes[K, E]) Keep(key K, events []E, now time.Time) {
+func (w *Writes[K, E]) Hold(key K, events []E, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(events) == 0 {

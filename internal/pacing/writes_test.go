@@ -97,9 +97,9 @@ func TestWritesForgetEvents(t *testing.T) { // FG-03
 	for name, deferred := range map[string]func(*writes, string, time.Time){
 		"deferred": func(w *writes, key string, now time.Time) {
 			w.Delay(key, now, Initial)
-			w.Keep(key, events, now)
+			w.Hold(key, events, now)
 		},
-		"only its events": func(w *writes, key string, now time.Time) { w.Keep(key, events, now) },
+		"only its events": func(w *writes, key string, now time.Time) { w.Hold(key, events, now) },
 	} {
 		w, now := &writes{Interval: time.Second}, time.Unix(1e9, 0)
 		for i := range 10 * minKeys {
@@ -122,12 +122,12 @@ func TestWritesKeepEvents(t *testing.T) { // FG-03
 	events := []string{"began"}
 	w, now := &writes{Interval: time.Second}, time.Unix(1e9, 0)
 	key := "kept"
-	w.Keep(key, events, now)
+	w.Hold(key, events, now)
 	for i := range 10 * minKeys {
 		now = now.Add(10 * time.Millisecond)
 		w.Delay(fmt.Sprint(i), now, Urgent)
 		if i%100 == 0 {
-			w.Keep(key, events, now)
+			w.Hold(key, events, now)
 		}
 	}
 	if diff := cmp.Diff(events, w.Release(key, nil)); diff != "" {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx is done, in which case it returns the error of ctx.
-func For(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or until ctx is done, in which case it returns the error of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -47,7 +47,7 @@ type managementPKI struct {
 }
 
 func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
-	names, ips := sorted(slices.Concat(cfg.Addresses, cfg.Names))
+	names, ips := splitNamesAndIPs(slices.Concat(cfg.Addresses, cfg.Names))
 	return managementPKI{
 		dir:       cfg.Dir,
 		folder:    pki.Folder{Path: cfg.Dir.PKI(), Now: cfg.Now},
@@ -59,8 +59,8 @@ func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI 
 	}
 }
 
-// sorted separates host names from IP addresses for a certificate.
-func sorted(all []string) (names []string, ips []net.IP) {
+// splitNamesAndIPs separates host names from IP addresses for a certificate.
+func splitNamesAndIPs(all []string) (names []string, ips []net.IP) {
 	for _, one := range all {
 		if ip := net.ParseIP(one); ip != nil {
 			ips = append(ips, ip)
@@ -181,8 +181,8 @@ func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfi
 	return err
 }
 
-// keepFresh calls ensure every checkEvery until ctx ends.
-func keepFresh(ctx context.Context, ensure func() error) {
+// renewPeriodically calls ensure every checkEvery until ctx ends.
+func renewPeriodically(ctx context.Context, ensure func() error) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {

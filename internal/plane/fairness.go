@@ -37,9 +37,9 @@ type fairness struct {
 	memory int64 // of the host, in bytes
 }
 
-// share configures API Priority and Fairness: requests of the manager and of administrators do not wait, and
+// applyFairness configures API Priority and Fairness: requests of the manager and of administrators do not wait, and
 // requests of other users that read whole collections have a separate priority level without borrowing.
-func share(ctx context.Context, root *rest.Config, memory int64) error {
+func applyFairness(ctx context.Context, root *rest.Config, memory int64) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (f fairness) applySchema(ctx context.Context, want *flowcontrolv1.FlowSchem
 	schemas := f.client.FlowcontrolV1().FlowSchemas()
 	_, err := schemas.Create(ctx, want, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return unlessThere("FlowSchema "+want.Name, err)
+		return ignoreAlreadyExists("FlowSchema "+want.Name, err)
 	}
 	live, err := schemas.Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {
@@ -142,7 +142,7 @@ func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLe
 	levels := f.client.FlowcontrolV1().PriorityLevelConfigurations()
 	_, err := levels.Create(ctx, want, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return unlessThere("PriorityLevelConfiguration "+want.Name, err)
+		return ignoreAlreadyExists("PriorityLevelConfiguration "+want.Name, err)
 	}
 	live, err := levels.Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil || equality.Semantic.DeepEqual(live.Spec, want.Spec) {

@@ -78,11 +78,11 @@ func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) 
 // localTries limits the number of loopback addresses that are tried.
 const localTries = 64
 
-// listenBeside opens the port of the endpoint on a loopback address, which components of this process and
+// listenOnLoopback opens the port of the endpoint on a loopback address, which components of this process and
 // tools on this machine use even if the address of the endpoint does not exist yet. The port must be the
 // same, because kube-apiserver publishes the port of its listener as the port of the Service "kubernetes".
 // The address is derived from the endpoint, because many control planes use the same port.
-func listenBeside(ctx context.Context, endpoint netip.AddrPort) (net.Listener, error) {
+func listenOnLoopback(ctx context.Context, endpoint netip.AddrPort) (net.Listener, error) {
 	sum := sha256.Sum256(endpoint.Addr().AsSlice())
 	for i := range localTries {
 		address := netip.AddrFrom4([4]byte{127, 1 + sum[0]%254, sum[1], byte(1 + (int(sum[2])+i)%254)})

@@ -125,7 +125,7 @@ type management struct {
 	server   *apiserver.Server
 	loops    *controllers.Manager
 	pods     *scheduler.Scheduler // nil without nodes
-	keys     *atrest.Keeper       // nil if Secrets are plain text and never were encrypted
+	keys     *atrest.Rewriter     // nil if Secrets are plain text and never were encrypted
 	memory   int64                // of the host or of the control group, in bytes
 }
 
@@ -197,7 +197,7 @@ func (m *management) admit(g *group.Group, root *rest.Config) error {
 	if err := primeRoles(g.Context(), root, m.cfg.HideSecrets); err != nil {
 		return err
 	}
-	if err := share(g.Context(), root, m.memory); err != nil {
+	if err := applyFairness(g.Context(), root, m.memory); err != nil {
 		return err
 	}
 	if err := tenants.RestrictNode(g.Context(), root, m.cfg.Nodes != nil); err != nil {
@@ -244,7 +244,7 @@ func (m *management) security(endpoint string) (flags []string, err error) {
 	}
 	if used {
 		encryptionconfig.EncryptionConfigFileChangePollDuration = encryptionReload
-		m.keys = &atrest.Keeper{Files: files, Plain: !m.cfg.EncryptSecrets, Etcd: endpoint}
+		m.keys = &atrest.Rewriter{Files: files, Plain: !m.cfg.EncryptSecrets, Etcd: endpoint}
 		flags = append(flags, "--encryption-provider-config="+files.Config(), "--encryption-provider-config-automatic-reload=true")
 	}
 	if m.cfg.Audit != nil {
@@ -263,7 +263,7 @@ func (m *management) security(endpoint string) (flags []string, err error) {
 
 // finish starts the remaining components. Those that need the default roles wait for them.
 func (m *management) finish(g *group.Group, root *rest.Config, ready func()) {
-	go keepFresh(g.Context(), m.pki.ensure)
+	go renewPeriodically(g.Context(), m.pki.ensure)
 	if m.keys != nil {
 		m.keys.Root = jsonConfig(root)
 		g.Run("encryption at rest", m.keys.Run)

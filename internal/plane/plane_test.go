@@ -334,7 +334,7 @@ func TestListenBesideHasThePortOfTheEndpoint(t *testing.T) {
 	port := free.Addr().(*net.TCPAddr).AddrPort().Port()
 	used := map[string]bool{}
 	for _, endpoint := range []string{"172.31.0.1", "172.30.0.1", "172.31.0.1", "fd00::1"} {
-		l, err := listenBeside(t.Context(), netip.AddrPortFrom(netip.MustParseAddr(endpoint), port))
+		l, err := listenOnLoopback(t.Context(), netip.AddrPortFrom(netip.MustParseAddr(endpoint), port))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestKeepFresh(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			keepFresh(ctx, func() error { looked++; return errors.New("disk full") })
+			renewPeriodically(ctx, func() error { looked++; return errors.New("disk full") })
 		}()
 		time.Sleep(3*checkEvery + time.Minute)
 		synctest.Wait()

@@ -46,7 +46,7 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 		if !slices.ContainsFunc(bindings.Items, func(o rbacv1.ClusterRoleBinding) bool { return o.Name == b.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoleBindings().Create(ctx, &b, metav1.CreateOptions{})
-				return unlessThere("ClusterRoleBinding "+b.Name, err)
+				return ignoreAlreadyExists("ClusterRoleBinding "+b.Name, err)
 			})
 		}
 	}
@@ -56,7 +56,7 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 		} else if !slices.ContainsFunc(roles.Items, func(o rbacv1.ClusterRole) bool { return o.Name == r.Name }) {
 			g.Go(func() error {
 				_, err := rbac.ClusterRoles().Create(ctx, &r, metav1.CreateOptions{})
-				return unlessThere("ClusterRole "+r.Name, err)
+				return ignoreAlreadyExists("ClusterRole "+r.Name, err)
 			})
 		}
 	}
@@ -79,7 +79,7 @@ func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r
 	metav1.SetMetaDataAnnotation(&r.ObjectMeta, rbacv1.AutoUpdateAnnotationKey, "false")
 	_, err := roles.Create(ctx, &r, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return unlessThere("ClusterRole "+r.Name, err)
+		return ignoreAlreadyExists("ClusterRole "+r.Name, err)
 	}
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live, err := roles.Get(ctx, r.Name, metav1.GetOptions{})
@@ -92,7 +92,7 @@ func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r
 	})
 }
 
-func unlessThere(what string, err error) error {
+func ignoreAlreadyExists(what string, err error) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create %s: %w", what, err)
 	}

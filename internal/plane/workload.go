@@ -112,7 +112,7 @@ func startIn(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, how star
 		return err
 	}
 	how.mark = cmp.Or(cfg.EncryptionMark, data.EncryptionMark)
-	started := heap.Starting(heap.StartWorkloadMemory)
+	started := heap.TuneForStartup(heap.StartWorkloadMemory)
 	how.ready = func() {
 		started()
 		heap.Collect(heap.Workload())
@@ -156,7 +156,7 @@ func startWorkload(g *group.Group, cfg WorkloadConfig, holder datadir.Holder, ho
 	if err := cfg.Folder.WriteRun(says); err != nil {
 		return err
 	}
-	go keepFresh(g.Context(), certs.ensure)
+	go renewPeriodically(g.Context(), certs.ensure)
 	g.Serve("Kubernetes "+cfg.Version, func(ctx context.Context) error { return run(ctx, how.ready) })
 	return nil
 }
@@ -251,7 +251,7 @@ func workloadListeners(g *group.Group, cfg WorkloadConfig) (ports, error) {
 
 func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPort) ([]*net.TCPListener, error) {
 	if cfg.Only == workload.OnlyLoopback {
-		beside, err := listenBeside(g.Context(), endpoint)
+		beside, err := listenOnLoopback(g.Context(), endpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +266,7 @@ func endpointListeners(g *group.Group, cfg WorkloadConfig, endpoint netip.AddrPo
 	if endpoint.Addr().IsLoopback() {
 		return []*net.TCPListener{l.(*net.TCPListener)}, nil
 	}
-	beside, err := listenBeside(g.Context(), endpoint)
+	beside, err := listenOnLoopback(g.Context(), endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (w workloadPKI) ensure() error {
 	if err != nil {
 		return err
 	}
-	if _, err := datadir.WriteFile(w.folder.Cert(signingCert), ca.Alone(), 0o644); err != nil {
+	if _, err := datadir.WriteFile(w.folder.Cert(signingCert), ca.FirstCertPEM(), 0o644); err != nil {
 		return err
 	}
 	if err := w.folder.SigningKey(workload.SigningSA, ""); err != nil {
@@ -115,7 +115,7 @@ func (w workloadPKI) serving() (pki.Leaf, error) {
 		}
 		leaf.IPs = append(leaf.IPs, p.Masked().Addr().Next().AsSlice())
 	}
-	names, ips := sorted(w.config.Names)
+	names, ips := splitNamesAndIPs(w.config.Names)
 	leaf.Names, leaf.IPs = append(leaf.Names, names...), append(leaf.IPs, ips...)
 	slices.Sort(leaf.Names)
 	leaf.Names = slices.Compact(leaf.Names)

@@ -30,11 +30,11 @@ type Set struct {
 	CRDs []string
 	// Watched are the CRDs of other providers without which its controllers cannot start.
 	Watched []string
-	// Workloads is true if its controllers connect to workload clusters.
-	Workloads bool
-	// Reference is the name of the ValidatingWebhookConfiguration that the reference implementation of this provider
+	// ConnectsToWorkloads is true if its controllers connect to workload clusters.
+	ConnectsToWorkloads bool
+	// ReferenceWebhookName is the name of the ValidatingWebhookConfiguration that the reference implementation of this provider
 	// installs. It is empty if there is none.
-	Reference string
+	ReferenceWebhookName string
 	// Flags are the flags of `slipway manager` that only this provider reads, in addition to the concurrency flags of
 	// its controllers.
 	Flags []string
@@ -43,11 +43,11 @@ type Set struct {
 // Contains reports whether the set includes the CRD.
 func (s Set) Contains(crd string) bool { return slices.Contains(s.CRDs, crd) }
 
-// Defaulting returns the name of the provider's MutatingWebhookConfiguration.
-func (s Set) Defaulting() string { return "slipway-defaulting-" + string(s.Name) }
+// MutatingWebhookName returns the name of the provider's MutatingWebhookConfiguration.
+func (s Set) MutatingWebhookName() string { return "slipway-defaulting-" + string(s.Name) }
 
-// Validation returns the name of the provider's ValidatingWebhookConfiguration.
-func (s Set) Validation() string { return "slipway-validation-" + string(s.Name) }
+// ValidatingWebhookName returns the name of the provider's ValidatingWebhookConfiguration.
+func (s Set) ValidatingWebhookName() string { return "slipway-validation-" + string(s.Name) }
 
 // All returns the sets of this build, core first. The caller owns the result.
 func All() []Set {
@@ -56,8 +56,8 @@ func All() []Set {
 
 func core() Set {
 	return Set{
-		Name:      Core,
-		Reference: "capi-validating-webhook-configuration",
+		Name:                 Core,
+		ReferenceWebhookName: "capi-validating-webhook-configuration",
 		Controllers: map[string]int{
 			"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 100, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "machinehealthcheck": 50,
 			"clusterresourceset": 10, "clustercredentials": 10, "extensionconfig": 10,
@@ -77,7 +77,7 @@ func core() Set {
 			"ipaddresses.ipam.cluster.x-k8s.io",
 			"extensionconfigs.runtime.cluster.x-k8s.io",
 		},
-		Workloads: true,
+		ConnectsToWorkloads: true,
 		Flags: []string{
 			"additional-sync-machine-annotations", "additional-sync-machine-labels", "machineset-preflight-checks",
 			"remote-conditions-grace-period", "remote-connection-grace-period",
@@ -88,31 +88,31 @@ func core() Set {
 
 func bootstrapKubeadm() Set {
 	return Set{
-		Name:        BootstrapKubeadm,
-		Reference:   "capi-kubeadm-bootstrap-validating-webhook-configuration",
-		Controllers: map[string]int{"kubeadmconfig": 100},
+		Name:                 BootstrapKubeadm,
+		ReferenceWebhookName: "capi-kubeadm-bootstrap-validating-webhook-configuration",
+		Controllers:          map[string]int{"kubeadmconfig": 100},
 		CRDs: []string{
 			"kubeadmconfigs.bootstrap.cluster.x-k8s.io",
 			"kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
 		},
-		Watched:   []string{"clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
-		Workloads: true,
-		Flags:     []string{"bootstrap-token-ttl"},
+		Watched:             []string{"clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		ConnectsToWorkloads: true,
+		Flags:               []string{"bootstrap-token-ttl"},
 	}
 }
 
 func controlPlaneKubeadm() Set {
 	return Set{
-		Name:        ControlPlaneKubeadm,
-		Reference:   "capi-kubeadm-control-plane-validating-webhook-configuration",
-		Controllers: map[string]int{"kubeadmcontrolplane": 50},
+		Name:                 ControlPlaneKubeadm,
+		ReferenceWebhookName: "capi-kubeadm-control-plane-validating-webhook-configuration",
+		Controllers:          map[string]int{"kubeadmcontrolplane": 50},
 		CRDs: []string{
 			"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",
 			"kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
 		},
-		Watched:   []string{"clusters.cluster.x-k8s.io", "kubeadmconfigs.bootstrap.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
-		Workloads: true,
-		Flags:     []string{"etcd-call-timeout-duration", "etcd-dial-timeout-duration"},
+		Watched:             []string{"clusters.cluster.x-k8s.io", "kubeadmconfigs.bootstrap.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		ConnectsToWorkloads: true,
+		Flags:               []string{"etcd-call-timeout-duration", "etcd-dial-timeout-duration"},
 	}
 }
 
@@ -125,8 +125,8 @@ func controlPlaneHosted() Set {
 			"hostedcontrolplanes.controlplane.slipway.dev",
 			"hostedcontrolplanetemplates.controlplane.slipway.dev",
 		},
-		Watched:   []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
-		Workloads: true,
+		Watched:             []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		ConnectsToWorkloads: true,
 		Flags: []string{
 			"temporary-data", "control-plane-pods", "control-plane-service-type", "control-plane-service-host", "control-plane-volume-size",
 			"control-plane-storage-class",

@@ -14,7 +14,7 @@ import (
 func TestNothingIsInTwoSets(t *testing.T) {
 	seen := map[string]providerset.Name{}
 	for _, set := range providerset.All() {
-		for _, thing := range slices.Concat(set.CRDs, slices.Collect(maps.Keys(set.Controllers)), set.Flags, []string{set.Defaulting(), set.Validation()}) {
+		for _, thing := range slices.Concat(set.CRDs, slices.Collect(maps.Keys(set.Controllers)), set.Flags, []string{set.MutatingWebhookName(), set.ValidatingWebhookName()}) {
 			if other, ok := seen[thing]; ok {
 				t.Errorf("%s belongs to %s and %s", thing, other, set.Name)
 			}

@@ -29,7 +29,7 @@ func FuzzAnnotations(f *testing.F) {
 			}
 		}
 		if r := ParseReport(in(controlplanev1.EtcdReportAnnotation)); r != nil {
-			_ = r.Answers(Order{ID: r.ID, Step: r.Step})
+			_ = r.IsFor(EtcdOrder{ID: r.ID, Step: r.Step})
 		}
 	})
 }

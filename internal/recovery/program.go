@@ -41,7 +41,7 @@ const (
 )
 
 // begin sets the shell variables of an order.
-func begin(o Order) string {
+func begin(o EtcdOrder) string {
 	folder, mark := rebuildFolder, rebuildMark
 	if o.Step != Rebuild {
 		folder, mark = restoreFolder, restoreMark
@@ -53,7 +53,7 @@ func begin(o Order) string {
 func SurveyProgram() string { return surveyProgram }
 
 // ParseSurvey parses the output of the script. Only numbers are used, because the tenant controls the node.
-func ParseSurvey(out string) (Member, error) {
+func ParseSurvey(out string) (MemberState, error) {
 	found := map[string]float64{}
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -63,9 +63,9 @@ func ParseSurvey(out string) (Member, error) {
 	}
 	leader, ok := found["etcd_server_has_leader"]
 	if !ok {
-		return Member{}, fmt.Errorf("etcd on this node does not say whether it has a leader")
+		return MemberState{}, fmt.Errorf("etcd on this node does not say whether it has a leader")
 	}
-	return Member{
+	return MemberState{
 		Leader: leader == 1, Revision: int64(found["etcd_debugging_mvcc_current_revision"]), Index: int64(found["etcd_server_proposals_committed_total"]),
 	}, nil
 }
@@ -73,7 +73,7 @@ func ParseSurvey(out string) (Member, error) {
 // Program returns a bash script that makes the etcd member on a node the only member of its cluster, once per order
 // ID, either by a [Rebuild] or by a [Restore] of staged data. The script can be interrupted at any point and run
 // again, because it records its progress on the node. A second instance running at the same time exits immediately.
-func Program(o Order) string {
+func Program(o EtcdOrder) string {
 	if o.Step == Restore {
 		return begin(o) + commonProgram + restoreProgram
 	}
@@ -82,7 +82,7 @@ func Program(o Order) string {
 
 // ProgressProgram returns a sh script that prints the progress of [Program]: "done", "failed" with the reason and the
 // last lines of the log, "running", or "none" if it neither runs nor has a result.
-func ProgressProgram(o Order) string {
+func ProgressProgram(o EtcdOrder) string {
 	return begin(o) + `
 if [ -e "$state/result" ]; then cat "$state/result"; tail -n 10 "$state/log" 2>/dev/null || true
 elif [ -e "$running" ] && ! flock -n "$running" true; then echo running
@@ -97,14 +97,14 @@ const (
 )
 
 // StageFolder returns the folder for the staged data of an order on the node.
-func StageFolder(o Order) string { return restoreFolder + o.ID }
+func StageFolder(o EtcdOrder) string { return restoreFolder + o.ID }
 
 // StageProgram returns a bash script that prepares a data directory from the snapshot next to the data of the member.
 // It exits with status 3 and prints the reason if that is not possible. It can be interrupted at any point and run
 // again.
-func StageProgram(o Order) string { return begin(o) + stageProgram }
+func StageProgram(o EtcdOrder) string { return begin(o) + stageProgram }
 
 // StagedProgram returns a sh script that prints "staged" if [StageProgram] has finished.
-func StagedProgram(o Order) string {
+func StagedProgram(o EtcdOrder) string {
 	return begin(o) + `if [ -e "$state/staged" ]; then echo staged; else echo none; fi`
 }

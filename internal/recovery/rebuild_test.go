@@ -65,7 +65,7 @@ func (n node) read(name string) string {
 // rebuild runs the program, and returns its result.
 func (n node) rebuild(id string) string {
 	n.t.Helper()
-	if out, code := n.run(Program(Order{ID: id, Step: Rebuild})); code > 1 {
+	if out, code := n.run(Program(EtcdOrder{ID: id, Step: Rebuild})); code > 1 {
 		n.t.Fatalf("%d: %s", code, out)
 	}
 	return strings.TrimSpace(n.read("/var/lib/slipway/etcd-rebuild-" + id + "/result"))

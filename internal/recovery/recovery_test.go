@@ -16,7 +16,7 @@ var snapshot = Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z", Identity
 
 // Annotations are anyone's: what cannot be read is an error or nothing, and no id is more than a time.
 func TestParse(t *testing.T) {
-	request := map[string]string{controlplanev1.RecoverAnnotation: Request{ID: id, Survivor: "a", Accepted: true, Lost: []Lost{{"b", "n-b"}}}.String()}
+	request := map[string]string{controlplanev1.RecoverAnnotation: RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []Lost{{"b", "n-b"}}}.String()}
 	got, err := ParseRequest(request)
 	if err != nil || got.Survivor != "a" || !got.HasLost("b") || got.HasLost("a") || got.HasLost("") {
 		t.Errorf("%+v, %v", got, err)
@@ -42,25 +42,25 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q is read as %+v", value, got)
 		}
 	}
-	for _, o := range []Order{{ID: id, Step: Stage}, {ID: id, Step: Restore, Snapshot: snapshot}} {
+	for _, o := range []EtcdOrder{{ID: id, Step: Stage}, {ID: id, Step: Restore, Snapshot: snapshot}} {
 		if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: o.String()}); got != nil {
 			t.Errorf("%s is read", o)
 		}
 	}
-	stage := Order{ID: id, Step: Stage, Snapshot: snapshot}
+	stage := EtcdOrder{ID: id, Step: Stage, Snapshot: snapshot}
 	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: stage.String()}); got == nil || *got != stage {
 		t.Errorf("%+v", got)
 	}
 	if at := snapshot.Time(); at.Format(IDLayout) != "20261125T120000Z" || !(Snapshot{}).Time().IsZero() {
 		t.Errorf("taken %v", at)
 	}
-	order := Order{ID: id, Step: Survey}
+	order := EtcdOrder{ID: id, Step: Survey}
 	if got := ParseOrder(map[string]string{controlplanev1.EtcdOrderAnnotation: order.String()}); got == nil || *got != order {
 		t.Errorf("%+v", got)
 	}
-	report := &Report{ID: id, Step: Survey, Member: &Member{Revision: 3}}
+	report := &Report{ID: id, Step: Survey, Member: &MemberState{Revision: 3}}
 	back := ParseReport(map[string]string{controlplanev1.EtcdReportAnnotation: report.String()})
-	if diff := cmp.Diff(report, back); diff != "" || !back.Answers(order) || back.Answers(Order{ID: id, Step: Rebuild}) {
+	if diff := cmp.Diff(report, back); diff != "" || !back.IsFor(order) || back.IsFor(EtcdOrder{ID: id, Step: Rebuild}) {
 		t.Error(diff)
 	}
 	if got, err := ParseRequest(nil); got != nil || err != nil {
@@ -71,15 +71,15 @@ func TestParse(t *testing.T) {
 func TestParseSurvey(t *testing.T) {
 	tests := map[string]struct {
 		out  string
-		want Member
+		want MemberState
 		ok   bool
 	}{
-		"without a leader": {"etcd_server_has_leader 0\netcd_server_proposals_committed_total 1.234567e+06\netcd_debugging_mvcc_current_revision 4711\n", Member{Revision: 4711, Index: 1234567}, true},
-		"with a leader":    {"etcd_server_has_leader 1\n", Member{Leader: true}, true},
-		"silent":           {"silent\n", Member{}, false},
-		"no etcd":          {"absent\n", Member{}, false},
-		"nonsense":         {"etcd_server_has_leader NaN\netcd_debugging_mvcc_current_revision 1e300\n", Member{}, false},
-		"too much":         {"etcd_server_has_leader 0\netcd_debugging_mvcc_current_revision 1e300\n", Member{}, true},
+		"without a leader": {"etcd_server_has_leader 0\netcd_server_proposals_committed_total 1.234567e+06\netcd_debugging_mvcc_current_revision 4711\n", MemberState{Revision: 4711, Index: 1234567}, true},
+		"with a leader":    {"etcd_server_has_leader 1\n", MemberState{Leader: true}, true},
+		"silent":           {"silent\n", MemberState{}, false},
+		"no etcd":          {"absent\n", MemberState{}, false},
+		"nonsense":         {"etcd_server_has_leader NaN\netcd_debugging_mvcc_current_revision 1e300\n", MemberState{}, false},
+		"too much":         {"etcd_server_has_leader 0\netcd_debugging_mvcc_current_revision 1e300\n", MemberState{}, true},
 	}
 	for name, tt := range tests {
 		got, err := ParseSurvey(tt.out)
@@ -91,8 +91,8 @@ func TestParseSurvey(t *testing.T) {
 
 // The programs are ones that bash can read.
 func TestPrograms(t *testing.T) {
-	for name, program := range map[string]string{"survey": SurveyProgram(), "rebuild": Program(Order{ID: id, Step: Rebuild}), "progress": ProgressProgram(Order{ID: id, Step: Rebuild}),
-		"stage": StageProgram(Order{ID: id, Step: Stage}), "staged": StagedProgram(Order{ID: id, Step: Stage}), "restore": Program(Order{ID: id, Step: Restore})} {
+	for name, program := range map[string]string{"survey": SurveyProgram(), "rebuild": Program(EtcdOrder{ID: id, Step: Rebuild}), "progress": ProgressProgram(EtcdOrder{ID: id, Step: Rebuild}),
+		"stage": StageProgram(EtcdOrder{ID: id, Step: Stage}), "staged": StagedProgram(EtcdOrder{ID: id, Step: Stage}), "restore": Program(EtcdOrder{ID: id, Step: Restore})} {
 		cmd := exec.Command("bash", "-n")
 		cmd.Stdin = strings.NewReader(program)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -18,9 +18,9 @@ const IDLayout = "20060102T150405Z"
 const maxText = 8192
 
 var (
-	identified = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
-	named      = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // an object name, or empty; safe to print
-	snapshotID = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,230}-[0-9]{8}T[0-9]{6}Z$`)
+	idPattern   = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
+	namePattern = regexp.MustCompile(`^[a-z0-9.-]{0,253}$`) // an object name, or empty; safe to print
+	snapshotID  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,230}-[0-9]{8}T[0-9]{6}Z$`)
 )
 
 // Snapshot is an etcd snapshot in the store of an EtcdSnapshotPolicy. The zero value means no snapshot.
@@ -35,7 +35,7 @@ type Snapshot struct {
 
 // isValid reports whether the names are well-formed. The snapshot may still not exist.
 func (s Snapshot) isValid() bool {
-	return s.Policy != "" && named.MatchString(s.Policy) && named.MatchString(s.IdentitySecret) && snapshotID.MatchString(s.Name)
+	return s.Policy != "" && namePattern.MatchString(s.Policy) && namePattern.MatchString(s.IdentitySecret) && snapshotID.MatchString(s.Name)
 }
 
 // Time returns the time in the snapshot's name, at which it was taken.
@@ -44,9 +44,9 @@ func (s Snapshot) Time() time.Time {
 	return at
 }
 
-// Request is the request to recover a control plane that has lost its etcd quorum. It also records the progress of
+// RecoveryRequest is the request to recover a control plane that has lost its etcd quorum. It also records the progress of
 // the recovery.
-type Request struct {
+type RecoveryRequest struct {
 	// ID identifies the request. It is the time of the request, as 20261125T131500Z.
 	ID string `json:"id"`
 	// Survivor is the Machine whose etcd member becomes the only member. If it is empty, the members are surveyed and
@@ -72,10 +72,10 @@ type Lost struct {
 }
 
 // Restores reports whether the request restores a snapshot.
-func (r Request) Restores() bool { return r.Snapshot != Snapshot{} }
+func (r RecoveryRequest) Restores() bool { return r.Snapshot != Snapshot{} }
 
 // HasLost reports whether the etcd member of the Machine is discarded.
-func (r Request) HasLost(machine string) bool {
+func (r RecoveryRequest) HasLost(machine string) bool {
 	for _, lost := range r.Lost {
 		if machine != "" && lost.Machine == machine {
 			return true
@@ -85,12 +85,12 @@ func (r Request) HasLost(machine string) bool {
 }
 
 // String returns the value of the annotation.
-func (r Request) String() string { return encode(r) }
+func (r RecoveryRequest) String() string { return encode(r) }
 
 // ParseRequest parses the annotation of a control plane. It returns nil if there is none.
-func ParseRequest(annotations map[string]string) (*Request, error) {
-	r, err := parse[Request](annotations, controlplanev1.RecoverAnnotation)
-	if err == nil && r != nil && !(identified.MatchString(r.ID) && named.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {
+func ParseRequest(annotations map[string]string) (*RecoveryRequest, error) {
+	r, err := parse[RecoveryRequest](annotations, controlplanev1.RecoverAnnotation)
+	if err == nil && r != nil && !(idPattern.MatchString(r.ID) && namePattern.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {
 		err = invalid(controlplanev1.RecoverAnnotation)
 	}
 	if err != nil {
@@ -128,9 +128,9 @@ const (
 
 func (s Step) isKnown() bool { return slices.Contains([]Step{Survey, Rebuild, Stage, Restore}, s) }
 
-// Order requests one step from an infrastructure machine. Its provider runs the step once and writes a [Report] with
+// EtcdOrder requests one step from an infrastructure machine. Its provider runs the step once and writes a [Report] with
 // the same ID and step.
-type Order struct {
+type EtcdOrder struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
 	// Snapshot to stage, from the store of a policy in the machine's namespace.
@@ -138,12 +138,12 @@ type Order struct {
 }
 
 // String returns the value of the annotation.
-func (o Order) String() string { return encode(o) }
+func (o EtcdOrder) String() string { return encode(o) }
 
 // ParseOrder parses the annotation of an infrastructure machine. It returns nil if there is no valid order.
-func ParseOrder(annotations map[string]string) *Order {
-	o, err := parse[Order](annotations, controlplanev1.EtcdOrderAnnotation)
-	if err != nil || o == nil || !identified.MatchString(o.ID) || !o.Step.isKnown() || (o.Step == Stage) != o.Snapshot.isValid() {
+func ParseOrder(annotations map[string]string) *EtcdOrder {
+	o, err := parse[EtcdOrder](annotations, controlplanev1.EtcdOrderAnnotation)
+	if err != nil || o == nil || !idPattern.MatchString(o.ID) || !o.Step.isKnown() || (o.Step == Stage) != o.Snapshot.isValid() {
 		return nil
 	}
 	return o
@@ -156,11 +156,11 @@ type Report struct {
 	// Problem is the reason why the order failed, or empty if it succeeded.
 	Problem string `json:"problem,omitempty"`
 	// Member is the result of a survey.
-	Member *Member `json:"member,omitempty"`
+	Member *MemberState `json:"member,omitempty"`
 }
 
-// Member is the state that an etcd member reports.
-type Member struct {
+// MemberState is the state that an etcd member reports.
+type MemberState struct {
 	// Leader is true if the member knows a leader, which means that the cluster has quorum.
 	Leader bool `json:"leader,omitempty"`
 	// Revision is the revision of the member's data. Index is the highest index that the member knows to be
@@ -172,8 +172,8 @@ type Member struct {
 // String returns the value of the annotation.
 func (r Report) String() string { return encode(r) }
 
-// Answers reports whether the report is the result of the order.
-func (r *Report) Answers(o Order) bool { return r != nil && r.ID == o.ID && r.Step == o.Step }
+// IsFor reports whether the report is the result of the order.
+func (r *Report) IsFor(o EtcdOrder) bool { return r != nil && r.ID == o.ID && r.Step == o.Step }
 
 // ParseReport parses the annotation of an infrastructure machine. It returns nil if there is no valid report.
 func ParseReport(annotations map[string]string) *Report {

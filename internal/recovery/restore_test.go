@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	toStage   = Order{ID: id, Step: Stage, Snapshot: snapshot}
-	toRestore = Order{ID: id, Step: Restore}
+	toStage   = EtcdOrder{ID: id, Step: Stage, Snapshot: snapshot}
+	toRestore = EtcdOrder{ID: id, Step: Restore}
 )
 
 const restoreState = "/var/lib/slipway/etcd-restore-" + id

@@ -1,7 +1,7 @@
 // Package redact removes secrets from logs and script output, so that users who may not read Secrets can see the rest.
 // [Tail] masks everything that looks like a key, a token or a password, and removes terminal control sequences.
 // [Public] is stricter, for the output of scripts that users wrote: it shows only words that have the form of ordinary
-// text. [Named] and [Opaque] find the secrets in the data that a machine received, and [Hide] masks these secrets
+// text. [Named] and [FindOpaqueWords] find the secrets in the data that a machine received, and [MaskSecrets] masks these secrets
 // wherever they occur.
 //
 // By form, the following count as secrets: private keys, JSON web tokens, bootstrap tokens, certificate keys, password

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// leastKnown is the minimum length of a secret that [Hide] masks, in bytes. Shorter strings are parts of ordinary
+	// leastKnown is the minimum length of a secret that [MaskSecrets] masks, in bytes. Shorter strings are parts of ordinary
 	// words.
 	leastKnown = 6
-	// leastOpaque is the minimum length of a word that [Opaque] returns, in bytes.
+	// leastOpaque is the minimum length of a word that [FindOpaqueWords] returns, in bytes.
 	leastOpaque = 16
 	// digitShare limits the number of characters per digit in an opaque word without upper-case letters. Generated
 	// object names have fewer digits.
@@ -54,8 +54,8 @@ func isPath(word string) bool {
 	return strings.ContainsAny(word, "./") && strings.IndexFunc(word, unicode.IsUpper) < 0
 }
 
-// Opaque returns all words in a text that appear to be generated: keys, tokens and identifiers.
-func Opaque(text string) []string {
+// FindOpaqueWords returns all words in a text that appear to be generated: keys, tokens and identifiers.
+func FindOpaqueWords(text string) []string {
 	var out []string
 	text = certificateKey.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, publicHash) {
@@ -92,9 +92,9 @@ func isOpaque(word string) bool {
 	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
 }
 
-// Hide masks known secrets wherever they occur in a text that [Tail] returned. The cost does not grow for a secret that
+// MaskSecrets masks known secrets wherever they occur in a text that [Tail] returned. The cost does not grow for a secret that
 // overlaps itself, because an attacker who controls both the data and the log could supply many of these.
-func Hide(text string, secrets []string) string {
+func MaskSecrets(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {
 		if len(s) < leastKnown {

@@ -20,7 +20,7 @@ func Public(log string, most int) string {
 	for _, line := range strings.Split(log, "\n") {
 		switch {
 		case wellKnown.MatchString(line):
-			out = append(out, Hide(line, Opaque(line)))
+			out = append(out, MaskSecrets(line, FindOpaqueWords(line)))
 		default:
 			out = append(out, publicLine(line))
 		}
@@ -31,8 +31,8 @@ func Public(log string, most int) string {
 var (
 	// wellKnown matches the start of lines written by kubeadm, by programs that log like Kubernetes, and by Slipway.
 	wellKnown = regexp.MustCompile(`^\s*(?:\[[a-z-]+\] |\[(?:ERROR|WARNING) [\w-]+\]: |error execution phase [\w/-]+: |[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |slipway: )`)
-	// shown matches a command that a shell traces before running it.
-	shown = regexp.MustCompile(`^(\++ )(.*)$`)
+	// tracedCommand matches a command that a shell traces before running it.
+	tracedCommand = regexp.MustCompile(`^(\++ )(.*)$`)
 	// pair matches a name and its value in one word.
 	pair = regexp.MustCompile(`^([("']*-{0,2}[A-Za-z_][\w.-]{0,63}[:=]+)(.+)$`)
 	// flag matches an option whose value may be the next word.
@@ -44,7 +44,7 @@ var (
 )
 
 func publicLine(line string) string {
-	if found := shown.FindStringSubmatch(line); found != nil {
+	if found := tracedCommand.FindStringSubmatch(line); found != nil {
 		return found[1] + publicCommand(found[2])
 	}
 	if found := field.FindStringSubmatch(line); found != nil && !severity.MatchString(line) {

@@ -157,7 +157,7 @@ func TestHide(t *testing.T) {
 		"not in the log":  {"a b", []string{"hunter2"}, "a b"},
 		"in an empty log": {"", []string{"hunter2"}, ""},
 	} {
-		if got := redact.Hide(tc.log, tc.values); got != tc.want {
+		if got := redact.MaskSecrets(tc.log, tc.values); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -173,12 +173,12 @@ tokenFile: /etc/token
 ` + key
 	got := redact.Named(text)
 	for _, value := range []string{"hunter 2", "hunter3hunter3", "hunter4", strings.Repeat("A", 64)} {
-		if hidden := redact.Hide("x "+value+" y", got); hidden != "x *** y" {
+		if hidden := redact.MaskSecrets("x "+value+" y", got); hidden != "x *** y" {
 			t.Errorf("%q is shown as %q; known are %q", value, hidden, got)
 		}
 	}
 	for _, line := range []string{"$DB_PASSWORD", "/etc/token", "short", "-----BEGIN RSA PRIVATE KEY-----"} {
-		if hidden := redact.Hide(line, got); hidden != line {
+		if hidden := redact.MaskSecrets(line, got); hidden != line {
 			t.Errorf("%q is shown as %q; known are %q", line, hidden, got)
 		}
 	}
@@ -189,7 +189,7 @@ func TestOpaque(t *testing.T) {
 		"server = https://registry.k8s.io/v2/kube-apiserver\nfile=/etc/kubernetes/pki2/ca.crt\napiVersion: kubeadm.k8s.io/v1beta4\n" +
 		"id: \"0123456789abcdef0123\"\nkey='Zm9vYmFyYmF6cXV1eA=='\nshort1 3f2504e0-4f89-11d3-9a0c-0305e82c3301,x"
 	want := []string{"0123456789abcdef0123", "Zm9vYmFyYmF6cXV1eA", "3f2504e0-4f89-11d3-9a0c-0305e82c3301"}
-	if diff := cmp.Diff(want, redact.Opaque(text)); diff != "" {
+	if diff := cmp.Diff(want, redact.FindOpaqueWords(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -48,21 +48,21 @@ func (r *Relay) Informers(next NewInformer) NewInformer {
 	return func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			if typed, ok := r.kinds[u.GroupVersionKind()]; ok {
-				lw = &tap{relay: r, kind: u.GroupVersionKind(), typed: typed}
+				lw = &typedListerWatcher{relay: r, kind: u.GroupVersionKind(), typed: typed}
 			}
 		}
 		return next(lw, o, resync, indexers)
 	}
 }
 
-// From sets the cache that contains the typed informers; lists block until then. Call it once.
-func (r *Relay) From(c cache.Informers) {
+// SetSource sets the cache that contains the typed informers; lists block until then. Call it once.
+func (r *Relay) SetSource(c cache.Informers) {
 	r.from = c
 	close(r.sources)
 }
 
-// tap lists and watches the objects of a typed informer.
-type tap struct {
+// typedListerWatcher lists and watches the objects of a typed informer.
+type typedListerWatcher struct {
 	relay *Relay
 	kind  schema.GroupVersionKind
 	typed client.Object
@@ -72,13 +72,13 @@ type tap struct {
 	open *stream
 }
 
-var _ toolscache.ListerWatcher = &tap{}
+var _ toolscache.ListerWatcher = &typedListerWatcher{}
 
 // IsWatchListSemanticsUnSupported disables streaming lists in client-go.
-func (t *tap) IsWatchListSemanticsUnSupported() bool { return true }
+func (t *typedListerWatcher) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext waits until the typed informer has synced and returns its objects.
-func (t *tap) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+func (t *typedListerWatcher) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	select {
 	case <-t.relay.sources:
 	case <-ctx.Done():
@@ -88,7 +88,7 @@ func (t *tap) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtim
 	if err != nil {
 		return nil, fmt.Errorf("the source of unstructured objects of kind %s: %w", t.kind, err)
 	}
-	s, err := listen(ctx, source, t.kind)
+	s, err := openStream(ctx, source, t.kind)
 	if err != nil {
 		return nil, fmt.Errorf("following objects of kind %s: %w", t.kind, err)
 	}
@@ -102,12 +102,12 @@ func (t *tap) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtim
 }
 
 // List implements toolscache.Lister.
-func (t *tap) List(o metav1.ListOptions) (runtime.Object, error) {
+func (t *typedListerWatcher) List(o metav1.ListOptions) (runtime.Object, error) {
 	return t.ListWithContext(context.Background(), o)
 }
 
 // WatchWithContext continues from the last list.
-func (t *tap) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
+func (t *typedListerWatcher) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
@@ -119,14 +119,14 @@ func (t *tap) WatchWithContext(context.Context, metav1.ListOptions) (watch.Inter
 }
 
 // Watch implements toolscache.Watcher.
-func (t *tap) Watch(o metav1.ListOptions) (watch.Interface, error) {
+func (t *typedListerWatcher) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return t.WatchWithContext(context.Background(), o)
 }
 
 // errNothingListed makes a reflector list again, because each stream can be watched only once.
 var errNothingListed = errors.New("nothing was listed to go on with")
 
-func (t *tap) replace(s *stream) {
+func (t *typedListerWatcher) replace(s *stream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open != nil {

@@ -118,7 +118,7 @@ func TestRelay(t *testing.T) {
 	events := told(t, loose)
 	go loose.Run(ctx.Done()) // before there is anything to feed from
 	go typed.Run(ctx.Done())
-	r.From(sources{of: typed})
+	r.SetSource(sources{of: typed})
 	await(t, events, "add LocalMachine first 1")
 
 	server.Add(machine("second", "2"))
@@ -153,7 +153,7 @@ func TestRelayAgain(t *testing.T) {
 	go typed.Run(ctx.Done())
 	await(t, changes, "add first 1")
 	r := newRelay(t)
-	r.From(sources{of: typed})
+	r.SetSource(sources{of: typed})
 	for round := 1; round <= 3; round++ {
 		one, stop := context.WithCancel(ctx)
 		loose := r.Informers(toolscache.NewSharedIndexInformer)(nil, nothing(), 0, toolscache.Indexers{})
@@ -177,7 +177,7 @@ func TestListedAndNotWatched(t *testing.T) {
 	go func() { typed.Run(ctx.Done()); close(ended) }()
 	await(t, changes, "add first 1")
 	r := newRelay(t)
-	r.From(sources{of: typed})
+	r.SetSource(sources{of: typed})
 	var lw toolscache.ListerWatcher
 	r.Informers(func(of toolscache.ListerWatcher, _ runtime.Object, _ time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
 		lw = of

@@ -25,16 +25,16 @@ type stream struct {
 	ended  chan struct{}
 	end    sync.Once
 
-	mu    sync.Mutex
-	there []unstructured.Unstructured // the existing objects when the stream began
-	err   error
+	mu      sync.Mutex
+	initial []unstructured.Unstructured // the existing objects when the stream began
+	err     error
 }
 
 var _ watch.Interface = &stream{}
 
-// listen returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches it
+// openStream returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches it
 // yet, because an informer does not stop before its handlers have returned.
-func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
+func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
 	s := &stream{kind: kind, source: source, events: make(chan watch.Event), ended: make(chan struct{})}
 	var err error
 	if s.handle, err = source.AddEventHandler(s); err != nil {
@@ -59,15 +59,15 @@ func listen(ctx context.Context, source cache.Informer, kind schema.GroupVersion
 func (s *stream) first() []unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there := s.there
-	s.there = nil
+	there := s.initial
+	s.initial = nil
 	return there
 }
 
 // OnAdd implements toolscache.ResourceEventHandler.
 func (s *stream) OnAdd(o any, first bool) {
 	if !first {
-		s.tell(watch.Added, o)
+		s.send(watch.Added, o)
 		return
 	}
 	u, err := s.convert(o)
@@ -77,7 +77,7 @@ func (s *stream) OnAdd(o any, first bool) {
 		s.err = err
 		return
 	}
-	s.there = append(s.there, *u)
+	s.initial = append(s.initial, *u)
 }
 
 // OnUpdate implements toolscache.ResourceEventHandler. It drops resync events, because the informer that consumes the
@@ -88,7 +88,7 @@ func (s *stream) OnUpdate(before, after any) {
 	if ok1 && ok2 && old.GetResourceVersion() == o.GetResourceVersion() {
 		return
 	}
-	s.tell(watch.Modified, after)
+	s.send(watch.Modified, after)
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
@@ -96,12 +96,12 @@ func (s *stream) OnDelete(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	s.tell(watch.Deleted, o)
+	s.send(watch.Deleted, o)
 }
 
-// tell sends an event and blocks until it is received or the stream stops. An object that cannot be converted becomes
+// send sends an event and blocks until it is received or the stream stops. An object that cannot be converted becomes
 // an error event: the reflector lists again, and that list returns the conversion error.
-func (s *stream) tell(what watch.EventType, o any) {
+func (s *stream) send(what watch.EventType, o any) {
 	event := watch.Event{Type: what}
 	u, err := s.convert(o)
 	if err != nil {

@@ -96,7 +96,7 @@ func (w *writer) program(c Config, p artifact.Program) error {
 			return err
 		}
 	}
-	together, err := component.Together(component.Options{Version: c.Version, Image: c.Image})
+	together, err := component.ManagerObjects(component.Options{Version: c.Version, Image: c.Image})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (w *writer) repositories(c Config, version semver.Version) error {
 		if err := w.begin(folder); err != nil {
 			return err
 		}
-		objects, err := component.Of(set, component.Options{Version: c.Version, Image: c.Image})
+		objects, err := component.ProviderObjects(set, component.Options{Version: c.Version, Image: c.Image})
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func space(dir string) (free uint64, known bool) {
 func (c Compiler) program(ctx context.Context, t gobuild.Toolchain, v string) (gobuild.Program, error) {
 	dir, err := t.Download(ctx, gobuild.Requirement{Path: kubernetes, Version: v})
 	if err != nil {
-		return gobuild.Program{}, whyNot(ctx, t, v, err)
+		return gobuild.Program{}, explainDownloadError(ctx, t, v, err)
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -129,8 +129,8 @@ func (c Compiler) files() (map[string]string, error) {
 	return out, err
 }
 
-// whyNot distinguishes a version that does not exist from a proxy that does not respond.
-func whyNot(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
+// explainDownloadError distinguishes a version that does not exist from a proxy that does not respond.
+func explainDownloadError(ctx context.Context, t gobuild.Toolchain, v string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -24,7 +24,7 @@ func BenchmarkIdleProbe(bm *testing.B) {
 			bm.Fatal(err)
 		}
 	}
-	if h := b.clusters.Health(key); !h.Good() {
+	if h := b.clusters.Health(key); !h.IsHealthy() {
 		bm.Errorf("%+v", h)
 	}
 }

@@ -238,7 +238,7 @@ func TestBombInWatch(t *testing.T) { // RC-04, RC-06
 					t.Errorf("connected again after %s, want %s", r.RequeueAfter, pause)
 				}
 				h := b.clusters.Health(key)
-				if h.Connected || h.Good() || !strings.Contains(h.Problem, "MiB of memory") || !strings.Contains(h.Problem, "after a pause") {
+				if h.Connected || h.IsHealthy() || !strings.Contains(h.Problem, "MiB of memory") || !strings.Contains(h.Problem, "after a pause") {
 					t.Errorf("%+v", h)
 				}
 				now = now.Add(pause)

@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/remote/endpoint"
 )
 
-// bound returns a transport that limits the memory of responses from a cluster. All connections and calls to the
+// limitMemory returns a transport that limits the memory of responses from a cluster. All connections and calls to the
 // cluster share its account.
-func (c *Clusters) bound(key client.ObjectKey, next http.RoundTripper) *answers.Transport {
-	t := &answers.Transport{Next: next, Limits: answers.DefaultLimits(), Account: c.accounts.Of(key)}
+func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *answers.Transport {
+	t := &answers.Transport{Next: next, Limits: answers.DefaultLimits(), Account: c.accounts.ForCluster(key)}
 	if c.cfg.Crashes != nil {
 		t.Decoding = func() answers.Decoding { return c.cfg.Crashes.Decoding(key) }
 	}

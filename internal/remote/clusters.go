@@ -224,8 +224,8 @@ func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration
 	return max(0, grace-now.Sub(h.NodesRead))
 }
 
-// Good reports whether the cluster's last probe succeeded.
-func (h Health) Good() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
+// IsHealthy reports whether the cluster's last probe succeeded.
+func (h Health) IsHealthy() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
 
 // Forward connects to a port of a Pod in the workload cluster, through its API server. It returns ErrNotConnected if
 // there is no connection. The limits for calls do not apply to it.

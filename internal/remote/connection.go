@@ -52,7 +52,7 @@ type connection struct {
 	// watches holds the watchKeys for which an event handler is registered.
 	watches sync.Map
 	// nodes is the informer for Nodes, with an index by provider ID; nil until it is needed.
-	nodes atomic.Pointer[filling]
+	nodes atomic.Pointer[syncingInformer]
 	// filled is set when the cache of Nodes has synced. It exists because an informer must not be queried for that
 	// while it adds an object.
 	filled atomic.Bool
@@ -77,8 +77,8 @@ type connection struct {
 	informers map[cache.Informer]time.Time
 }
 
-// filling is an informer with its start time.
-type filling struct {
+// syncingInformer is an informer with its start time.
+type syncingInformer struct {
 	cache.Informer
 	since time.Time
 }
@@ -121,7 +121,7 @@ func (c *Clusters) open(ctx context.Context, p task, cfg *rest.Config) (*connect
 	if err != nil {
 		return nil, err
 	}
-	bounded := c.bound(p.key, sockets)
+	bounded := c.limitMemory(p.key, sockets)
 	wrapped, err := rest.HTTPWrappersForConfig(cfg, bounded)
 	if err != nil {
 		return nil, fmt.Errorf("the credentials of the kubeconfig cannot be used: %w", err)
@@ -164,7 +164,7 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	}
 	conn.cache, err = cache.New(cfg, cache.Options{
 		HTTPClient: watches, Scheme: c.cfg.Scheme, Mapper: mapper,
-		ReaderFailOnMissingInformer: true, DefaultTransform: conn.slim, ByObject: c.cfg.Watched,
+		ReaderFailOnMissingInformer: true, DefaultTransform: conn.transformForCache, ByObject: c.cfg.Watched,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the cache of the workload cluster: %w", err)
@@ -222,9 +222,9 @@ func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// slim removes data that no controller reads from an object before it is cached, namely managed fields and the images
+// transformForCache removes data that no controller reads from an object before it is cached, namely managed fields and the images
 // in the status of a Node, and charges the remaining size to the cluster's account.
-func (c *connection) slim(obj any) (any, error) {
+func (c *connection) transformForCache(obj any) (any, error) {
 	o, ok := obj.(client.Object)
 	if !ok {
 		return obj, nil

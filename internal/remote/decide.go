@@ -36,8 +36,8 @@ type fingerprint struct {
 	initialized bool
 }
 
-// facts is the state observed in one reconciliation.
-type facts struct {
+// observation is the state observed in one reconciliation.
+type observation struct {
 	now         time.Time
 	provisioned bool
 	secretRead  bool
@@ -63,9 +63,9 @@ const (
 	stepSuspend
 )
 
-// next decides the next action for a cluster. A connected cluster whose Secret is deleted remains connected, because
+// decide decides the next action for a cluster. A connected cluster whose Secret is deleted remains connected, because
 // its credentials are still valid; a new Secret or a rejected probe ends the connection.
-func next(s state, f facts) step {
+func decide(s state, f observation) step {
 	if f.now.Before(f.suspended) {
 		return stepSuspend
 	}
@@ -93,7 +93,7 @@ func next(s state, f facts) step {
 
 // recheck returns the time until the next reconciliation; zero if only an event triggers it. A missing Secret is read
 // periodically, because a Secret without the cluster-name label triggers no event.
-func recheck(s state, f facts, t Timing) time.Duration {
+func recheck(s state, f observation, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:
 		return 0

@@ -16,30 +16,30 @@ func TestNext(t *testing.T) { // RC-01, RC-02, RC-03
 	cases := map[string]struct {
 		reason string
 		s      state
-		f      facts
+		f      observation
 		want   step
 	}{
-		"no infrastructure":       {"RC-01: nothing to connect to before it is provisioned", state{}, facts{secretFound: true, print: a}, stepWait},
-		"no secret":               {"RC-01: nothing to connect with", state{}, facts{provisioned: true}, stepWait},
-		"first":                   {"RC-01: connect at once", state{}, facts{provisioned: true, secretFound: true, print: a}, stepConnect},
-		"retry not due":           {"RC-01: an attempt just failed", down, facts{provisioned: true, secretFound: true, print: a}, stepWait},
-		"retry due":               {"RC-01: the backoff is over", down, facts{now: t0.Add(time.Second), provisioned: true, secretFound: true, print: a}, stepConnect},
-		"new secret while down":   {"RC-03: a new kubeconfig is worth an attempt at once", down, facts{provisioned: true, secretFound: true, print: b}, stepConnect},
-		"connected, not due":      {"RC-02: between two probes nothing is done", up, facts{provisioned: true}, stepWait},
-		"connected, due":          {"RC-02: probe every interval", up, facts{now: t0.Add(time.Second), provisioned: true}, stepProbe},
-		"rotated":                 {"RC-03: a new kubeconfig makes a new connection", up, facts{secretRead: true, secretFound: true, print: b}, stepReconnect},
-		"same content":            {"RC-03: a Secret that was only relabelled changes nothing", up, facts{secretRead: true, secretFound: true, print: a}, stepWait},
-		"secret gone":             {"the credentials in use are still good", up, facts{secretRead: true, print: b}, stepWait},
-		"cache does not fill":     {"RC-01: a cache that does not sync in time ends the connection", up, facts{stalled: true}, stepDisconnect},
-		"endpoint while down":     {"the endpoint was just set: try at once", down, facts{provisioned: true, secretFound: true, print: fingerprint{kubeconfig: a.kubeconfig, initialized: true}}, stepConnect},
-		"unprovisioned connected": {"provisioned never reverts; a connection is kept", up, facts{}, stepWait},
+		"no infrastructure":       {"RC-01: nothing to connect to before it is provisioned", state{}, observation{secretFound: true, print: a}, stepWait},
+		"no secret":               {"RC-01: nothing to connect with", state{}, observation{provisioned: true}, stepWait},
+		"first":                   {"RC-01: connect at once", state{}, observation{provisioned: true, secretFound: true, print: a}, stepConnect},
+		"retry not due":           {"RC-01: an attempt just failed", down, observation{provisioned: true, secretFound: true, print: a}, stepWait},
+		"retry due":               {"RC-01: the backoff is over", down, observation{now: t0.Add(time.Second), provisioned: true, secretFound: true, print: a}, stepConnect},
+		"new secret while down":   {"RC-03: a new kubeconfig is worth an attempt at once", down, observation{provisioned: true, secretFound: true, print: b}, stepConnect},
+		"connected, not due":      {"RC-02: between two probes nothing is done", up, observation{provisioned: true}, stepWait},
+		"connected, due":          {"RC-02: probe every interval", up, observation{now: t0.Add(time.Second), provisioned: true}, stepProbe},
+		"rotated":                 {"RC-03: a new kubeconfig makes a new connection", up, observation{secretRead: true, secretFound: true, print: b}, stepReconnect},
+		"same content":            {"RC-03: a Secret that was only relabelled changes nothing", up, observation{secretRead: true, secretFound: true, print: a}, stepWait},
+		"secret gone":             {"the credentials in use are still good", up, observation{secretRead: true, print: b}, stepWait},
+		"cache does not fill":     {"RC-01: a cache that does not sync in time ends the connection", up, observation{stalled: true}, stepDisconnect},
+		"endpoint while down":     {"the endpoint was just set: try at once", down, observation{provisioned: true, secretFound: true, print: fingerprint{kubeconfig: a.kubeconfig, initialized: true}}, stepConnect},
+		"unprovisioned connected": {"provisioned never reverts; a connection is kept", up, observation{}, stepWait},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.f.now.IsZero() {
 				tc.f.now = t0
 			}
-			if got := next(tc.s, tc.f); got != tc.want {
+			if got := decide(tc.s, tc.f); got != tc.want {
 				t.Errorf("%s: next = %d, want %d", tc.reason, got, tc.want)
 			}
 		})
@@ -111,14 +111,14 @@ func TestRecheck(t *testing.T) { // RC-01, RC-02
 	timing := Timing{}.withDefaults()
 	for name, tc := range map[string]struct {
 		s    state
-		f    facts
+		f    observation
 		want time.Duration
 	}{
-		"not provisioned: a watch wakes us":        {state{}, facts{now: t0}, 0},
-		"no secret: looked for now and then":       {state{}, facts{now: t0, provisioned: true, secretRead: true}, 30 * time.Second},
-		"just lost: the Secret was not looked for": {state{due: t0.Add(250 * time.Millisecond)}, facts{now: t0, provisioned: true}, 250 * time.Millisecond},
-		"connected: the next probe":                {state{connected: true, due: t0.Add(7 * time.Second)}, facts{now: t0}, 7 * time.Second},
-		"overdue: at once":                         {state{connected: true, due: t0}, facts{now: t0.Add(time.Second)}, time.Millisecond},
+		"not provisioned: a watch wakes us":        {state{}, observation{now: t0}, 0},
+		"no secret: looked for now and then":       {state{}, observation{now: t0, provisioned: true, secretRead: true}, 30 * time.Second},
+		"just lost: the Secret was not looked for": {state{due: t0.Add(250 * time.Millisecond)}, observation{now: t0, provisioned: true}, 250 * time.Millisecond},
+		"connected: the next probe":                {state{connected: true, due: t0.Add(7 * time.Second)}, observation{now: t0}, 7 * time.Second},
+		"overdue: at once":                         {state{connected: true, due: t0}, observation{now: t0.Add(time.Second)}, time.Millisecond},
 	} {
 		if got := recheck(tc.s, tc.f, timing); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

@@ -21,7 +21,9 @@ func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http
 	if e := c.lookup(key); e != nil {
 		l = e.limiter
 	}
-	return func(next http.RoundTripper) http.RoundTripper { return limited{next: c.bound(key, next), limiter: l} }
+	return func(next http.RoundTripper) http.RoundTripper {
+		return limited{next: c.limitMemory(key, next), limiter: l}
+	}
 }
 
 // limited is a transport whose calls hold a permit until the response has been read.

@@ -159,7 +159,7 @@ func (l *limiter) isSlow() bool {
 // them.
 func (l *limiter) probed(took time.Duration, err error) {
 	budget := l.pool.budget()
-	if answered(err) {
+	if isServerResponse(err) {
 		l.pool.latencies.Observe(l, min(took, budget)) // the machine may have become busy since the last call
 	}
 	l.mu.Lock()
@@ -197,7 +197,7 @@ func (p *permit) exceed() {
 
 // release ends the call and returns its error, or ErrBusy if the call was canceled. It may be called more than once.
 func (p *permit) release(err error) error {
-	if p.end() && (p.exceeded || answered(err)) { // a refused connection is no measure of latency
+	if p.end() && (p.exceeded || isServerResponse(err)) { // a refused connection is no measure of latency
 		p.limiter.pool.latencies.Observe(p.limiter, min(time.Since(p.began), p.budget))
 	}
 	defer p.cancel(nil)
@@ -242,14 +242,14 @@ func tryAcquire(permits chan struct{}) bool {
 	}
 }
 
-// answered reports whether err came from the API server, or is nil.
-func answered(err error) bool {
+// isServerResponse reports whether err came from the API server, or is nil.
+func isServerResponse(err error) bool {
 	var status apierrors.APIStatus
 	return err == nil || errors.As(err, &status)
 }
 
-// unanswered is the delay before a call to a connected cluster is retried if the server did not respond.
-const unanswered = 5 * time.Second
+// unreachableRetry is the delay before a call to a connected cluster is retried if the server did not respond.
+const unreachableRetry = 5 * time.Second
 
 // RetryAfter returns the delay before calling a workload cluster again after an error of kind fault.Unreachable. It is
 // zero after ErrNotConnected, because Changed enqueues when there is a connection. After any other error no event
@@ -261,5 +261,5 @@ func RetryAfter(err error) time.Duration {
 	if errors.Is(err, ErrNotConnected) {
 		return 0
 	}
-	return unanswered
+	return unreachableRetry
 }

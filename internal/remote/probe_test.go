@@ -115,7 +115,7 @@ func TestOnlyAnAPIServerIsHealthy(t *testing.T) { // RC-02
 			}
 			b.clock.SetTime(t0.Add(10 * time.Second))
 			b.reconcile()
-			if h := b.clusters.Health(key); h.Good() || h.ConsecutiveFailures != 1 || !strings.Contains(h.Problem, tc.want) {
+			if h := b.clusters.Health(key); h.IsHealthy() || h.ConsecutiveFailures != 1 || !strings.Contains(h.Problem, tc.want) {
 				t.Errorf("%+v", h)
 			}
 		})
@@ -243,7 +243,7 @@ func TestNodesThatAreNotServed(t *testing.T) { // RC-02, RC-07
 	b.clock.SetTime(last.Add(5*time.Minute + time.Second))
 	b.reconcile() // a probe, which succeeds
 	h := b.clusters.Health(key)
-	if f := fault.As(read()); f == nil || f.Kind != fault.Unreachable || f.Reason != "NodesUnreadable" || !h.Good() || h.NodesGraceLeft(b.clock.Now(), 5*time.Minute) != 0 {
+	if f := fault.As(read()); f == nil || f.Kind != fault.Unreachable || f.Reason != "NodesUnreadable" || !h.IsHealthy() || h.NodesGraceLeft(b.clock.Now(), 5*time.Minute) != 0 {
 		t.Errorf("%v, %+v", f, h)
 	}
 	a.server.Config.Handler = good

@@ -51,7 +51,7 @@ func TestRetryAfter(t *testing.T) { // RC-06
 		"crowded":       {fmt.Errorf("calling: %w", crowded(time.Minute)), time.Minute},
 		"always busy":   {fmt.Errorf("calling: %w", ErrBusy), slowRetry},
 		"not connected": {fmt.Errorf("calling: %w", ErrNotConnected), 0},
-		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unanswered},
+		"no answer":     {fault.New(fault.Unreachable, "Refused", "no"), unreachableRetry},
 	} {
 		if got := RetryAfter(tc.err); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

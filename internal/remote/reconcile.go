@@ -43,13 +43,13 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 
 // observe reads the state for one reconciliation. It reads the Secret only if there is no connection or the Secret may
 // have changed, so that a probe does not read it.
-func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (facts, []byte, error) {
+func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Cluster) (observation, []byte, error) {
 	e.mu.Lock()
 	conn, dirty := e.conn, e.dirty
 	e.dirty = false
 	e.mu.Unlock()
 	now := c.cfg.Clock.Now()
-	f := facts{
+	f := observation{
 		now:         now,
 		provisioned: isTrue(cluster.Status.Initialization.InfrastructureProvisioned),
 		stalled:     conn != nil && conn.stalled(now, c.cfg.Timing.SyncTimeout),
@@ -94,24 +94,24 @@ type task struct {
 	key        client.ObjectKey
 	cluster    *clusterv1.Cluster
 	entry      *entry
-	facts      facts
+	facts      observation
 	kubeconfig []byte
 }
 
 // act executes the step that next returns and returns the resulting state.
 func (c *Clusters) act(ctx context.Context, p task) state {
 	before, _ := p.entry.current()
-	switch next(before, p.facts) {
+	switch decide(before, p.facts) {
 	case stepConnect, stepReconnect:
 		return c.connect(ctx, p)
 	case stepDisconnect:
-		return c.settle(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, before.failed(p.facts.now, "a cache of the workload cluster did not fill in time", true, c.cfg.Timing))
 	case stepRefuse:
 		problem := fault.UserMessage(p.facts.excess) + "; it is connected again after a pause: correct or remove what it sends"
 		c.log.Info("closing the connection to a workload cluster", "cluster", p.key, "problem", problem)
-		return c.settle(ctx, p, nil, before.exceeded(p.facts.now, problem, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, before.exceeded(p.facts.now, problem, c.cfg.Timing))
 	case stepSuspend:
-		return c.settle(ctx, p, nil, before.suspend(p.facts.now, p.facts.suspended, crashed(p.cluster, p.facts.suspended)))
+		return c.storeOutcome(ctx, p, nil, before.suspend(p.facts.now, p.facts.suspended, crashed(p.cluster, p.facts.suspended)))
 	case stepProbe:
 		return c.check(ctx, p)
 	}
@@ -144,10 +144,10 @@ func (c *Clusters) connect(ctx context.Context, p task) state {
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err != nil {
-		return c.settle(ctx, p, nil, s.failed(now, c.problem(ctx, p, s, err), true, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, nil, s.failed(now, c.problem(ctx, p, s, err), true, c.cfg.Timing))
 	}
 	c.log.Info("connected to workload cluster", "cluster", p.key, "address", conn.address)
-	return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
+	return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
 }
 
 // check probes the connection.
@@ -162,7 +162,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 	now := c.cfg.Clock.Now()
 	c.metrics.probed(p.key, err == nil)
 	if err == nil {
-		return c.settle(ctx, p, conn, s.answered(now, c.cfg.Timing))
+		return c.storeOutcome(ctx, p, conn, s.answered(now, c.cfg.Timing))
 	}
 	p.entry.markDirty() // the Secret may have been renewed
 	s = s.failed(now, c.problem(ctx, p, s, err), errors.Is(err, endpoint.ErrUnauthorized), c.cfg.Timing)
@@ -170,7 +170,7 @@ func (c *Clusters) check(ctx context.Context, p task) state {
 		c.log.Info("closing the connection to a workload cluster that does not answer", "cluster", p.key, "problem", s.problem)
 		conn = nil
 	}
-	return c.settle(ctx, p, conn, s)
+	return c.storeOutcome(ctx, p, conn, s)
 }
 
 // problem returns the message of a failed call for conditions. The cause is logged once for as long as the message does
@@ -179,7 +179,7 @@ func (c *Clusters) problem(ctx context.Context, p task, before state, err error)
 	message := fault.UserMessage(err)
 	var failed *endpoint.CallError
 	if errors.As(err, &failed) && c.cfg.IsOurs != nil && c.cfg.IsOurs(ctx, p.cluster, failed.Host) {
-		message = failed.InFull(c.cfg.Timing.ProbeTimeout)
+		message = failed.DetailedMessage(c.cfg.Timing.ProbeTimeout)
 	}
 	if message != before.problem {
 		c.log.Info("workload cluster does not answer", "cluster", p.key, "problem", err.Error())
@@ -187,9 +187,9 @@ func (c *Clusters) problem(ctx context.Context, p task, before state, err error)
 	return message
 }
 
-// settle stores the result of a step, closes a connection that was replaced, and notifies controllers of changes that
+// storeOutcome stores the result of a step, closes a connection that was replaced, and notifies controllers of changes that
 // are relevant to them.
-func (c *Clusters) settle(ctx context.Context, p task, conn *connection, after state) state {
+func (c *Clusters) storeOutcome(ctx context.Context, p task, conn *connection, after state) state {
 	e := p.entry
 	e.mu.Lock()
 	before, old := e.state, e.conn

@@ -173,7 +173,7 @@ func (c *Clusters) indexNodes(ctx context.Context, key client.ObjectKey, conn *c
 	if err := conn.cache.IndexField(ctx, &corev1.Node{}, providerIDField, providerIDOf); err != nil {
 		return fmt.Errorf("index the Nodes of the workload cluster: %w", err)
 	}
-	conn.nodes.Store(&filling{Informer: informer, since: time.Now()})
+	conn.nodes.Store(&syncingInformer{Informer: informer, since: time.Now()})
 	go func() {
 		if toolscache.WaitForCacheSync(conn.ended, informer.HasSynced) {
 			conn.fresh.Note(c.cfg.Clock.Now())

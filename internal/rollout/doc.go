@@ -1,7 +1,7 @@
 // Package rollout plans how a MachineDeployment replaces its Machines. It compares the template of a MachineSet or
 // Machine with the template of the deployment, and computes the next number of replicas of each MachineSet. The input
 // consists of the MachineSets with their replica counts ([Set]), the resolved strategy ([Limits]) and the deployment
-// ([State]); the output is a list of changes ([Plan]). Repeating the plan while its changes take effect converges on
+// ([DeploymentState]); the output is a list of changes ([Plan]). Repeating the plan while its changes take effect converges on
 // one MachineSet with all replicas.
 //
 //	State ──► Plan ──► []Change ──► the MachineSets' replicas ──► Machines come and go ──► State …
@@ -10,5 +10,5 @@
 //
 // The package implements maxSurge, maxUnavailable, rollout.after and maxInFlight, and defines which template fields
 // require a new Machine. It is deterministic: it accesses neither the API nor the clock, and the caller provides
-// times and seeds. Start reading at [State], [Plan] and rolling.go.
+// times and seeds. Start reading at [DeploymentState], [Plan] and rolling.go.
 package rollout

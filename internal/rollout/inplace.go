@@ -18,15 +18,15 @@ func (l *ledger) decideMoves() {
 	}
 	l.receivable = l.Replicas - l.current.Desired
 	for _, e := range l.old {
-		if away := e.handsOver(); e.InPlace && l.receivable > 0 && l.receivable >= away {
+		if away := e.machinesToMove(); e.InPlace && l.receivable > 0 && l.receivable >= away {
 			e.moves = true
 			l.receivable -= away
 		}
 	}
 }
 
-// handsOver counts the Machines that the MachineSet still has to move to scale down to Desired.
-func (s Set) handsOver() int32 { return max(0, s.pending()-s.replaced()) }
+// machinesToMove counts the Machines that the MachineSet still has to move to scale down to Desired.
+func (s Set) machinesToMove() int32 { return max(0, s.pending()-s.replaced()) }
 
 // replaced counts the Machines that the MachineSet deletes even though in-place updates are possible, because an
 // update would not repair them.
@@ -46,7 +46,7 @@ func (l *ledger) arriving() int32 {
 // needsSpare reports whether the new MachineSet must create one Machine before any can be updated in place: none may
 // become unavailable now, no change in progress will alter that, and no spare Machine exists yet.
 func (l *ledger) needsSpare() bool {
-	if l.arriving() == 0 || l.sum(Set.worst) > l.minAvailable() || l.sum(Set.occupied) > l.Replicas || l.current.unavailable() > 0 {
+	if l.arriving() == 0 || l.sum(Set.worstCaseAvailable) > l.minAvailable() || l.sum(Set.maxMachines) > l.Replicas || l.current.unavailable() > 0 {
 		return false
 	}
 	for _, e := range l.old {

@@ -207,26 +207,26 @@ func TestMoving(t *testing.T) { // IP-07, IP-09
 	old := rollout.Set{Name: "a", Revision: 1, Desired: 3, Actual: 3, Available: 3, InPlace: true}
 	for name, tc := range map[string]struct {
 		reason string
-		state  rollout.State
+		state  rollout.DeploymentState
 		old    func(*rollout.Set)
 		moves  bool
 		want   []string
 	}{
-		"unavailable": {"one may be unavailable", rollout.State{Limits: rollout.Limits{MaxUnavailable: 1}}, nil, true,
+		"unavailable": {"one may be unavailable", rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}}, nil, true,
 			[]string{"scale a from 3 to 2: its Machines are updated in place"}},
-		"not covered": {"no extension updates it", rollout.State{Limits: rollout.Limits{MaxUnavailable: 1}}, func(s *rollout.Set) { s.InPlace = false }, false,
+		"not covered": {"no extension updates it", rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}}, func(s *rollout.Set) { s.InPlace = false }, false,
 			[]string{"scale a from 3 to 2: enough Machines are available without"}},
-		"surge": {"one is created first", rollout.State{Limits: rollout.Limits{MaxSurge: 2}}, nil, true,
+		"surge": {"one is created first", rollout.DeploymentState{Limits: rollout.Limits{MaxSurge: 2}}, nil, true,
 			[]string{"scale b from 0 to 1: with one Machine more, others can be updated in place"}},
-		"on delete": {"nothing is updated in place", rollout.State{Limits: rollout.Limits{OnDelete: true}}, nil, false, nil},
-		"enough": {"the new one has all that it needs", rollout.State{Limits: rollout.Limits{MaxSurge: 1}, New: &rollout.Set{Name: "b", Revision: 2, Desired: 3, Actual: 3, Available: 3}},
+		"on delete": {"nothing is updated in place", rollout.DeploymentState{Limits: rollout.Limits{OnDelete: true}}, nil, false, nil},
+		"enough": {"the new one has all that it needs", rollout.DeploymentState{Limits: rollout.Limits{MaxSurge: 1}, New: &rollout.Set{Name: "b", Revision: 2, Desired: 3, Actual: 3, Available: 3}},
 			func(s *rollout.Set) { s.Desired, s.Actual, s.Available = 1, 1, 1 }, false,
 			[]string{"scale a from 1 to 0: enough Machines are available without"}},
 		"handed over": {"it counts what arrived, and nothing else moves until that is available",
-			rollout.State{Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1}},
+			rollout.DeploymentState{Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1}},
 			func(s *rollout.Set) { s.Desired, s.Actual, s.Available = 2, 2, 2 }, true,
 			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
-		"held": {"what was handed over is counted", rollout.State{Held: true, Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1, Recorded: 3}},
+		"held": {"what was handed over is counted", rollout.DeploymentState{Paused: true, Limits: rollout.Limits{MaxUnavailable: 1}, New: &rollout.Set{Name: "b", Revision: 2, Actual: 1, Moved: 1, Recorded: 3}},
 			func(s *rollout.Set) { s.Desired, s.Actual, s.Available, s.Recorded = 2, 2, 2, 3 }, true,
 			[]string{"scale b from 0 to 1: it counts the Machines that were handed over to it"}},
 	} {

@@ -25,17 +25,17 @@ func (l *ledger) proportional() {
 	case 1:
 		active[0].set(l.within(active[0].Desired, l.Replicas), why)
 	default:
-		l.spread(active, l.held(active), why)
+		l.spread(active, l.pausedTotal(active), why)
 	}
 }
 
 // within limits scaling up to the remaining surge. Machines that are still being deleted count as well.
 func (l *ledger) within(from, to int32) int32 {
-	return min(to, from+max(0, l.most(l.Replicas)-l.sum(Set.occupied)))
+	return min(to, from+max(0, l.most(l.Replicas)-l.sum(Set.maxMachines)))
 }
 
-// held returns the total number of replicas of the MachineSets while the rollout is paused.
-func (l *ledger) held(active []*entry) int32 {
+// pausedTotal returns the total number of replicas of the MachineSets while the rollout is paused.
+func (l *ledger) pausedTotal(active []*entry) int32 {
 	most := l.most(l.Replicas)
 	var total int32
 	scaled := false

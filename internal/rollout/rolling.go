@@ -23,12 +23,12 @@ func (l *ledger) rollingUpdate() {
 // resizeNew scales the new MachineSet towards the desired replicas.
 func (l *ledger) resizeNew() {
 	goal := l.Replicas - l.arriving()
-	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(Set.occupied); {
+	switch room := l.Replicas + l.Limits.MaxSurge - l.sum(Set.maxMachines); {
 	case l.current.Desired > l.Replicas:
 		l.current.set(l.Replicas, "the deployment wants fewer replicas")
 	case l.current.Desired < goal && room > 0:
 		why := "the deployment wants more replicas"
-		if l.sum(Set.occupied) > l.current.occupied() {
+		if l.sum(Set.maxMachines) > l.current.maxMachines() {
 			why = "it replaces the old MachineSets"
 		}
 		l.current.set(min(goal, l.current.Desired+room), why)
@@ -67,7 +67,7 @@ func (l *ledger) freeBudget() int32 {
 
 // dropAvailable removes replicas that may be available, starting with the oldest MachineSet.
 func (l *ledger) dropAvailable() {
-	budget := l.sum(Set.worst) - l.minAvailable()
+	budget := l.sum(Set.worstCaseAvailable) - l.minAvailable()
 	for _, e := range l.old {
 		n := min(e.target, max(0, budget))
 		why := "enough Machines are available without"

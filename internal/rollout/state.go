@@ -30,7 +30,7 @@ type Set struct {
 	Recorded int32
 	// Leaving means that the MachineSet is being deleted. Its Machines count, but its replicas do not change.
 	Leaving bool
-	// InPlace means that an extension can update the Machines of this old MachineSet in place. It moves them to the
+	// InPlaceTemplate means that an extension can update the Machines of this old MachineSet in place. It moves them to the
 	// new MachineSet instead of deleting them, except for Machines that count as Free.
 	InPlace bool
 	// NotBegun counts the Machines in Free that are moved nevertheless, because their in-place update has not started
@@ -42,12 +42,12 @@ type Set struct {
 	Moved int32
 }
 
-// State is the input of a plan: a deployment with its MachineSets.
-type State struct {
+// DeploymentState is the input of a plan: a deployment with its MachineSets.
+type DeploymentState struct {
 	Replicas int32
 	Limits   Limits
-	// Held means that the rollout is paused. Replicas are distributed over the existing MachineSets.
-	Held bool
+	// Paused means that the rollout is paused. Replicas are distributed over the existing MachineSets.
+	Paused bool
 	// New is the MachineSet of the current template, or nil if there is none. A MachineSet that is about to be
 	// created only has a name.
 	New *Set
@@ -72,11 +72,11 @@ func (c Change) String() string {
 //	Held         proportional.go
 //	OnDelete     ondelete.go
 //	otherwise    rolling.go, with inplace.go for MachineSets whose Machines can be updated in place
-func Plan(s State) []Change { return planned(s).changes() }
+func Plan(s DeploymentState) []Change { return planned(s).changes() }
 
 // Moving returns the names of the old MachineSets that move their surplus Machines to the new one instead of deleting
 // them.
-func Moving(s State) map[string]bool {
+func Moving(s DeploymentState) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range planned(s).old {
 		if e.moves {
@@ -86,11 +86,11 @@ func Moving(s State) map[string]bool {
 	return out
 }
 
-func planned(s State) *ledger {
+func planned(s DeploymentState) *ledger {
 	l := newLedger(s)
 	l.decideMoves()
 	switch {
-	case s.Held:
+	case s.Paused:
 		l.proportional()
 	case s.New == nil: // nothing to roll out to
 	case s.Limits.OnDelete:
@@ -103,7 +103,7 @@ func planned(s State) *ledger {
 
 // Complete reports whether the rollout is complete: the new MachineSet has all replicas, all of them are available,
 // and no other MachineSet has Machines.
-func Complete(s State) bool {
+func Complete(s DeploymentState) bool {
 	if s.New == nil || s.New.Desired != s.Replicas || s.New.Actual != s.Replicas || s.New.Available != s.Replicas {
 		return false
 	}
@@ -132,9 +132,9 @@ func (s Set) missing() int32 { return max(0, s.Desired-s.live()) }
 // unavailable counts desired Machines that are not available.
 func (s Set) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
-// worst counts the Machines that remain available if all pending deletions remove available Machines. The count is
+// worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The count is
 // zero for a MachineSet that is being deleted, even if its Machines are not being deleted yet.
-func (s Set) worst() int32 {
+func (s Set) worstCaseAvailable() int32 {
 	if s.Leaving {
 		return 0
 	}
@@ -144,8 +144,8 @@ func (s Set) worst() int32 {
 // free counts the replicas that can be removed without deleting an available Machine.
 func (s Set) free() int32 { return max(0, s.Free-s.pending()) + s.missing() }
 
-// occupied returns the maximum number of Machines that the MachineSet has or may still create.
-func (s Set) occupied() int32 { return max(s.Desired, s.Actual) }
+// maxMachines returns the maximum number of Machines that the MachineSet has or may still create.
+func (s Set) maxMachines() int32 { return max(s.Desired, s.Actual) }
 
 // entry is a MachineSet with its planned replicas.
 type entry struct {
@@ -178,7 +178,7 @@ func (e *entry) set(target int32, why string) {
 
 // ledger collects the changes of one plan.
 type ledger struct {
-	State
+	DeploymentState
 	current *entry   // nil if there is no new MachineSet
 	old     []*entry // oldest first, without MachineSets that are being deleted
 	leaving []Set
@@ -186,8 +186,8 @@ type ledger struct {
 	receivable int32
 }
 
-func newLedger(s State) *ledger {
-	l := &ledger{State: s}
+func newLedger(s DeploymentState) *ledger {
+	l := &ledger{DeploymentState: s}
 	if s.New != nil {
 		l.current = newEntry(*s.New)
 	}

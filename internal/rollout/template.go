@@ -15,7 +15,7 @@ import (
 )
 
 // relevant contains the fields of a machine template that require a new Machine. All other fields are propagated in
-// place, see [InPlace].
+// place, see [InPlaceTemplate].
 type relevant struct {
 	Version       string
 	FailureDomain string
@@ -36,9 +36,9 @@ func relevantOf(t clusterv1.MachineTemplateSpec) relevant {
 	return r
 }
 
-// InPlace returns the desired template for Machines created from another template: fields that require a new Machine
+// InPlaceTemplate returns the desired template for Machines created from another template: fields that require a new Machine
 // retain their current values.
-func InPlace(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
+func InPlaceTemplate(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
 	t := *want.DeepCopy()
 	t.Spec.Version, t.Spec.FailureDomain = have.Spec.Version, have.Spec.FailureDomain
 	t.Spec.InfrastructureRef = have.Spec.InfrastructureRef
@@ -100,13 +100,13 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 	if err != nil {
 		panic("rollout: a struct of strings cannot be encoded: " + err.Error())
 	}
-	return rand.SafeEncodeString(fmt.Sprint(sum(string(data))))
+	return rand.SafeEncodeString(fmt.Sprint(hash64(string(data))))
 }
 
 // Suffix returns the unique part of a new MachineSet's name and label. It is computed from the seed, so that a
 // creation repeated after a crash does not create a second MachineSet. The seed must therefore identify the creation.
 func Suffix(seed ...string) string {
-	n := sum(strings.Join(seed, "\x00"))
+	n := hash64(strings.Join(seed, "\x00"))
 	return naming.Random(func(most int) int {
 		digit := n % uint64(most)
 		n /= uint64(most)
@@ -114,8 +114,8 @@ func Suffix(seed ...string) string {
 	})
 }
 
-// sum hashes a text to 64 uniformly distributed bits.
-func sum(text string) uint64 {
+// hash64 hashes a text to 64 uniformly distributed bits.
+func hash64(text string) uint64 {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(text))
 	b := h.Sum(nil)

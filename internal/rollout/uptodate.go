@@ -9,14 +9,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Judge returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's MachineSet,
+// UpToDateCondition returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's MachineSet,
 // and not on changes of the Machine itself.
-func Judge(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
-	return Verdict(m, Missing(set, d, now), nil)
+func UpToDateCondition(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Verdict {
+	return Verdict(m, OutdatedReasons(set, d, now), nil)
 }
 
-// Missing lists the reasons why the Machines of a MachineSet are not up to date with the deployment.
-func Missing(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) []string {
+// OutdatedReasons lists the reasons why the Machines of a MachineSet are not up to date with the deployment.
+func OutdatedReasons(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) []string {
 	missing := Differences(set.Spec.Template, d.Spec.Template)
 	if Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now) {
 		missing = append(missing, "MachineDeployment spec.rollout.after expired")

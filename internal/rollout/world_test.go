@@ -159,8 +159,8 @@ func (w *world) total(of func(*set) int32) int32 {
 	return n
 }
 
-func (w *world) state() rollout.State {
-	st := rollout.State{Replicas: w.replicas, Limits: w.limits, Held: w.held}
+func (w *world) state() rollout.DeploymentState {
+	st := rollout.DeploymentState{Replicas: w.replicas, Limits: w.limits, Paused: w.held}
 	for i, s := range w.sets {
 		v := s.view()
 		if i == len(w.sets)-1 {

@@ -83,9 +83,9 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 		return nil, fmt.Errorf("beginning the simulated cluster %s: %w", name, err)
 	}
 	c.server = &http.Server{
-		Handler: failing{newCrowded(agreeing{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
+		Handler: failing{newCrowded(quorumHandler{s.api, c}), f}, ErrorLog: log.New(io.Discard, "", 0), ConnState: c.follow,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return api.Into(ctx, c.tenant) },
+		BaseContext: func(net.Listener) context.Context { return api.WithTenant(ctx, c.tenant) },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
@@ -166,14 +166,14 @@ func (s *single) Close() error {
 	return s.Conn.Close()
 }
 
-// agreeing serves the API of a cluster with etcd members. Without a quorum it rejects every request.
-type agreeing struct {
+// quorumHandler serves the API of a cluster with etcd members. Without a quorum it rejects every request.
+type quorumHandler struct {
 	http.Handler
 	cluster *cluster
 }
 
 // ServeHTTP implements http.Handler.
-func (a agreeing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a quorumHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if etcd := a.cluster.etcd; etcd == nil || etcd.HasQuorum() {
 		a.Handler.ServeHTTP(w, r)
 		return
@@ -189,7 +189,7 @@ func (a agreeing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve handles requests until the context is done or close is called.
 func (c *cluster) serve(ctx context.Context, listener net.Listener) {
 	go func() {
-		_ = c.server.ServeTLS(gate{listener, c.faults}, "", "") // returns when close is called
+		_ = c.server.ServeTLS(faultListener{listener, c.faults}, "", "") // returns when close is called
 	}()
 	context.AfterFunc(ctx, c.close)
 }
@@ -200,7 +200,7 @@ func (c *cluster) close() {
 	_ = c.server.Close() // open connections are lost, as when a process is killed
 }
 
-// follow tracks the open connections, so that hangUp can close them.
+// follow tracks the open connections, so that closeConnections can close them.
 func (c *cluster) follow(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,8 +215,8 @@ func (c *cluster) follow(conn net.Conn, state http.ConnState) {
 	c.conns[conn] = struct{}{}
 }
 
-// hangUp closes all connections if the cluster is made unreachable.
-func (c *cluster) hangUp() {
+// closeConnections closes all connections if the cluster is made unreachable.
+func (c *cluster) closeConnections() {
 	if !c.faults.down() {
 		return
 	}
@@ -227,14 +227,14 @@ func (c *cluster) hangUp() {
 	}
 }
 
-// gate is a listener that closes new connections while the cluster is made unreachable.
-type gate struct {
+// faultListener is a listener that closes new connections while the cluster is made unreachable.
+type faultListener struct {
 	net.Listener
 	faults *faults
 }
 
 // Accept implements net.Listener.
-func (g gate) Accept() (net.Conn, error) {
+func (g faultListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
 		if err != nil || !g.faults.down() {

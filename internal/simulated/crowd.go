@@ -13,19 +13,19 @@ const (
 	connectionsAtOnce = 300
 )
 
-// crowded is a handler that limits concurrent requests, as API servers do. Watches are counted separately, because they
+// limitedHandler is a handler that limits concurrent requests, as API servers do. Watches are counted separately, because they
 // are long-running.
-type crowded struct {
+type limitedHandler struct {
 	http.Handler
 	requests, watches chan struct{}
 }
 
-func newCrowded(next http.Handler) crowded {
-	return crowded{next, make(chan struct{}, requestsAtOnce), make(chan struct{}, requestsAtOnce)}
+func newCrowded(next http.Handler) limitedHandler {
+	return limitedHandler{next, make(chan struct{}, requestsAtOnce), make(chan struct{}, requestsAtOnce)}
 }
 
 // ServeHTTP implements http.Handler.
-func (h crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h limitedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	places := h.requests
 	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
 		places = h.watches

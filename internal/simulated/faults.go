@@ -66,8 +66,8 @@ func (f *faults) delay() time.Duration {
 	return f.wanted.Slow
 }
 
-// answer is the status code of the error that is returned to every request, or zero.
-func (f *faults) answer() int {
+// statusCode is the status code of the error that is returned to every request, or zero.
+func (f *faults) statusCode() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wanted.Status
@@ -81,7 +81,7 @@ type failing struct {
 
 // ServeHTTP implements http.Handler.
 func (h failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	code := h.faults.answer()
+	code := h.faults.statusCode()
 	if code == 0 {
 		h.Handler.ServeHTTP(w, r)
 		return

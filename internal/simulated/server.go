@@ -70,15 +70,15 @@ type Server struct {
 
 	once sync.Once
 	api  *api.API
-	life *behaviour.Life
+	life *behaviour.Simulator
 	err  error
 
-	mu        sync.Mutex
-	clusters  map[string]*cluster
-	byCluster map[types.NamespacedName]*cluster
-	reserved  map[string]net.Listener
-	told      map[int]func(name string)
-	nextTold  int
+	mu          sync.Mutex
+	clusters    map[string]*cluster
+	byCluster   map[types.NamespacedName]*cluster
+	reserved    map[string]net.Listener
+	subscribers map[int]func(name string)
+	nextTold    int
 }
 
 // New returns a server that runs until the context is done. It then writes pending state and closes its listeners.
@@ -94,7 +94,7 @@ func New(ctx context.Context, cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, ctx: ctx, store: store.Open(cfg.Dir, cfg.Now, limits), ended: make(chan struct{}),
 		clusters: map[string]*cluster{}, byCluster: map[types.NamespacedName]*cluster{},
-		reserved: map[string]net.Listener{}, told: map[int]func(string){},
+		reserved: map[string]net.Listener{}, subscribers: map[int]func(string){},
 	}
 	go func() {
 		defer close(s.ended)
@@ -150,7 +150,7 @@ func (s *Server) Start(name string, spec Spec) error {
 	}
 	c.serve(s.ctx, listener)
 	s.clusters[name], s.byCluster[spec.Cluster] = c, c
-	go s.tell(name)
+	go s.notify(name)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (s *Server) Remove(name string) error {
 	if err := s.store.Remove(name); err != nil {
 		return err
 	}
-	s.tell(name)
+	s.notify(name)
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (co
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.byCluster[cluster]; c != nil {
-		return api.Into(ctx, c.tenant), s.api.Client()
+		return api.WithTenant(ctx, c.tenant), s.api.Client()
 	}
 	return ctx, nil
 }
@@ -264,10 +264,10 @@ func (s *Server) SetFaults(name string, f Faults) {
 		return
 	}
 	if again := c.faults.set(f); again != 0 {
-		c.hangUp()
-		go s.tell(name)
+		c.closeConnections()
+		go s.notify(name)
 		if again > 0 {
-			time.AfterFunc(again, func() { s.tell(name) })
+			time.AfterFunc(again, func() { s.notify(name) })
 		}
 	}
 }
@@ -289,18 +289,18 @@ func (s *Server) Subscribe(tell func(name string)) (cancel func()) {
 	defer s.mu.Unlock()
 	id := s.nextTold
 	s.nextTold++
-	s.told[id] = tell
+	s.subscribers[id] = tell
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.told, id)
+		delete(s.subscribers, id)
 	}
 }
 
-func (s *Server) tell(name string) {
+func (s *Server) notify(name string) {
 	s.mu.Lock()
 	var told []func(string)
-	for _, f := range s.told {
+	for _, f := range s.subscribers {
 		told = append(told, f)
 	}
 	s.mu.Unlock()

@@ -48,8 +48,8 @@ type Cluster struct {
 // folder returns the folder of the cluster's snapshots in a store.
 func (c Cluster) folder() string { return path.Join(c.Namespace, c.Name) }
 
-// Facts is the state of an etcd cluster when its snapshot is taken.
-type Facts struct {
+// EtcdState is the state of an etcd cluster when its snapshot is taken.
+type EtcdState struct {
 	// Revision is the minimum etcd revision of the snapshot.
 	Revision int64 `json:"revision"`
 	// Etcd is the version of etcd.
@@ -66,7 +66,7 @@ type Manifest struct {
 	Name    string    `json:"name"`
 	Cluster Cluster   `json:"cluster"`
 	Taken   time.Time `json:"taken"`
-	Facts
+	EtcdState
 	// SHA256 and Bytes refer to the unencrypted snapshot.
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`

@@ -41,7 +41,7 @@ func FuzzManifest(f *testing.F) {
 	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	good := Manifest{
 		Format: format, Name: Name(of.Name, at), Cluster: of, Taken: at, Bytes: 10, SHA256: strings.Repeat("0a", 32),
-		Facts: Facts{Revision: 42, Etcd: "3.6.8", Kubernetes: "v1.36.3"},
+		EtcdState: EtcdState{Revision: 42, Etcd: "3.6.8", Kubernetes: "v1.36.3"},
 	}
 	for _, change := range []func(*Manifest){
 		func(*Manifest) {}, func(m *Manifest) { m.Format = 2 }, func(m *Manifest) { m.Encrypted = true }, func(m *Manifest) { m.Taken = time.Time{} },

@@ -36,8 +36,8 @@ type data struct {
 	broken  error
 }
 
-func (d data) Facts(context.Context) (snapshots.Facts, error) {
-	return snapshots.Facts{Revision: 42, Etcd: "3.6.8", Kubernetes: "v1.36.3"}, nil
+func (d data) Facts(context.Context) (snapshots.EtcdState, error) {
+	return snapshots.EtcdState{Revision: 42, Etcd: "3.6.8", Kubernetes: "v1.36.3"}, nil
 }
 
 func (d data) Snapshot(context.Context) (io.ReadCloser, error) {
@@ -93,7 +93,7 @@ func connect(t *testing.T, to *httptest.Server, key string) store.Store {
 
 func take(t *testing.T, to store.Store, at time.Time, content []byte, recipients ...string) (snapshots.Manifest, error) {
 	t.Helper()
-	return snapshots.Take(t.Context(), data{content: content}, to, snapshots.Order{Cluster: demo, Name: snapshots.Name("demo", at), Now: at, Recipients: recipients})
+	return snapshots.Take(t.Context(), data{content: content}, to, snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", at), Now: at, Recipients: recipients})
 }
 
 func names(t *testing.T, s store.Store) []string {
@@ -190,7 +190,7 @@ func TestInterrupted(t *testing.T) {
 	for kind, s := range stores(t) {
 		for _, recipients := range [][]string{nil, {identity.Recipient().String()}} {
 			_, err := snapshots.Take(t.Context(), data{content: []byte("half"), broken: errors.New("connection lost")}, s,
-				snapshots.Order{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon, Recipients: recipients})
+				snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon, Recipients: recipients})
 			if err == nil {
 				t.Errorf("%s: half a snapshot counts", kind)
 			}
@@ -298,7 +298,7 @@ func TestFull(t *testing.T) {
 		t.Errorf("left: %v", got)
 	}
 	full := data{content: []byte("x"), broken: &os.PathError{Op: "write", Path: "/some/where", Err: syscall.ENOSPC}}
-	_, err = snapshots.Take(t.Context(), full, store.Folder(t.TempDir(), 0), snapshots.Order{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon})
+	_, err = snapshots.Take(t.Context(), full, store.Folder(t.TempDir(), 0), snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon})
 	if fault.As(err) == nil || fault.As(err).Reason != store.ReasonFull || strings.Contains(fault.UserMessage(err), "/some/where") {
 		t.Errorf("disk: %v", err)
 	}

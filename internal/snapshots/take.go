@@ -30,13 +30,13 @@ const (
 // Source is the etcd of a cluster.
 type Source interface {
 	// Facts returns the present state of the etcd cluster.
-	Facts(ctx context.Context) (Facts, error)
+	Facts(ctx context.Context) (EtcdState, error)
 	// Snapshot returns a snapshot as a stream that ends with the checksum of etcd.
 	Snapshot(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Order is a snapshot to take.
-type Order struct {
+// TakeOptions is a snapshot to take.
+type TakeOptions struct {
 	Cluster Cluster
 	Name    string
 	Now     time.Time
@@ -45,7 +45,7 @@ type Order struct {
 }
 
 // Take takes a snapshot and stores it.
-func Take(ctx context.Context, from Source, to store.Store, order Order) (Manifest, error) {
+func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	recipients, err := ParseRecipients(order.Recipients)
@@ -53,7 +53,7 @@ func Take(ctx context.Context, from Source, to store.Store, order Order) (Manife
 		return Manifest{}, err
 	}
 	m := Manifest{Format: format, Name: order.Name, Cluster: order.Cluster, Taken: order.Now.UTC(), Encrypted: len(recipients) > 0}
-	if m.Facts, err = from.Facts(ctx); err != nil {
+	if m.EtcdState, err = from.Facts(ctx); err != nil {
 		return m, fmt.Errorf("reading etcd of Cluster %s: %w", order.Cluster.Name, err)
 	}
 	stream, err := from.Snapshot(ctx)
@@ -61,7 +61,7 @@ func Take(ctx context.Context, from Source, to store.Store, order Order) (Manife
 		return m, fmt.Errorf("taking a snapshot of etcd of Cluster %s: %w", order.Cluster.Name, err)
 	}
 	defer func() { _ = stream.Close() }()
-	read := &summed{from: stream, sum: sha256.New()}
+	read := &hashingReader{from: stream, sum: sha256.New()}
 	content := io.Reader(read)
 	if m.Encrypted {
 		pipe := encrypted(read, recipients)
@@ -87,14 +87,14 @@ func Take(ctx context.Context, from Source, to store.Store, order Order) (Manife
 	return m, nil
 }
 
-// summed counts and hashes the bytes read.
-type summed struct {
+// hashingReader counts and hashes the bytes read.
+type hashingReader struct {
 	from  io.Reader
 	sum   hash.Hash
 	bytes int64
 }
 
-func (s *summed) Read(p []byte) (int, error) {
+func (s *hashingReader) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	s.bytes += int64(n)
 	s.sum.Write(p[:n]) // never fails
@@ -162,7 +162,7 @@ func Copy(ctx context.Context, from store.Store, m Manifest, to io.Writer, ident
 	if err != nil {
 		return err
 	}
-	read := &summed{from: io.LimitReader(content, min(m.Bytes, MaxBytes)+1), sum: sha256.New()}
+	read := &hashingReader{from: io.LimitReader(content, min(m.Bytes, MaxBytes)+1), sum: sha256.New()}
 	if _, err := io.Copy(to, contextual{ctx, read}); err != nil {
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}

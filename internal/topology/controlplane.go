@@ -35,9 +35,9 @@ func (b *builder) controlPlane() error {
 			ReadinessGates: firstList(topology.ReadinessGates, class.ReadinessGates),
 			Taints:         firstList(topology.Taints, class.Taints),
 			Deletion: clusterv1.MachineDeletionSpec{
-				NodeDrainTimeoutSeconds:        first(topology.Deletion.NodeDrainTimeoutSeconds, class.Deletion.NodeDrainTimeoutSeconds),
-				NodeVolumeDetachTimeoutSeconds: first(topology.Deletion.NodeVolumeDetachTimeoutSeconds, class.Deletion.NodeVolumeDetachTimeoutSeconds),
-				NodeDeletionTimeoutSeconds:     first(topology.Deletion.NodeDeletionTimeoutSeconds, class.Deletion.NodeDeletionTimeoutSeconds),
+				NodeDrainTimeoutSeconds:        firstNonNil(topology.Deletion.NodeDrainTimeoutSeconds, class.Deletion.NodeDrainTimeoutSeconds),
+				NodeVolumeDetachTimeoutSeconds: firstNonNil(topology.Deletion.NodeVolumeDetachTimeoutSeconds, class.Deletion.NodeVolumeDetachTimeoutSeconds),
+				NodeDeletionTimeoutSeconds:     firstNonNil(topology.Deletion.NodeDeletionTimeoutSeconds, class.Deletion.NodeDeletionTimeoutSeconds),
 			},
 		}
 	}
@@ -87,8 +87,8 @@ func remove(object map[string]any, path []string) {
 	}
 }
 
-// first returns the first value that is not nil.
-func first[T any](values ...*T) *T {
+// firstNonNil returns the first value that is not nil.
+func firstNonNil[T any](values ...*T) *T {
 	for _, value := range values {
 		if value != nil {
 			return value

@@ -32,9 +32,9 @@ func (d *Draft) Rotate(patched Patched) (bool, error) {
 	return rotated, nil
 }
 
-// Desire returns the desired objects of the topology, created from the patched templates. A part without a patched
+// DesiredState returns the desired objects of the topology, created from the patched templates. A part without a patched
 // template uses the template of the class.
-func (d *Draft) Desire(patched Patched) (Desired, error) {
+func (d *Draft) DesiredState(patched Patched) (Desired, error) {
 	b := builder{Draft: d, patched: patched}
 	infra := b.infraCluster()
 	if err := b.sameKind(infra, b.live(infra.Key)); err != nil {

@@ -93,7 +93,7 @@ func desire(s Snapshot, v Versions, patched Patched) (Desired, error) {
 	if _, err := draft.Rotate(patched); err != nil {
 		return Desired{}, err
 	}
-	return draft.Desire(patched)
+	return draft.DesiredState(patched)
 }
 
 // lines are the fields of a desired state, one each, by the part that they are of.
@@ -461,7 +461,7 @@ func BenchmarkDesired(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := draft.Desire(patched); err != nil {
+		if _, err := draft.DesiredState(patched); err != nil {
 			b.Fatal(err)
 		}
 	}

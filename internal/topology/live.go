@@ -32,8 +32,8 @@ func (l Live) Objects() []client.Object {
 	return out
 }
 
-// IsOf reports whether an object belongs to the topology of the Cluster.
-func IsOf(cluster *clusterv1.Cluster, o client.Object) bool {
+// BelongsTo reports whether an object belongs to the topology of the Cluster.
+func BelongsTo(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
 

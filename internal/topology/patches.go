@@ -13,7 +13,7 @@ import (
 
 // Patch applies the patches of the class to the templates. If responses of extensions are missing, it returns questions
 // and no templates.
-func (d *Draft) Patch(program *patch.Program, answers patch.Answers) (Patched, []patch.Question, error) {
+func (d *Draft) Patch(program *patch.Program, answers patch.Responses) (Patched, []patch.ExtensionRequest, error) {
 	globals, err := variables.FromTopology(d.Cluster.Spec.Topology.Variables).WithBuiltins(variables.ClusterBuiltins(d.Cluster))
 	if err != nil {
 		return nil, nil, err

@@ -93,7 +93,7 @@ func compute(t *testing.T, s Snapshot, v Versions) Desired {
 	if patched, _, err = draft.Patch(program, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := draft.Desire(patched)
+	d, err := draft.DesiredState(patched)
 	if err != nil {
 		t.Fatal(err)
 	}

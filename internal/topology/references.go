@@ -26,8 +26,8 @@ func TemplateRefs(class *clusterv1.ClusterClass) []clusterv1.ClusterClassTemplat
 	return out
 }
 
-// Refer sets the references and labels of a Cluster. Existing references are not changed.
-func Refer(cluster *clusterv1.Cluster, desired Desired) {
+// SetReferences sets the references and labels of a Cluster. Existing references are not changed.
+func SetReferences(cluster *clusterv1.Cluster, desired Desired) {
 	if part := desired.Part(Key{Role: InfraCluster}); !cluster.Spec.InfrastructureRef.IsDefined() {
 		cluster.Spec.InfrastructureRef = Reference(part.Want)
 	}

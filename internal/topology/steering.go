@@ -33,11 +33,11 @@ func steeringDomains() []string {
 	}
 }
 
-// IsSteering reports whether an annotation controls the controllers of the object that has it. Metadata in
+// IsControlAnnotation reports whether an annotation controls the controllers of the object that has it. Metadata in
 // spec.topology must not contain such annotations, because it is copied to objects for which the author of the Cluster
 // may have no permissions. Templates of a class may contain them, because their authors may write the objects created
 // from them.
-func IsSteering(annotation string) bool {
+func IsControlAnnotation(annotation string) bool {
 	if slices.Contains(steeringNames(), annotation) {
 		return true
 	}
@@ -50,7 +50,7 @@ func IsSteering(annotation string) bool {
 func withoutSteering(annotations map[string]string) map[string]string {
 	out := make(map[string]string, len(annotations))
 	for name, value := range annotations {
-		if !IsSteering(name) {
+		if !IsControlAnnotation(name) {
 			out[name] = value
 		}
 	}

@@ -44,12 +44,12 @@ func steered() []string {
 
 func TestSteering(t *testing.T) { // TP-04
 	for _, name := range carried() {
-		if IsSteering(name) {
+		if IsControlAnnotation(name) {
 			t.Errorf("%s is refused", name)
 		}
 	}
 	for _, name := range steered() {
-		if !IsSteering(name) {
+		if !IsControlAnnotation(name) {
 			t.Errorf("%s is carried", name)
 		}
 	}
@@ -85,7 +85,7 @@ func TestOwnAnnotationsAreSteering(t *testing.T) {
 						continue
 					}
 					found++
-					if !IsSteering(value) && !slices.Contains(carried(), value) {
+					if !IsControlAnnotation(value) && !slices.Contains(carried(), value) {
 						t.Errorf("%s: %s = %q is neither steering nor listed as carried", path, name.Name, value)
 					}
 				}

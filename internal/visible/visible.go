@@ -13,14 +13,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with all control characters escaped except newlines and tabs.
-func Text(s string) string {
-	if strings.IndexFunc(s, isObeyed) < 0 {
+// Escape returns s with all control characters escaped except newlines and tabs.
+func Escape(s string) string {
+	if strings.IndexFunc(s, isControl) < 0 {
 		return s
 	}
 	var out strings.Builder
 	for _, r := range s {
-		if isObeyed(r) {
+		if isControl(r) {
 			out.WriteString(shown(r))
 		} else {
 			out.WriteRune(r)
@@ -29,20 +29,20 @@ func Text(s string) string {
 	return out.String()
 }
 
-// isObeyed reports whether a terminal would interpret the character instead of showing it.
-func isObeyed(r rune) bool {
+// isControl reports whether a terminal would interpret the character instead of showing it.
+func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
 func shown(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
-// Writer escapes text like [Text] and writes it to a terminal. It is safe for concurrent use.
+// Writer escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use.
 type Writer struct {
 	to io.Writer
 
 	mu sync.Mutex
-	// begun is the start of a character that has not arrived completely.
-	begun []byte
+	// partialRune is the start of a character that has not arrived completely.
+	partialRune []byte
 }
 
 // NewWriter returns a writer that escapes text and writes it to a terminal.
@@ -52,18 +52,18 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	in := append(w.begun, p...)
+	in := append(w.partialRune, p...)
 	out := make([]byte, 0, len(in))
 	for len(in) > 0 && utf8.FullRune(in) {
 		r, size := utf8.DecodeRune(in)
-		if isObeyed(r) {
+		if isControl(r) {
 			out = append(out, shown(r)...)
 		} else {
 			out = append(out, in[:size]...)
 		}
 		in = in[size:]
 	}
-	w.begun = append([]byte(nil), in...)
+	w.partialRune = append([]byte(nil), in...)
 	if _, err := w.to.Write(out); err != nil {
 		return 0, err
 	}

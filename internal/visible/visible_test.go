@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 		"deletes":         {"a\x7f\bb", `a\x7f\bb`},
 		"no text":         {"a\xff\xfeb", "a\xff\xfeb"},
 	} {
-		if got := visible.Text(c.text); got != c.want && strings.ToValidUTF8(got, "�") != strings.ToValidUTF8(c.want, "��") {
+		if got := visible.Escape(c.text); got != c.want && strings.ToValidUTF8(got, "�") != strings.ToValidUTF8(c.want, "��") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		var whole, bytes strings.Builder
@@ -57,7 +57,7 @@ func FuzzText(f *testing.F) {
 		if _, err := visible.NewWriter(&out).Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		for _, got := range []string{visible.Text(text), out.String()} {
+		for _, got := range []string{visible.Escape(text), out.String()} {
 			for _, r := range got {
 				if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
 					t.Errorf("%q becomes %q", text, got)

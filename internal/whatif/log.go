@@ -41,12 +41,12 @@ type log struct {
 
 	mu      sync.Mutex
 	actions []Action
-	last    map[loop.PlannedBy]Waiting
-	earlier map[loop.PlannedBy]Waiting
+	last    map[loop.PlanKey]Waiting
+	earlier map[loop.PlanKey]Waiting
 }
 
 func newLog() *log {
-	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[loop.PlannedBy]Waiting{}}
+	return &log{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[loop.PlanKey]Waiting{}}
 }
 
 // begin records the objects before the change.
@@ -61,15 +61,15 @@ func (l *log) begin(all []*unstructured.Unstructured) {
 }
 
 // Keep implements loop.Plans.
-func (l *log) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
+func (l *log) Keep(by loop.PlanKey, p loop.Plan, failed error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range p.Actions {
 		l.actions = append(l.actions, Action{After: l.now().Sub(l.began).Round(time.Second).String(), Kind: by.Kind.Kind, Object: by.Key.String(), Action: a.String()})
 	}
-	w := Waiting{Kind: by.Kind.Kind, Object: by.Key.String(), Waits: p.Wait}
+	w := Waiting{Kind: by.Kind.Kind, Object: by.Key.String(), Waits: p.Waits}
 	if failed != nil {
-		w.Errors = kube.Refusals(failed)
+		w.Errors = kube.FailureMessages(failed)
 	}
 	l.last[by] = w
 }
@@ -78,7 +78,7 @@ func (l *log) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
 func (l *log) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.last, func(by loop.PlannedBy, _ Waiting) bool { return by.Kind == kind && by.Key == key })
+	maps.DeleteFunc(l.last, func(by loop.PlanKey, _ Waiting) bool { return by.Kind == kind && by.Key == key })
 }
 
 // observe records created and deleted Machines. Before the change, it records which objects were still changing.

@@ -46,7 +46,7 @@ type Plan struct {
 	Hooks []Hook `json:"hooks,omitempty"`
 	// Unanswered are the Runtime Extensions whose responses are unknown. The plan does not include anything that
 	// depends on them.
-	Unanswered []Unanswered `json:"unanswered,omitempty"`
+	Unanswered []UnknownResponse `json:"unanswered,omitempty"`
 	// Actions are the actions of the controllers, in order.
 	Actions []Action `json:"actions,omitempty"`
 	// Waits are the objects that are waiting at the end and were not waiting before.
@@ -65,7 +65,7 @@ func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 
 
 // IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.
 func (p *Plan) IsUncertain() bool {
-	return slices.ContainsFunc(p.Unanswered, func(u Unanswered) bool { return u.Hook != DiscoverVariables })
+	return slices.ContainsFunc(p.Unanswered, func(u UnknownResponse) bool { return u.Hook != DiscoverVariables })
 }
 
 // ObjectChange is the change of one object.
@@ -128,8 +128,8 @@ func hooksOf(calls []played.HookCall, began time.Time) []Hook {
 	return out
 }
 
-// Unanswered is a Runtime Extension whose response is unknown.
-type Unanswered struct {
+// UnknownResponse is a Runtime Extension whose response is unknown.
+type UnknownResponse struct {
 	Hook      string `json:"hook"`
 	Extension string `json:"extension"`
 	// Objects are the Clusters, ClusterClasses or MachineSets of the call, as namespace/name.
@@ -146,10 +146,10 @@ const DiscoverVariables = "DiscoverVariables"
 // CanUpdateMachineSet is the hook that is called for MachineSets.
 const CanUpdateMachineSet = "CanUpdateMachineSet"
 
-func unansweredOf(list []played.Unanswered) []Unanswered {
-	var out []Unanswered
+func unansweredOf(list []played.Unanswered) []UnknownResponse {
+	var out []UnknownResponse
 	for _, u := range list {
-		one := Unanswered{Hook: u.Hook, Extension: u.Handler, Problem: u.Problem, Means: means(u.Hook)}
+		one := UnknownResponse{Hook: u.Hook, Extension: u.Handler, Problem: u.Problem, Means: means(u.Hook)}
 		for _, key := range u.Of {
 			one.Objects = append(one.Objects, key.String())
 		}

@@ -133,7 +133,7 @@ func newTrial(o Options, s Snapshot) (*trial, error) {
 	t.world = world.New(world.Options{
 		Options:   memory.Options{Scheme: o.Scheme, Kinds: s.Kinds, Admission: o.Admission},
 		Now:       o.Now,
-		Transform: kube.KeepOwnFields,
+		Transform: kube.PruneManagedFields,
 		Plans:     t.log,
 	})
 	t.log.now = t.world.Now

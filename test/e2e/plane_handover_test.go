@@ -65,11 +65,11 @@ func TestPlaneHandedOver(t *testing.T) {
 	owner := "a"
 	for n, to := range []string{"b", "a", "b"} {
 		pair := &host.Pair{From: places[owner], To: places[to], Patience: short}
-		h := host.Holding{Record: custody.Record{Cluster: "default/demo", UID: fmt.Sprint(n), From: owner, To: to, Planes: []string{hostedName}}}
-		if err := pair.Give(t.Context(), h); err != nil {
+		h := host.ClusterResources{Record: custody.Record{Cluster: "default/demo", UID: fmt.Sprint(n), From: owner, To: to, Planes: []string{hostedName}}}
+		if err := pair.Transfer(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
-		if err := pair.Settle(graph.What{Namespace: "default"}); err != nil {
+		if err := pair.Commit(graph.Scope{Namespace: "default"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := supervisors[to].Ensure(t.Context(), hostedName, config); err != nil {

@@ -28,7 +28,7 @@ func hosted(t *testing.T, root string) *process.Supervisor {
 		t.Fatal(err)
 	}
 	return process.New(t.Context(), process.Config{
-		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Now: time.Now, OwnUsers: true,
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Now: time.Now, SeparateUsers: true,
 		Versions: func() []string { return []string{"v1.36.3"} },
 	})
 }

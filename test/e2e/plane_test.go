@@ -343,7 +343,7 @@ func privateFiles(t *testing.T, dir string) {
 // isOfOnePlane reports whether a folder is one of root and of the user of one control plane.
 func isOfOnePlane(info fs.FileInfo) bool {
 	st := info.Sys().(*syscall.Stat_t)
-	return info.IsDir() && info.Mode().Perm() == 0o770 && info.Mode()&fs.ModeSticky != 0 && st.Uid == 0 && ownuser.IsOwn(int(st.Gid))
+	return info.IsDir() && info.Mode().Perm() == 0o770 && info.Mode()&fs.ModeSticky != 0 && st.Uid == 0 && ownuser.IsControlPlaneUser(int(st.Gid))
 }
 
 // listeners are the TCP addresses that a process listens on.

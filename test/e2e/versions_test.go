@@ -35,7 +35,7 @@ func TestPlaneHostedOfAnAddedVersion(t *testing.T) {
 	store.Included = "v1.36.3"
 	s := process.New(t.Context(), process.Config{
 		Root: filepath.Join(in.dataDir, "planes"), Command: []string{binary, "control-plane", "run", "--releases", store.Dir, "--config"},
-		Versions: store.Versions, Now: time.Now, OwnUsers: true,
+		Versions: store.Versions, Now: time.Now, SeparateUsers: true,
 	})
 	defer s.Close()
 	client := authorities(t, s)

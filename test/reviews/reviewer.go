@@ -64,7 +64,7 @@ func newReviewer() (*reviewer, error) {
 	for _, crd := range list {
 		for _, v := range crd.Spec.Versions {
 			resource := metav1.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}
-			r.schemas[resource] = crdschema.Of(crd, v.Name)
+			r.schemas[resource] = crdschema.New(crd, v.Name)
 		}
 	}
 	return r, nil

@@ -79,8 +79,8 @@ type SimulatedMachine struct {
 // +kubebuilder:validation:Pattern=`^([0-9]+([.][0-9]+)?(ms|s|m|h))+$`
 type Duration string
 
-// Length returns the duration; zero if it is empty or invalid.
-func (d Duration) Length() time.Duration {
+// Value returns the duration; zero if it is empty or invalid.
+func (d Duration) Value() time.Duration {
 	length, err := time.ParseDuration(string(d))
 	if err != nil {
 		return 0

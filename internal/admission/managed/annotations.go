@@ -46,7 +46,7 @@ func validateOfWorker(now, before map[string]string, path *field.Path) field.Err
 func validateSteering(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if !isKept(name, now, before) && topology.IsSteering(name) {
+		if !isKept(name, now, before) && topology.IsControlAnnotation(name) {
 			errs = append(errs, field.Forbidden(path.Key(name),
 				"cannot be set by a topology, because it steers the controllers of the object that has it: set it on that object"))
 		}

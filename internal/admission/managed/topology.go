@@ -221,7 +221,7 @@ func validateWithClass(t clusterv1.Topology, class *clusterv1.ClusterClass, path
 			errs = append(errs, unknownClass(at.Child("class"), d.Class, class.Name+" has no such class of MachineDeployments", deploymentClasses(class)))
 			continue
 		}
-		if isOn(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
+		if isEnabled(d.HealthCheck.Enabled) && !d.HealthCheck.IsDefined() && !c.HealthCheck.IsDefined() {
 			errs = append(errs, field.Forbidden(at.Child("healthCheck", "enabled"), "can be true only where the topology or the class defines the health check"))
 		}
 		if d.Replicas != nil && !isAutoscaled(d.Metadata.Annotations) && isAutoscaled(c.Metadata.Annotations) {
@@ -262,10 +262,10 @@ func poolClasses(class *clusterv1.ClusterClass) []string {
 
 func validateControlPlaneCheck(check clusterv1.ControlPlaneTopologyHealthCheck, class *clusterv1.ClusterClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if (check.IsDefined() || isOn(check.Enabled)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
+	if (check.IsDefined() || isEnabled(check.Enabled)) && !class.Spec.ControlPlane.MachineInfrastructure.TemplateRef.IsDefined() {
 		errs = append(errs, field.Forbidden(path, "can be set only where the class has controlPlane.machineInfrastructure: without it the control plane has no Machines"))
 	}
-	if isOn(check.Enabled) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
+	if isEnabled(check.Enabled) && !check.IsDefined() && !class.Spec.ControlPlane.HealthCheck.IsDefined() {
 		errs = append(errs, field.Forbidden(path.Child("enabled"), "can be true only where the topology or the class defines the health check"))
 	}
 	return errs
@@ -288,7 +288,7 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 	}
 	if !r.ChangesVersion() {
 		if r.Old == nil || r.ChangesClass() {
-			r.offered(v, path)
+			r.validateListedVersion(v, path)
 		}
 		return
 	}
@@ -297,7 +297,7 @@ func (r TopologyRequest) version(v *Verdict, path *field.Path) {
 			r.Old.Spec.Topology.Version, text, clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation))
 		return
 	}
-	r.offered(v, path)
+	r.validateListedVersion(v, path)
 	before, err := parseVersion(r.Old.Spec.Topology.Version)
 	if err != nil {
 		return // the current version is invalid and cannot be compared
@@ -322,8 +322,8 @@ func (r TopologyRequest) hasUpgradePlans() bool {
 	return r.Class != nil && (len(r.Class.Spec.KubernetesVersions) > 0 || r.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension != "")
 }
 
-// offered checks that the class lists the version, if it has a list of versions.
-func (r TopologyRequest) offered(v *Verdict, path *field.Path) {
+// validateListedVersion checks that the class lists the version, if it has a list of versions.
+func (r TopologyRequest) validateListedVersion(v *Verdict, path *field.Path) {
 	if r.Class == nil || len(r.Class.Spec.KubernetesVersions) == 0 || slices.Contains(r.Class.Spec.KubernetesVersions, r.New.Spec.Topology.Version) {
 		return
 	}

@@ -55,8 +55,8 @@ func IsVerb(cmd *cobra.Command) bool {
 	return cmd.Runnable() && !group
 }
 
-// AlsoVerb marks a command of [Group] as executable.
-func AlsoVerb(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
+// MarkRunnable marks a command of [Group] as executable.
+func MarkRunnable(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
 // Removed returns a command that clusterctl has removed. It returns an error with the alternative.
 func Removed(name, answer string) *cobra.Command {

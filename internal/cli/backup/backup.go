@@ -73,7 +73,7 @@ func run(ctx context.Context, e env.Env, o *options, path string) error {
 		return err
 	}
 	c := connection.Client
-	what := graph.What{Namespace: o.from.Namespace, Clusters: o.clusters}
+	what := graph.Scope{Namespace: o.from.Namespace, Clusters: o.clusters}
 	if len(o.clusters) > 0 {
 		what.Namespace = cmp.Or(what.Namespace, connection.Namespace)
 	}

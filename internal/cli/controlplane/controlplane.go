@@ -69,8 +69,8 @@ func runPlane(ctx context.Context, e env.Env, o options) error {
 	if err := os.Chdir(string(place)); err != nil {
 		return err
 	}
-	folder := workload.Here                       // the folder may move to another data directory while this process runs
-	_ = heap.ResetVictim(heap.VictimControlPlane) // the score of the parent process, the manager, is higher
+	folder := workload.Here                           // the folder may move to another data directory while this process runs
+	_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
 	cfg := plane.WorkloadConfig{Config: c, Folder: folder, Place: place, Now: e.Now, Program: releases.Local(o.releases).Program}
 	if o.user != 0 {
 		cfg.Program = opened(cfg.Program)
@@ -105,13 +105,13 @@ func explain(folder workload.Folder, err error) error {
 
 // become changes the owner of the folder to the user and switches this process to it.
 func become(place workload.Folder, user int) error {
-	if err := ownuser.Give(string(place), user); err != nil {
+	if err := ownuser.ChownFolder(string(place), user); err != nil {
 		return err
 	}
 	if err := etcd.ClearSockets(place.Etcd(), user); err != nil {
 		return err
 	}
-	return ownuser.Become(user)
+	return ownuser.SwitchUser(user)
 }
 
 // opened returns paths of programs that another user can execute although their folders are inaccessible: the open file

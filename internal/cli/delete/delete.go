@@ -23,6 +23,6 @@ providers stay unless they are asked for. Interrupted at any point, the same com
 	cmd.AddCommand(cluster.Command(e))
 	argument.Group(cmd)
 	provider.Add(e, cmd)
-	argument.AlsoVerb(cmd)
+	argument.MarkRunnable(cmd)
 	return cmd
 }

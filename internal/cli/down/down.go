@@ -21,9 +21,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/process"
 )
 
-// patience is how long the management cluster may take to stop before it is killed. On a busy host, etcd and the hosted
+// stopTimeout is how long the management cluster may take to stop before it is killed. On a busy host, etcd and the hosted
 // control planes stop slowly.
-const patience = 90 * time.Second
+const stopTimeout = 90 * time.Second
 
 // Delete removes everything outside the data directory that belongs to the instance: containers, volumes and networks.
 // It succeeds if nothing is left. It reports the progress with calls of tell, which are never concurrent.
@@ -106,10 +106,10 @@ func stop(ctx context.Context, e env.Env, dir datadir.Dir, state datadir.State) 
 		_, _ = fmt.Fprintf(e.Err, "Stopping the supervisor of the %s (process %d) …\n", what, state.Supervision.PID)
 	}
 	// Stop the supervisor first, because it would restart the process.
-	if _, err := process.Terminate(ctx, dir.SupervisorLock(), patience); err != nil {
+	if _, err := process.Terminate(ctx, dir.SupervisorLock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the supervisor of the %s: %w", what, err)
 	}
-	if _, err := process.Terminate(ctx, dir.Lock(), patience); err != nil {
+	if _, err := process.Terminate(ctx, dir.Lock(), stopTimeout); err != nil {
 		return fmt.Errorf("stop the %s: %w", what, err)
 	}
 	return errors.Join(process.StopAll(ctx, dir.Planes()), balancer.StopAll(ctx, dir.Balancers()))

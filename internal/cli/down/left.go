@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// leftPatience is the timeout for reading the remaining objects from the manager's cluster.
-	leftPatience = 5 * time.Second
+	// leftTimeout is the timeout for reading the remaining objects from the manager's cluster.
+	leftTimeout = 5 * time.Second
 	// leftShown is the maximum number of listed objects.
 	leftShown = 6
 )
@@ -63,7 +63,7 @@ func left(ctx context.Context, e env.Env, of datadir.Holder) (string, error) {
 	if of.ManagerOf != "" && c.Config.Host != of.ManagerOf {
 		return "", fault.New(fault.Invalid, management.ReasonKubeconfig, "%s names %s now", of.Kubeconfig, c.Config.Host)
 	}
-	ctx, cancel := context.WithTimeout(ctx, leftPatience)
+	ctx, cancel := context.WithTimeout(ctx, leftTimeout)
 	defer cancel()
 	names := finalized(ctx, c.Client, management.ObjectsOf(of.Namespace, of.WatchFilter)...)
 	if n := len(names) - leftShown; n > 0 {

@@ -61,7 +61,7 @@ for example through "kubectl port-forward".`,
 		if err != nil {
 			return err
 		}
-		return format.Print(e.Out, last, func(w io.Writer) error { return text(w, shown{last, c.Again}, e.Now()) })
+		return format.Print(e.Out, last, func(w io.Writer) error { return text(w, shown{last, c.RepeatFlags}, e.Now()) })
 	}
 	return cmd
 }

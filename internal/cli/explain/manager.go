@@ -23,10 +23,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
-// answerWithin is the timeout of requests to the manager, and maxAnswer the maximum size of a response in bytes.
+// answerWithin is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
 const (
-	answerWithin = 15 * time.Second
-	maxAnswer    = 1 << 20
+	answerWithin     = 15 * time.Second
+	maxResponseBytes = 1 << 20
 )
 
 // Flags select the manager.
@@ -150,7 +150,7 @@ func (m *Manager) Plans(ctx context.Context, o object) (plans.Plans, error) {
 		return last, fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached: %v", m.url, err).From(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxResponseBytes))
 	if err != nil {
 		return last, fmt.Errorf("reading the manager's answer: %w", err)
 	}

@@ -130,8 +130,8 @@ func serve(t *testing.T, config *rest.Config, api kubernetes.Interface) *httptes
 	var store plans.Store
 	var p loop.Plan
 	p.WaitFor("WaitingForX", "Waiting for Secret s").For("Secret", "s").ToChange("data")
-	store.Keep(loop.PlannedBy{Controller: "cluster", Kind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}, Key: client.ObjectKey{Namespace: "default", Name: "planned"}}, p, nil)
-	store.Keep(loop.PlannedBy{Controller: "extensionconfig", Kind: schema.GroupKind{Group: "runtime.cluster.x-k8s.io", Kind: "ExtensionConfig"}, Key: client.ObjectKey{Name: "planned"}}, loop.Plan{}, nil)
+	store.Keep(loop.PlanKey{Controller: "cluster", Kind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"}, Key: client.ObjectKey{Namespace: "default", Name: "planned"}}, p, nil)
+	store.Keep(loop.PlanKey{Controller: "extensionconfig", Kind: schema.GroupKind{Group: "runtime.cluster.x-k8s.io", Kind: "ExtensionConfig"}, Key: client.ObjectKey{Name: "planned"}}, loop.Plan{}, nil)
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(config.CAData) {
 		t.Fatal("no authority")

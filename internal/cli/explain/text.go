@@ -106,7 +106,7 @@ func ending(w loop.Wait) string {
 	switch {
 	case w.Until == loop.UntilTime:
 		return "Ends with time; it is about " + on
-	case w.Until == loop.UntilPerson:
+	case w.Until == loop.UntilUser:
 		return "Ends when a person acts; it is about " + on
 	case w.Field == "":
 		return "Ends when it is created, or deleted: " + on

@@ -24,8 +24,8 @@ func TestText(t *testing.T) {
 	p.WaitFor("DrainingNode", "Draining Node n\n* Pod a").For("Node", "n").ForTime()
 	p.WaitFor("Infra", "Waiting for FooMachine m").For("FooMachine", "m").ToChange("status.ready")
 	p.WaitFor("Gone", "Waiting for Node n to be deleted").For("Node", "n").ToChange("")
-	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").ForPerson()
-	full.Waits = p.Wait
+	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").UntilUserActs()
+	full.Waits = p.Waits
 	for name, tc := range map[string]struct {
 		plans plans.Plans
 		want  string
@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 There was nothing to do and nothing to wait for.
 `},
 		"two controllers": {plans.Plans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []plans.Record{
-			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Wait[1:2]},
+			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Waits[1:2]},
 		}}, `Cluster team/demo, reconciled 12s ago by controller cluster
 
 This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster demo -n team

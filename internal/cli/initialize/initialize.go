@@ -89,7 +89,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 			return err
 		}
 	}
-	plan, err := installation.Install(items, cluster.State, settings)
+	plan, err := installation.Install(items, cluster.ClusterState, settings)
 	if err != nil {
 		return err
 	}

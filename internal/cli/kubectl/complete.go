@@ -33,11 +33,11 @@ func complete(e env.Env, args []string, last string) ([]string, cobra.ShellCompD
 	if root.Execute() != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return answer(out.String())
+	return parseCompletions(out.String())
 }
 
-// answer parses cobra's completion output: one candidate per line, then a colon and the directive.
-func answer(text string) ([]string, cobra.ShellCompDirective) {
+// parseCompletions parses cobra's completion output: one candidate per line, then a colon and the directive.
+func parseCompletions(text string) ([]string, cobra.ShellCompDirective) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	end := lines[len(lines)-1]
 	directive, err := strconv.Atoi(strings.TrimPrefix(end, ":"))

@@ -19,7 +19,7 @@ func Command(e env.Env) *cobra.Command {
 		Short: "Run the load balancer of one workload cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_ = heap.ResetVictim(heap.VictimControlPlane) // the score of the parent process, the manager, is higher
+			_ = heap.ResetOOMScore(heap.OOMScoreControlPlane) // the score of the parent process, the manager, is higher
 			return balancer.Work(cmd.Context(), balancer.Folder(folder), e.Now)
 		},
 	}

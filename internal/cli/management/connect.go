@@ -42,8 +42,8 @@ type Connection struct {
 	// DataDir is the data directory of the management cluster. It is empty if the cluster is not known to be one of
 	// `slipway up`.
 	DataDir string
-	// Again contains the flags that select the management cluster, for printed commands.
-	Again string
+	// RepeatFlags contains the flags that select the management cluster, for printed commands.
+	RepeatFlags string
 
 	host string
 	up   string
@@ -78,11 +78,11 @@ func (f *Flags) Connect(e env.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.unusable(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, Again: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.Again(), host: cfg.Host, up: f.Up(), overlooked: found.Overlooked}, nil
 }
 
-// SayWhere prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
-func (c *Connection) SayWhere(e env.Env) {
+// WarnOverlooked prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
+func (c *Connection) WarnOverlooked(e env.Env) {
 	if c.overlooked {
 		_, _ = fmt.Fprintf(e.Err, "In the management cluster of %s; KUBECONFIG names another, which --kubeconfig would use.\n", c.DataDir)
 	}
@@ -164,7 +164,7 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Invalid, ReasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; use --kubeconfig or --kubeconfig-context to name another", c.host, noKind.GroupKind).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && (here.text != "" || isSlow(err)):
-		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", away(here, err)).From(err)
+		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", managerProblem(here, err)).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return fault.New(fault.Unreachable, "WebhookNotRunning",
 			"a webhook of the management cluster at %s does not answer, so that what it checks cannot be changed: start the manager (\"slipway up\", \"slipway manager\") or the provider that it belongs to, or wait until that is ready (%v)", c.host, err).From(err)

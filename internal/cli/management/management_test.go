@@ -314,7 +314,7 @@ func TestOverlookedKubeconfig(t *testing.T) {
 		}
 		var said bytes.Buffer
 		e.Err = &said
-		if c.SayWhere(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
+		if c.WarnOverlooked(e); strings.Contains(said.String(), "In the management cluster of "+filepath.Dir(of)+"; KUBECONFIG names another") != want || said.Len() > 0 != want {
 			t.Errorf("KUBECONFIG %q, before something is written: %q", kubeconfig, said.String())
 		}
 		err = c.Explain(fault.New(fault.Gone, "X", "there is no such thing"))

@@ -40,11 +40,11 @@ func (c *Connection) NoManager(ctx context.Context, key client.ObjectKey) string
 	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		return ""
 	}
-	return away(presenceIn(c.DataDir), err)
+	return managerProblem(presenceIn(c.DataDir), err)
 }
 
-// away returns the reason why a webhook of the manager does not respond. A slow manager is not reported as absent.
-func away(p presence, err error) string {
+// managerProblem returns the reason why a webhook of the manager does not respond. A slow manager is not reported as absent.
+func managerProblem(p presence, err error) string {
 	switch {
 	case p.starts:
 		return p.text + ", and nothing happens before it is ready; \"slipway status\" shows how far it is"

@@ -47,7 +47,7 @@ func EmbeddedCommand(e env.Env) *cobra.Command {
 		Use: up.ManagerVerb, Short: "The manager of slipway up", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var i up.Instructions
-			process, err := managerproc.Started(e.In, &i, e.Now)
+			process, err := managerproc.Attach(e.In, &i, e.Now)
 			if err != nil {
 				return err
 			}

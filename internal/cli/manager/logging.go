@@ -43,15 +43,15 @@ func (l *logging) complete(e env.Env, cfg *manager.Config) error {
 // Secrets, which must not reach a log.
 const mostDetailed = slog.Level(-7)
 
-// secretive is a level that is never below mostDetailed.
-type secretive struct{ slog.Leveler }
+// cappedLevel is a level that is never below mostDetailed.
+type cappedLevel struct{ slog.Leveler }
 
 // Level implements slog.Leveler.
-func (s secretive) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
+func (s cappedLevel) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
 
 // logger returns a logger to standard error. With level -v it writes messages up to V(v).
 func logger(e env.Env, asJSON bool, level slog.Leveler) logr.Logger {
-	options := &slog.HandlerOptions{Level: secretive{level}}
+	options := &slog.HandlerOptions{Level: cappedLevel{level}}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)
 	if asJSON {
 		handler = slog.NewJSONHandler(e.Err, options)

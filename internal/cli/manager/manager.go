@@ -173,7 +173,7 @@ func (o *options) run(ctx context.Context, e env.Env) error {
 	cfg.Working = func() {
 		holder := o.holder(e, cfg)
 		holder.Working = true
-		_ = dir.Say(holder) // only for "slipway status"
+		_ = dir.UpdateHolder(holder) // only for "slipway status"
 	}
 	started := false
 	cfg.Starting = func() { started = true }
@@ -309,7 +309,7 @@ func (o *options) checkDirectory(e env.Env, server string) error {
 	_, err = os.Stat(dir.Etcd())
 	switch of := state.Holder.ManagerOf; {
 	case state.Held:
-		return datadir.Held(dir, state.Holder)
+		return datadir.HeldFault(dir, state.Holder)
 	case err == nil:
 		return fault.New(fault.Invalid, "AnothersDirectory", "data directory %s is that of the management cluster of \"slipway up\": choose another --data-dir", dir)
 	case of != "" && of != server:
@@ -334,7 +334,7 @@ func (o *options) open(e env.Env, cfg manager.Config) (opened *datadir.Handle, d
 	o.since = e.Now()
 	opened, err = datadir.Open(dir, o.holder(e, cfg))
 	return opened, func() {
-		_ = opened.Say(before.Holder)
+		_ = opened.UpdateHolder(before.Holder)
 		if errors.Is(absent, fs.ErrNotExist) {
 			_ = os.RemoveAll(string(dir))
 		}

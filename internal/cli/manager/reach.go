@@ -46,7 +46,7 @@ func untilReached(ctx context.Context, log logr.Logger, start func() error) erro
 			return err
 		}
 		log.Info("Waiting for the API server of the management cluster, which was lost during the start", "error", err.Error())
-		if pause.For(ctx, d) != nil {
+		if pause.Sleep(ctx, d) != nil {
 			return err
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// lookAgain is the number of lease reads per retry period of leader election.
-const lookAgain = 4
+// leaseReadsPerRetry is the number of lease reads per retry period of leader election.
+const leaseReadsPerRetry = 4
 
 // checkRival fails if another manager runs the same providers, because both would reconcile every object.
 //
@@ -60,7 +60,7 @@ func checkRival(ctx context.Context, cfg manager.Config) error {
 func staysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
 	var before *coordinationv1.LeaseSpec // the first successful read
-	for range lookAgain*3 + 1 {
+	for range leaseReadsPerRetry*3 + 1 {
 		now, err := readLease(ctx, cfg)
 		switch {
 		case err != nil: // an unreadable lease counts as free
@@ -69,7 +69,7 @@ func staysFree(ctx context.Context, cfg manager.Config) bool {
 		case before == nil:
 			before = &now
 		}
-		if pause.For(ctx, retry/lookAgain) != nil {
+		if pause.Sleep(ctx, retry/leaseReadsPerRetry) != nil {
 			return true
 		}
 	}
@@ -80,10 +80,10 @@ func staysFree(ctx context.Context, cfg manager.Config) bool {
 // uses another lease.
 func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, set := range cfg.Policy.Sets() {
-		if set.Reference == "" {
+		if set.ReferenceWebhookName == "" {
 			continue
 		}
-		if err := c.Get(ctx, client.ObjectKey{Name: set.Reference}, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Name: set.ReferenceWebhookName}, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
 			continue
 		}
 		flag := "--core cluster-api"
@@ -92,7 +92,7 @@ func reference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 		}
 		return fault.New(fault.Invalid, "AnotherManager",
 			"provider %s of another implementation is installed in this management cluster: ValidatingWebhookConfiguration %s is there. Two managers would undo each other's writes. Remove that one (clusterctl delete %s: CRDs and objects stay), name with --providers those that it does not run, or give each manager objects of its own with --namespace or --watch-filter",
-			set.Name, set.Reference, flag)
+			set.Name, set.ReferenceWebhookName, flag)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestRival(t *testing.T) {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}
 		for _, set := range providerset.All() {
 			if set.Name == providerset.Core {
-				config.Name = set.Validation()
+				config.Name = set.ValidatingWebhookName()
 			}
 		}
 		scheme, err := manager.NewScheme()

@@ -35,7 +35,7 @@ type options struct {
 	dryRun       bool
 	rollback     bool
 	withData     bool
-	data         data.Choice
+	data         data.Options
 	hideWarnings string
 	format       *output.Format
 }
@@ -105,7 +105,7 @@ func (o *options) check() error {
 		return usage("--cluster does not go with --from-directory: everything in the directory is created")
 	case o.withData && (o.fromDir != "" || o.toDir != ""):
 		return usage("--with-data takes data to another management cluster, and goes only with --to-kubeconfig")
-	case !o.withData && (o.data != data.Choice{}):
+	case !o.withData && (o.data != data.Options{}):
 		return usage("--policy and --identity-secret go only with --with-data")
 	case o.hideWarnings != "default" && o.hideWarnings != "all" && o.hideWarnings != "none":
 		return usage("--hide-api-warnings is default, all or none, not %q", o.hideWarnings)
@@ -114,7 +114,7 @@ func (o *options) check() error {
 }
 
 func run(ctx context.Context, e env.Env, o *options) error {
-	heap.Spare() // the process holds the objects of both management clusters
+	heap.LowMemory() // the process holds the objects of both management clusters
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func run(ctx context.Context, e env.Env, o *options) error {
 		return err
 	}
 	options := move.Options{
-		What:     graph.What{Namespace: source.Namespace, Clusters: o.clusters},
+		What:     graph.Scope{Namespace: source.Namespace, Clusters: o.clusters},
 		WithData: o.withData, Data: o.data, Now: e.Now,
 		Report: func(line string) { _, _ = fmt.Fprintln(e.Err, line) },
 	}
@@ -146,7 +146,7 @@ func run(ctx context.Context, e env.Env, o *options) error {
 		return target.Explain(err) // the error identifies the unreachable cluster
 	}
 	if !o.withData {
-		options.Host, options.Apart, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
+		options.Host, options.HostProblem, err = host.Find(ctx, host.Access{Client: from, Config: source.Config}, host.Access{Client: to, Config: target.Config})
 		if err != nil {
 			return source.Explain(err)
 		}
@@ -203,7 +203,7 @@ func (o *options) show(e env.Env, plan move.Plan) error {
 // files moves objects to or from a directory.
 func (o *options) files(ctx context.Context, e env.Env, c client.Client, options move.Options) error {
 	var err error
-	var done move.Stored
+	var done move.DirectoryResult
 	switch {
 	case o.toDir != "" && o.dryRun:
 		plan, err := move.PlanExport(ctx, c, options)

@@ -15,7 +15,7 @@ func TestInPlaceUpdates(t *testing.T) {
 		t.Fatalf("no Machine is updated in place in a plan: %v", err)
 	}
 	p := &page{}
-	unanswered(p, &whatif.Plan{Unanswered: []whatif.Unanswered{
+	unanswered(p, &whatif.Plan{Unanswered: []whatif.UnknownResponse{
 		{Hook: whatif.CanUpdateMachineSet, Extension: "can.ext", Objects: []string{"default/workers-1"}, Means: "it is not known"},
 	}})
 	const want = "Not asked: extension can.ext (CanUpdateMachineSet) about MachineSet default/workers-1: it is not known. Ask it with --call-extensions."

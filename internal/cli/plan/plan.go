@@ -141,7 +141,7 @@ func (f *flags) plan(ctx context.Context, e env.Env, connection *management.Flag
 			return nil, err
 		}
 	}
-	defer heap.Starting(heap.PlanMemory)()
+	defer heap.TuneForStartup(heap.PlanMemory)()
 	plan, _, err := whatif.Run(ctx, o, snapshot, change)
 	return plan, err
 }

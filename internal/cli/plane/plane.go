@@ -70,7 +70,7 @@ func (f flags) run(ctx context.Context, e env.Env) error {
 			cancel()
 		}()
 	}
-	started := heap.Starting(heap.StartManagementMemory)
+	started := heap.TuneForStartup(heap.StartManagementMemory)
 	m, err := controlplane.StartManagement(ctx, controlplane.ManagementConfig{Dir: dir, Listen: f.listen, Now: e.Now, Profiling: true, Progress: f.progress})
 	if err != nil {
 		return err

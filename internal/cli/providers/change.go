@@ -50,7 +50,7 @@ func (f *Change) Run(e env.Env, run func(ctx context.Context, e env.Env, c *mana
 			return err
 		}
 		if !f.DryRun {
-			c.SayWhere(e)
+			c.WarnOverlooked(e)
 		}
 		return c.Explain(run(cmd.Context(), e, c))
 	}

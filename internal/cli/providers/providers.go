@@ -95,8 +95,8 @@ func Kinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 
 // Shown is the structured output of a plan.
 type Shown struct {
-	Steps []installation.Shown `json:"steps"`
-	Notes []string             `json:"notes,omitempty"`
+	Steps []installation.StepOutput `json:"steps"`
+	Notes []string                  `json:"notes,omitempty"`
 	// Done is true if the plan was executed.
 	Done bool `json:"done"`
 }

@@ -29,7 +29,7 @@ func Command(e env.Env) *cobra.Command {
 // options holds the flag values.
 type options struct {
 	connection *management.Flags
-	want       rebuild.Choice
+	want       rebuild.Options
 	consent    *consent.Flags
 }
 
@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, e env.Env, c *management.Connection, 
 		return err
 	}
 	say := func(text string) { _, _ = fmt.Fprintln(e.Err, text) }
-	order := rebuild.Order{Client: c.Client, Now: e.Now, Say: say, Program: func(node, program string) {
+	order := rebuild.Recoverer{Client: c.Client, Now: e.Now, Progress: say, Program: func(node, program string) {
 		say("Run this as root on node " + node + " of the survivor, for example with `ssh " + node + " sudo bash -s`:")
 		_, _ = fmt.Fprintln(e.Out, program)
 	}}

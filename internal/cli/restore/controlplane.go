@@ -18,7 +18,7 @@ import (
 // planeOptions holds the flags of "restore controlplane".
 type planeOptions struct {
 	connection *management.Flags
-	want       snapshot.Choice
+	want       snapshot.RestoreOptions
 	consent    *consent.Flags
 }
 
@@ -59,7 +59,7 @@ func (o *planeOptions) run(ctx context.Context, e env.Env, c *management.Connect
 	if err != nil {
 		return err
 	}
-	order := snapshot.Order{Client: c.Client, Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+	order := snapshot.Client{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 	r, err := order.Prepare(ctx, of, o.want)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ machines.`,
 
 // result is the structured output.
 type result struct {
-	move.Stored
+	move.DirectoryResult
 	// Create and Keep list the objects of a dry run.
 	Create []string `json:"create,omitempty"`
 	Keep   []string `json:"keep,omitempty"`
@@ -100,7 +100,7 @@ func run(ctx context.Context, e env.Env, o *options, path string) error {
 	if o.dryRun {
 		options.Each = r.add
 	}
-	if r.Stored, err = a.Restore(ctx, c, options); err != nil {
+	if r.DirectoryResult, err = a.Restore(ctx, c, options); err != nil {
 		return connection.Explain(err)
 	}
 	return o.format.Print(e.Out, r, r.print)
@@ -122,7 +122,7 @@ func (r *result) print(w io.Writer) error {
 	for _, name := range r.Create {
 		lines = append(lines, "create "+name)
 	}
-	lines = append(lines, r.Stored.String())
+	lines = append(lines, r.DirectoryResult.String())
 	if n := len(r.OnHost); n > 0 {
 		lines = append(lines, fmt.Sprintf("What %d of the objects stand for was on the host of their management cluster, and is not in the backup: where it is not on this host, they say so and wait.", n))
 	}

@@ -103,14 +103,14 @@ func (f *following) follow(ctx context.Context, e env.Env, m *management.Connect
 				return fault.New(fault.Invalid, rollout.ReasonState, "the rollout of %s is paused by %s; remove that to continue it", r, s.Paused)
 			}
 		}
-		if err := pause.For(ctx, interval); err != nil {
+		if err := pause.Sleep(ctx, interval); err != nil {
 			return over(ctx, said)
 		}
 	}
 }
 
 // read reads the state of a rollout, and the reason for a delay if the user may read it.
-func read(ctx context.Context, m *management.Connection, r rollout.Resource, now time.Time) (rollout.State, error) {
+func read(ctx context.Context, m *management.Connection, r rollout.Resource, now time.Time) (rollout.Progress, error) {
 	s, err := rollout.Read(ctx, m.Client, m.Namespace, r, now)
 	if err != nil || s.Done() || s.Paused != "" || s.Cluster == "" {
 		return s, err

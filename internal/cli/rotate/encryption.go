@@ -42,8 +42,8 @@ the management cluster itself are replaced with "slipway encryption rotate".`,
 		if err != nil {
 			return err
 		}
-		order := encryptionkeys.Order{
-			Client: c.Client, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) },
+		order := encryptionkeys.Rotator{
+			Client: c.Client, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) },
 			Rewrite: func(ctx context.Context, key client.ObjectKey) (int, error) {
 				data, err := kubeconfig.Read(ctx, c.Client, key)
 				if err != nil {
@@ -61,7 +61,7 @@ the management cluster itself are replaced with "slipway encryption rotate".`,
 	return cmd
 }
 
-func rotateKeys(ctx context.Context, e env.Env, agreed *consent.Flags, order encryptionkeys.Order, key client.ObjectKey) error {
+func rotateKeys(ctx context.Context, e env.Env, agreed *consent.Flags, order encryptionkeys.Rotator, key client.ObjectKey) error {
 	of, err := cluster.Get(ctx, order.Client, key)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func rotateKeys(ctx context.Context, e env.Env, agreed *consent.Flags, order enc
 	}
 	work := consent.Work{
 		Verb: "rotate", Plan: p, Lines: p.Lines(),
-		Do: resumable(order.Say, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
+		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {
 			return fmt.Sprintf("What cluster %s has in etcd is encrypted with new keys after %s, and the old ones are forgotten.", key.Name, took)
 		},

@@ -76,8 +76,8 @@ it continues. Nothing is begun while something is rolled out, or where a node co
 }
 
 // order returns the rotation that the flags request.
-func (o *options) order(e env.Env) (rotation.Order, error) {
-	order := rotation.Order{Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+func (o *options) order(e env.Env) (rotation.Rotator, error) {
+	order := rotation.Rotator{Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 	if o.certificate == "" && o.key == "" {
 		return order, nil
 	}
@@ -92,12 +92,12 @@ func (o *options) order(e env.Env) (rotation.Order, error) {
 		}
 		parts[i] = data
 	}
-	pair, err := rotation.Given(parts[0], parts[1], e.Now())
-	order.New = &pair
+	pair, err := rotation.ParseCA(parts[0], parts[1], e.Now())
+	order.NewCA = &pair
 	return order, err
 }
 
-func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key client.ObjectKey) error {
+func (o *options) run(ctx context.Context, e env.Env, order rotation.Rotator, key client.ObjectKey) error {
 	of, err := cluster.Get(ctx, order.Client, key)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (o *options) run(ctx context.Context, e env.Env, order rotation.Order, key 
 	}
 	work := consent.Work{
 		Verb: "rotate", Plan: p, Lines: p.Lines(),
-		Do: resumable(order.Say, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
+		Do: resumable(order.Progress, func(ctx context.Context) error { return order.Run(ctx, of.Namespace, p) }),
 		Done: func(took string) string {
 			return fmt.Sprintf("The authority of cluster %s is replaced after %s; what the old one signed is refused. Everyone needs a new kubeconfig: "+
 				"slipway get kubeconfig %s, also with --user for persons. Programs outside of the cluster that have the old certificate need the new one.", key.Name, took, key.Name)

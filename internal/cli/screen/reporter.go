@@ -9,7 +9,7 @@ import (
 func Reporter(e env.Env) progress.Reporter {
 	s := Of(e, e.Err)
 	if s.Live {
-		return progress.NewLive(env.Raw(e.Err), progress.Look{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
+		return progress.NewLive(env.Raw(e.Err), progress.TerminalOptions{Width: s.Width, Unicode: s.Unicode, Color: s.Color}, e.Now)
 	}
 	return progress.NewPlain(e.Err, e.Now)
 }

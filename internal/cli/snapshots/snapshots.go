@@ -63,7 +63,7 @@ newest of each cluster.`,
 	return cmd
 }
 
-func show(out io.Writer, now time.Time, listed snapshot.Listed) error {
+func show(out io.Writer, now time.Time, listed snapshot.SnapshotList) error {
 	if len(listed.Snapshots) == 0 {
 		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them; see docs/etcd-snapshots.md.")
 		return err
@@ -105,7 +105,7 @@ they are encrypted, and how many are kept. Interrupting the wait does not stop t
 		if err != nil {
 			return c.Explain(err)
 		}
-		order := snapshot.Order{Client: c.Client, Now: e.Now, Say: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
+		order := snapshot.Client{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 		s, err := order.Take(ctx, of, *policy)
 		if err != nil {
 			return c.Explain(err)

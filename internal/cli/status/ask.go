@@ -20,13 +20,13 @@ import (
 // patience is the timeout of requests to the API; the rest of the status does not need it.
 const patience = 10 * time.Second
 
-// ask adds the parts of the status that the API provides, or the reason why it does not respond.
-func (s *Status) ask(ctx context.Context, e env.Env) {
+// readAPI adds the parts of the status that the API provides, or the reason why it does not respond.
+func (s *Status) readAPI(ctx context.Context, e env.Env) {
 	asked := make(chan struct{})
 	defer func() { <-asked }()
 	go func() {
 		defer close(asked)
-		s.askManager(ctx)
+		s.probeManager(ctx)
 	}()
 	m := s.Management
 	if m == nil || s.State == Starting && m.ManagerOf == "" {

@@ -16,9 +16,9 @@ import (
 // managerPatience is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
 const managerPatience = 10 * time.Second
 
-// askManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
+// probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
 // well.
-func (s *Status) askManager(ctx context.Context) {
+func (s *Status) probeManager(ctx context.Context) {
 	if s.Management == nil || s.Management.Manager == nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (s *Status) askManager(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, managerPatience)
 	defer cancel()
-	if answers(ctx, m.Diagnostics, datadir.Dir(s.DataDir)) {
+	if responds(ctx, m.Diagnostics, datadir.Dir(s.DataDir)) {
 		return
 	}
 	m.Problem = fmt.Sprintf("process %d runs and did not answer within %s: this host is busy, or the manager hangs; \"kill -9 %d\" has it restarted", m.PID, managerPatience, m.PID)
@@ -37,8 +37,8 @@ func (s *Status) askManager(ctx context.Context) {
 	}
 }
 
-// answers reports whether the server at a URL, whose certificate the management cluster has signed, sends any response.
-func answers(ctx context.Context, url string, dir datadir.Dir) bool {
+// responds reports whether the server at a URL, whose certificate the management cluster has signed, sends any response.
+func responds(ctx context.Context, url string, dir datadir.Dir) bool {
 	ca, err := os.ReadFile(dir.Path("pki", "ca.crt"))
 	roots := x509.NewCertPool()
 	if err != nil || !roots.AppendCertsFromPEM(ca) {

@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 	refuses := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refuses.Close()
 	dir := datadir.Dir(t.TempDir())
-	if !answers(t.Context(), refuses.URL, dir) {
+	if !responds(t.Context(), refuses.URL, dir) {
 		t.Error("without an authority nothing is known, which is no problem")
 	}
 	if err := os.MkdirAll(dir.PKI(), 0o700); err != nil {
@@ -111,7 +111,7 @@ func TestAnswers(t *testing.T) {
 	if err := os.WriteFile(dir.Path("pki", "ca.crt"), certificateOf(refuses), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !answers(t.Context(), refuses.URL, dir) {
+	if !responds(t.Context(), refuses.URL, dir) {
 		t.Error("a refusal is an answer")
 	}
 	hangs := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -121,7 +121,7 @@ func TestAnswers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if answers(ctx, hangs.URL, dir) {
+	if responds(ctx, hangs.URL, dir) {
 		t.Error("silence is no answer")
 	}
 }

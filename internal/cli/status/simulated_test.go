@@ -96,7 +96,7 @@ func TestManagerAndItsCluster(t *testing.T) {
 	} {
 		its := holder
 		tc.change(&its)
-		if err := h.Say(its); err != nil {
+		if err := h.UpdateHolder(its); err != nil {
 			t.Fatal(err)
 		}
 		text := run(t, h.Dir)

@@ -136,7 +136,7 @@ func Command(e env.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s.ask(cmd.Context(), e)
+		s.readAPI(cmd.Context(), e)
 		start := "slipway up -d"
 		if state, err := datadir.Inspect(dir); err == nil && s.Management == nil && state.Holder.ManagerOf != "" && !exists(dir.Etcd()) {
 			start = cmp.Or(state.Holder.Command, "slipway manager, with the flags that it had")

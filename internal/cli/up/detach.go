@@ -67,7 +67,7 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 	}
 	interrupted := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer interrupted()
-	ready, err := follow(e, bufio.NewScanner(reader))
+	ready, err := readReport(e, bufio.NewScanner(reader))
 	if ready {
 		welcome(e.Err, dir, e.Now().Sub(began))
 		return nil
@@ -77,12 +77,12 @@ func (f *flags) detached(ctx context.Context, e env.Env, dir datadir.Dir, set *p
 		return ctx.Err()
 	}
 	if how := endedWithout(""); errors.As(err, &how) {
-		return died(dir, how)
+		return backgroundError(dir, how)
 	}
 	if err != nil {
 		return err
 	}
-	return died(dir, state)
+	return backgroundError(dir, state)
 }
 
 // endedWithout describes how a process ended that reported no error.
@@ -91,7 +91,7 @@ type endedWithout string
 // Error implements error.
 func (e endedWithout) Error() string { return string(e) }
 
-func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
+func readReport(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
@@ -111,10 +111,10 @@ func follow(e env.Env, lines *bufio.Scanner) (ready bool, err error) {
 	return false, lines.Err()
 }
 
-// died returns the error for a background process that ended without a report.
-func died(dir datadir.Dir, state error) error {
+// backgroundError returns the error for a background process that ended without a report.
+func backgroundError(dir datadir.Dir, state error) error {
 	if space, err := datadir.SpaceOf(dir); err == nil && space.IsFull() {
-		return datadir.Full(dir, space, startOf(dir))
+		return datadir.DiskFullFault(dir, space, startOf(dir))
 	}
 	tail, _ := logfile.Tail(dir.Log(), 15)
 	return fault.New(fault.Transient, "BackgroundProcessEnded", "the background process ended before it was ready (%v); the end of %s:\n%s",
@@ -133,7 +133,7 @@ func startOf(dir datadir.Dir) string {
 func checkSpace(w io.Writer, dir datadir.Dir, space datadir.Space) error {
 	switch {
 	case space.IsFull():
-		return datadir.Full(dir, space, startOf(dir))
+		return datadir.DiskFullFault(dir, space, startOf(dir))
 	case space.IsLow():
 		_, err := fmt.Fprintf(w, "Warning: the disk of %s is nearly full (%s): without space the management cluster stops\n", dir, space)
 		return err
@@ -152,7 +152,7 @@ func openReport(fd int) *report {
 	return &report{file: os.NewFile(uintptr(fd), "report")}
 }
 
-func (r *report) tell(step string) { r.send(message{Step: step}) }
+func (r *report) step(step string) { r.send(message{Step: step}) }
 
 // ready ends the wait of the command. The supervisor continues to read the report.
 func (r *report) ready() { r.send(message{Ready: true}) }

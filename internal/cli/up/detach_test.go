@@ -30,9 +30,9 @@ func TestReportIsFollowed(t *testing.T) {
 		"ready": {
 			reason: "steps are shown; what comes later is not for the foreground",
 			say: func(r *report) {
-				r.tell("one")
+				r.step("one")
 				r.ready()
-				r.tell("two")
+				r.step("two")
 				_ = r.finish(errors.New("later"))
 			},
 			ready: true, shows: "one\n",
@@ -60,7 +60,7 @@ func TestReportIsFollowed(t *testing.T) {
 			defer func() { _ = reader.Close() }()
 			test.say(&report{file: writer})
 			var shown bytes.Buffer
-			ready, err := follow(env.Env{Err: &shown}, bufio.NewScanner(reader))
+			ready, err := readReport(env.Env{Err: &shown}, bufio.NewScanner(reader))
 			if ready != test.ready || shown.String() != test.shows {
 				t.Errorf("ready %v, shows %q: %s", ready, shown.String(), test.reason)
 			}
@@ -79,7 +79,7 @@ func TestDiedShowsTheEndOfTheLog(t *testing.T) {
 	if err := os.WriteFile(dir.Log(), []byte("panic: everything is wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := died(dir, errors.New("exit status 2")); !strings.Contains(err.Error(), "everything is wrong") || !strings.Contains(err.Error(), dir.Log()) {
+	if err := backgroundError(dir, errors.New("exit status 2")); !strings.Contains(err.Error(), "everything is wrong") || !strings.Contains(err.Error(), dir.Log()) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -94,4 +94,4 @@ func TestWelcomeSaysWhatToDo(t *testing.T) {
 	}
 }
 
-var _ voice = terminal{w: io.Discard}
+var _ progressReporter = terminal{w: io.Discard}

@@ -15,7 +15,7 @@ import (
 // warnOfExtensions prints warnings about extension handlers that this version of slipway cannot call, before the
 // manager starts. The start continues: otherwise no cluster would have a manager, and only Clusters that call these
 // hooks are blocked.
-func warnOfExtensions(ctx context.Context, root *rest.Config, v voice) {
+func warnOfExtensions(ctx context.Context, root *rest.Config, v progressReporter) {
 	report, err := readExtensions(ctx, root)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -24,7 +24,7 @@ func warnOfExtensions(ctx context.Context, root *rest.Config, v voice) {
 		return
 	}
 	for _, line := range extensionWarnings(report) {
-		v.tell(line)
+		v.step(line)
 	}
 }
 

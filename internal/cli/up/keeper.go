@@ -24,13 +24,13 @@ import (
 // eventsWithin is the timeout for storing the Events of a crash.
 const eventsWithin = 10 * time.Second
 
-// keeper runs the manager next to the management cluster and reports its status: to the user, to other processes in
+// managerRunner runs the manager next to the management cluster and reports its status: to the user, to other processes in
 // run.json, and in Events of objects that crashed it.
-type keeper struct {
+type managerRunner struct {
 	service
 	handle *datadir.Handle
 	root   *rest.Config
-	voice  voice
+	voice  progressReporter
 	own    *node // nil: there is none
 
 	mu  sync.Mutex
@@ -39,7 +39,7 @@ type keeper struct {
 
 // keep runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
 // fails. It calls ready when everything has started.
-func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
+func (k *managerRunner) keep(ctx context.Context, e env.Env, m *plane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -76,7 +76,7 @@ func (k *keeper) keep(ctx context.Context, e env.Env, m *plane.Management, ready
 }
 
 // keepManager runs the manager until ctx is done. Without enabled providers there is no manager.
-func (k *keeper) keepManager(ctx context.Context, e env.Env, ready func()) error {
+func (k *managerRunner) keepManager(ctx context.Context, e env.Env, ready func()) error {
 	if len(k.policy.Sets()) == 0 {
 		ready()
 		<-ctx.Done()
@@ -106,8 +106,8 @@ func (k *keeper) keepManager(ctx context.Context, e env.Env, ready func()) error
 
 // keepCertificates issues Certificates until ctx is done, unless cert-manager does. The channel is closed when the
 // kinds of cert-manager are served, or cannot be provided, because the management cluster works without them.
-func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan struct{}, err error) {
-	certificates, err := certificates.NewKeeper(k.root, e.Now, func(err error) {
+func (k *managerRunner) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan struct{}, err error) {
+	certificates, err := certificates.NewController(k.root, e.Now, func(err error) {
 		if err != nil {
 			klog.ErrorS(err, "issue the certificates of providers")
 			return
@@ -120,7 +120,7 @@ func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan 
 	provided := make(chan struct{})
 	go func() {
 		defer close(provided)
-		if err := certificates.Provide(ctx); err != nil && ctx.Err() == nil {
+		if err := certificates.InstallCRDs(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "provide the kinds Certificate and Issuer; \"slipway init\" does so when a provider needs them")
 		}
 		if err := k.record(ctx); err != nil && ctx.Err() == nil {
@@ -132,7 +132,7 @@ func (k *keeper) keepCertificates(ctx context.Context, e env.Env) (kinds <-chan 
 }
 
 // record records the built-in providers in the inventory.
-func (k *keeper) record(ctx context.Context) error {
+func (k *managerRunner) record(ctx context.Context) error {
 	version := buildinfo.Get().ClusterAPI
 	if version == "" {
 		return nil // a build without version information records nothing
@@ -141,7 +141,7 @@ func (k *keeper) record(ctx context.Context) error {
 }
 
 // ready waits until the management cluster is ready as well, and serves the kinds that clients need.
-func (k *keeper) ready(ctx context.Context, m *plane.Management, kinds <-chan struct{}) error {
+func (k *managerRunner) ready(ctx context.Context, m *plane.Management, kinds <-chan struct{}) error {
 	if err := m.Ready(ctx); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (k *keeper) ready(ctx context.Context, m *plane.Management, kinds <-chan st
 }
 
 // changed records the status of the manager for other processes. Errors are only logged.
-func (k *keeper) changed(s managerproc.Status) {
+func (k *managerRunner) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Manager = &datadir.Manager{
 			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
@@ -167,7 +167,7 @@ func (k *keeper) changed(s managerproc.Status) {
 			r.Manager.NextStart = s.NextStart.UTC()
 		}
 		for _, a := range s.Aside {
-			r.Manager.SetAside = append(r.Manager.SetAside, datadir.SetAside{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
+			r.Manager.SetAside = append(r.Manager.SetAside, datadir.Quarantined{Object: a.Subject.String(), Until: a.Until.UTC(), Crashes: a.Failures})
 		}
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func (k *keeper) changed(s managerproc.Status) {
 	}
 }
 
-func (k *keeper) write(change func(*datadir.Run)) error {
+func (k *managerRunner) write(change func(*datadir.Run)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change(&k.run)
@@ -183,9 +183,9 @@ func (k *keeper) write(change func(*datadir.Run)) error {
 }
 
 // failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.
-func (k *keeper) failed(ctx context.Context, f managerproc.Failure) {
+func (k *managerRunner) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
-	k.voice.tell(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))
+	k.voice.step(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capital(f.String()), f.Pause))
 	if len(f.Suspects) == 0 {
 		return
 	}

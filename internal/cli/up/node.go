@@ -63,7 +63,7 @@ func (n nodeFlag) args() []string {
 // node is the node of the management cluster in one run.
 type node struct {
 	engine *container.Engine
-	place  managementnode.Place
+	place  managementnode.Reservation
 }
 
 // reserve determines whether there is a node, and its addresses; nil: there is none. It removes a node that is no
@@ -85,13 +85,13 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 		if err := managementnode.Remove(ctx, engine, h.Instance); err != nil {
 			return nil, err
 		}
-		return nil, h.KeepNode(false)
+		return nil, h.RecordNode(false)
 	}
 	place, err := managementnode.Reserve(ctx, engine, h.Instance, s.policy)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &node{engine: engine, place: place}, h.KeepNode(true)
+	return &node{engine: engine, place: place}, h.RecordNode(true)
 }
 
 // nodes returns the settings of the API server for the node.
@@ -103,7 +103,7 @@ func (n *node) nodes() *plane.Nodes {
 }
 
 // keep maintains the node until ctx is done; the channel is closed when the node is Ready.
-func (n *node) keep(ctx context.Context, e env.Env, k *keeper) (<-chan struct{}, error) {
+func (n *node) keep(ctx context.Context, e env.Env, k *managerRunner) (<-chan struct{}, error) {
 	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
@@ -122,7 +122,7 @@ func (n *node) keep(ctx context.Context, e env.Env, k *keeper) (<-chan struct{},
 }
 
 // keepNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
-func (k *keeper) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, error) {
+func (k *managerRunner) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, error) {
 	switch {
 	case k.own != nil:
 		return k.own.keep(ctx, e, k)
@@ -133,21 +133,21 @@ func (k *keeper) keepNode(ctx context.Context, e env.Env) (<-chan struct{}, erro
 }
 
 // nodeChanged records the status of the node for other processes.
-func (k *keeper) nodeChanged(s managementnode.Status) {
+func (k *managerRunner) nodeChanged(s managementnode.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Node = &datadir.Node{Name: managementnode.Name, Container: s.Container, Ready: s.Ready, Message: s.Message}
 	})
 	if err != nil {
-		k.voice.tell("The status of the node could not be recorded: " + err.Error())
+		k.voice.step("The status of the node could not be recorded: " + err.Error())
 	}
 }
 
 // awaitNode waits for the node. If it is not ready in time, it prints a message and the start continues.
-func (k *keeper) awaitNode(ctx context.Context, ready <-chan struct{}) {
+func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 	if ready == nil {
 		return
 	}
-	k.voice.tell("Joining node " + managementnode.Name + " …")
+	k.voice.step("Joining node " + managementnode.Name + " …")
 	timer := time.NewTimer(nodeWithin)
 	defer timer.Stop()
 	select {
@@ -160,7 +160,7 @@ func (k *keeper) awaitNode(ctx context.Context, ready <-chan struct{}) {
 		if k.run.Node != nil {
 			why = ": " + k.run.Node.Message
 		}
-		k.voice.tell("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
+		k.voice.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows how it fares")
 	}
 }
 

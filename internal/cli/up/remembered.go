@@ -24,8 +24,8 @@ import (
 // longer wanted must be removed.
 var remembered = []string{"config", "feature-gates", "listen", "without"}
 
-// recall sets unset flags to the values of the last start, and returns the values to store for the next one.
-func recall(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
+// restoreFlags sets unset flags to the values of the last start, and returns the values to store for the next one.
+func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
 	last, err := datadir.ReadFlags(dir)
 	if err != nil {
 		return nil, err

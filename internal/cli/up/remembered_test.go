@@ -66,7 +66,7 @@ func TestFlagsAreRemembered(t *testing.T) {
 				}
 			}
 			var said bytes.Buffer
-			got, err := recall(&said, h.Dir, given(t, tc.args...))
+			got, err := restoreFlags(&said, h.Dir, given(t, tc.args...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestRememberedFlagsThatCannotBeUsed(t *testing.T) {
 	if _, err := datadir.WriteFile(h.Path("flags.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recall(&bytes.Buffer{}, h.Dir, given(t)); err == nil || !strings.Contains(err.Error(), "flags.json does not hold the flags of the last start") {
+	if _, err := restoreFlags(&bytes.Buffer{}, h.Dir, given(t)); err == nil || !strings.Contains(err.Error(), "flags.json does not hold the flags of the last start") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,8 +33,8 @@ type service struct {
 	policy  policy.Configuration
 	prepare Prepare
 	node    nodeFlag
-	flags   map[string]string            // for the next start
-	voice   func(stderr io.Writer) voice // stderr is the original standard error, before it was redirected to the log
+	flags   map[string]string                       // for the next start
+	voice   func(stderr io.Writer) progressReporter // stderr is the original standard error, before it was redirected to the log
 }
 
 // serve runs until ctx is done, which is not an error, or until a part fails.
@@ -75,9 +75,9 @@ func (s service) limitMemory() error {
 	return nil
 }
 
-func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice) error {
-	v.tell("Starting the management cluster in " + string(s.dir) + " …")
-	started := heap.Starting(heap.StartManagementMemory)
+func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v progressReporter) error {
+	v.step("Starting the management cluster in " + string(s.dir) + " …")
+	started := heap.TuneForStartup(heap.StartManagementMemory)
 	n, err := s.node.reserve(ctx, s, h)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 		return errors.Join(err, m.Stop())
 	}
 	defer func() { _ = h.ClearRun() }()
-	v.tell("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
+	v.step("Kubernetes " + run.KubernetesVersion + " serves at " + m.Server + "; starting the controllers …")
 	if err := s.prepare(ctx, m.Root, s.policy.Sets()); err != nil {
 		if ctx.Err() != nil { // the process is shutting down
 			err = nil
@@ -106,12 +106,12 @@ func (s service) run(ctx context.Context, e env.Env, h *datadir.Handle, v voice)
 	if err := host.Publish(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
 		klog.ErrorS(err, "say in the management cluster where it runs")
 	}
-	keeper := &keeper{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
+	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, voice: v, own: n}
 	err = keeper.keep(ctx, e, m, func() {
 		started()
 		heap.Collect(heap.Management())
 	})
-	v.tell("Stopping …")
+	v.step("Stopping …")
 	return errors.Join(err, s.stop(m))
 }
 
@@ -131,7 +131,7 @@ func (s service) nodes() *datadir.Nodes {
 }
 
 // startPlane cancels only the start with ctx: a running management cluster must outlive the controllers.
-func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, v voice) (*plane.Management, error) {
+func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, v progressReporter) (*plane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	cfg := plane.ManagementConfig{
@@ -139,7 +139,7 @@ func (s service) startPlane(ctx context.Context, e env.Env, nodes *plane.Nodes, 
 		EncryptSecrets: s.policy.Management.EncryptSecrets, HideSecrets: !s.policy.Management.EditSecrets, Audit: s.policy.Management.Audit,
 		Authentication: s.policy.Management.Authentication, Addresses: s.policy.Management.Addresses, Names: s.policy.Management.Names,
 		Waiting: func(reason string) {
-			v.tell("Waiting for the API server to be ready (" + reason + "); on a busy host this takes minutes …")
+			v.step("Waiting for the API server to be ready (" + reason + "); on a busy host this takes minutes …")
 		},
 	}
 	for _, set := range s.policy.Sets() {

@@ -65,7 +65,7 @@ type outcome struct {
 // supervise runs the management cluster until it is stopped. Before it is ready for the first time, an error is
 // returned to the waiting command. Afterwards it is restarted.
 func supervise(ctx context.Context, e env.Env, dir datadir.Dir, r *report) error {
-	heap.Starting(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
+	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
 	s := &supervisor{
 		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: sleepFor,
@@ -108,16 +108,16 @@ func (s *supervisor) once(ctx context.Context) (outcome, error) {
 		s.report.send(m)
 		if m.Ready {
 			s.report.close()
-			s.becomeOne(ctx)
+			s.acquireLock(ctx)
 			s.state.NextStart, s.state.Waiting = time.Time{}, ""
 			s.write()
 		}
 	})
 }
 
-// becomeOne acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
+// acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
 // start, because the management cluster of this one holds the directory.
-func (s *supervisor) becomeOne(ctx context.Context) {
+func (s *supervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (s *supervisor) pause(ctx context.Context, d time.Duration) bool {
 		if err != nil || !space.IsFull() {
 			return true
 		}
-		if waiting := datadir.Full(s.dir, space, "it is started again").Message; waiting != s.state.Waiting {
+		if waiting := datadir.DiskFullFault(s.dir, space, "it is started again").Message; waiting != s.state.Waiting {
 			s.state.NextStart, s.state.Waiting = time.Time{}, waiting
 			s.write()
 		}

@@ -181,7 +181,7 @@ func TestEndWithoutAReason(t *testing.T) {
 	r.send(message{Ended: "signal: killed"})
 	r.close()
 	var how endedWithout
-	if ready, err := follow(env.Env{Err: &bytes.Buffer{}}, bufio.NewScanner(reader)); ready || !errors.As(err, &how) || how != "signal: killed" {
+	if ready, err := readReport(env.Env{Err: &bytes.Buffer{}}, bufio.NewScanner(reader)); ready || !errors.As(err, &how) || how != "signal: killed" {
 		t.Errorf("ready %t, %v", ready, err)
 	}
 }

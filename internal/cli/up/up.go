@@ -96,7 +96,7 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 			return err
 		}
 	}
-	kept, err := recall(e.Err, dir, set)
+	kept, err := restoreFlags(e.Err, dir, set)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (f *flags) run(ctx context.Context, e env.Env, set *pflag.FlagSet, prepare 
 	s := service{dir: dir, listen: f.listen, gates: f.gates, prepare: prepare, policy: allowed, node: f.node, flags: kept}
 	if f.reportFD > 0 {
 		r := openReport(f.reportFD)
-		s.voice = func(io.Writer) voice { return r }
+		s.voice = func(io.Writer) progressReporter { return r }
 		return r.finish(s.serve(ctx, e))
 	}
 	began := e.Now()
-	s.voice = func(w io.Writer) voice { return terminal{w: w, dir: dir, now: e.Now, began: began} }
+	s.voice = func(w io.Writer) progressReporter { return terminal{w: w, dir: dir, now: e.Now, began: began} }
 	return s.serve(ctx, e)
 }
 
@@ -144,9 +144,9 @@ func (f *flags) policy() (policy.Configuration, error) {
 	return allowed, nil
 }
 
-// voice reports progress to the user.
-type voice interface {
-	tell(step string)
+// progressReporter reports progress to the user.
+type progressReporter interface {
+	step(step string)
 	ready()
 }
 
@@ -158,7 +158,7 @@ type terminal struct {
 	began time.Time
 }
 
-func (t terminal) tell(step string) { _, _ = fmt.Fprintln(t.w, step) }
+func (t terminal) step(step string) { _, _ = fmt.Fprintln(t.w, step) }
 
 func (t terminal) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
 

@@ -88,7 +88,7 @@ func rowsOf(all []releases.Release, planes []process.Status, images map[string]i
 func usersOf(version string, planes []process.Status) []string {
 	var out []string
 	for _, p := range planes {
-		if p.Version == version || p.Wanted == version {
+		if p.Version == version || p.DesiredVersion == version {
 			out = append(out, strings.Replace(p.Name, ".", "/", 1))
 		}
 	}

@@ -27,8 +27,8 @@ func TestText(t *testing.T) {
 		{Version: "v1.35.4", Size: 116_269_218, Added: now.Add(-3 * time.Hour)}, {Version: "v1.36.3", Included: true},
 	}
 	planes := []process.Status{
-		{Name: "default.demo", Version: "v1.36.3", Wanted: "v1.36.3"}, {Name: "team-a.next", Version: "v1.35.4", Wanted: "v1.36.3"},
-		{Name: "team-a.stopped", Wanted: "v1.35.4"}, {Name: "b.one", Version: "v1.36.3"}, {Name: "c.one", Version: "v1.36.3"},
+		{Name: "default.demo", Version: "v1.36.3", DesiredVersion: "v1.36.3"}, {Name: "team-a.next", Version: "v1.35.4", DesiredVersion: "v1.36.3"},
+		{Name: "team-a.stopped", DesiredVersion: "v1.35.4"}, {Name: "b.one", Version: "v1.36.3"}, {Name: "c.one", Version: "v1.36.3"},
 	}
 	var out bytes.Buffer
 	if err := text(&out, rowsOf(all, planes, map[string]int64{"v1.36.3": 753_000_000}), now); err != nil {

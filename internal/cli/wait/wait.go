@@ -52,7 +52,7 @@ is paused, ends the wait at once with exit code 2.`,
 		if away := c.NoManager(ctx, key); away != "" {
 			_, _ = fmt.Fprintln(e.Err, away)
 		}
-		if err := progress.Created(ctx, c.Client, key, screen.Reporter(e)); err != nil {
+		if err := progress.WaitForCreation(ctx, c.Client, key, screen.Reporter(e)); err != nil {
 			return c.Explain(err)
 		}
 		_, err = fmt.Fprintf(e.Out, "Cluster %q is ready after %s.\n", args[0], progress.Elapsed(e.Now().Sub(began)))

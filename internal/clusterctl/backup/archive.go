@@ -36,8 +36,8 @@ const (
 // format is the version of the archive format.
 const format = 1
 
-// largest is the maximum total size of the files in an archive in bytes.
-const largest = 4 << 30
+// maxArchiveSize is the maximum total size of the files in an archive in bytes.
+const maxArchiveSize = 4 << 30
 
 // Names in an archive.
 const (
@@ -163,7 +163,7 @@ func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 
 // Read reads an archive. The identities decrypt its Secrets if they are encrypted.
 func Read(r io.Reader, identities []age.Identity) (Archive, error) {
-	info, content, err := verified(r)
+	info, content, err := readVerified(r)
 	if err != nil {
 		return Archive{}, err
 	}
@@ -196,8 +196,8 @@ func Read(r io.Reader, identities []age.Identity) (Archive, error) {
 	return a, nil
 }
 
-// verified reads the files of an archive and verifies their checksums.
-func verified(r io.Reader) (Info, map[string][]byte, error) {
+// readVerified reads the files of an archive and verifies their checksums.
+func readVerified(r io.Reader) (Info, map[string][]byte, error) {
 	var info Info
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -207,7 +207,7 @@ func verified(r io.Reader) (Info, map[string][]byte, error) {
 	if err != nil {
 		return info, nil, err
 	}
-	if err := compare(content); err != nil {
+	if err := verifyChecksums(content); err != nil {
 		return info, nil, err
 	}
 	if err := json.Unmarshal(content[infoFile], &info); err != nil {
@@ -225,7 +225,7 @@ func verified(r io.Reader) (Info, map[string][]byte, error) {
 // readTar reads all files of a tar archive, up to its end.
 func readTar(r io.Reader) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	left := int64(largest)
+	left := int64(maxArchiveSize)
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {

@@ -26,7 +26,7 @@ import (
 )
 
 // Take reads the Cluster API objects of a management cluster. It pauses and writes nothing.
-func Take(ctx context.Context, c client.Client, what graph.What, now time.Time) (Archive, error) {
+func Take(ctx context.Context, c client.Client, what graph.Scope, now time.Time) (Archive, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
 		return Archive{}, fmt.Errorf("reading Namespace %s: %w", metav1.NamespaceSystem, err)
@@ -79,7 +79,7 @@ func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 	}
 	if err != nil {
 		_ = os.Remove(partial) // remove an incomplete file
-		return Saved{}, ofFile("the backup cannot be written", err)
+		return Saved{}, fileError("the backup cannot be written", err)
 	}
 	saved.File = path
 	return saved, nil
@@ -92,12 +92,12 @@ func CheckNew(path string) error {
 		return fault.New(fault.Invalid, ReasonFile, "%s exists already: name another file", path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return ofFile("the backup cannot be written", err)
+		return fileError("the backup cannot be written", err)
 	}
 	return nil
 }
 
-func ofFile(what string, err error) error {
+func fileError(what string, err error) error {
 	var path *fs.PathError
 	if !errors.As(err, &path) {
 		return err
@@ -122,7 +122,7 @@ func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) 
 	}
 	hash := sha256.New()
 	whole := io.TeeReader(f, hash)
-	if saved.Info, _, err = verified(whole); err != nil {
+	if saved.Info, _, err = readVerified(whole); err != nil {
 		return Saved{}, err
 	}
 	if _, err := io.Copy(io.Discard, whole); err != nil {
@@ -139,7 +139,7 @@ func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) 
 func Open(path string, identities []age.Identity) (a Archive, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Archive{}, ofFile("the backup cannot be read", err)
+		return Archive{}, fileError("the backup cannot be read", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return Read(f, identities)
@@ -148,13 +148,13 @@ func Open(path string, identities []age.Identity) (a Archive, err error) {
 // Restore creates the objects in a management cluster, paused, and resumes them when all exist; objects that were
 // paused at the time of the backup remain paused. Existing objects are left unchanged. After an interruption, the same
 // call completes the restore.
-func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.Stored, error) {
+func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.DirectoryResult, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {
-		return move.Stored{}, err
+		return move.DirectoryResult{}, err
 	}
 	if problems := check.Providers(providers(a.Info.Providers), providers(installed)); len(problems) > 0 {
-		return move.Stored{}, fault.New(fault.Invalid, ReasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
+		return move.DirectoryResult{}, fault.New(fault.Invalid, ReasonCannotRestore, "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
 	o.PausedStay = true
 	return move.Restore(ctx, c, a.Objects, o)

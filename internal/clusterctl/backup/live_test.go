@@ -89,7 +89,7 @@ func fill(t *testing.T, c client.Client) {
 // held is what a management cluster has; the owners of all objects have to be there.
 func held(t *testing.T, c client.Client) []string {
 	t.Helper()
-	objects, err := move.Snapshot(t.Context(), c, graph.What{})
+	objects, err := move.Snapshot(t.Context(), c, graph.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func held(t *testing.T, c client.Client) []string {
 // lose deletes everything, as a disaster does.
 func lose(t *testing.T, c client.Client) {
 	t.Helper()
-	objects, err := move.Snapshot(t.Context(), c, graph.What{})
+	objects, err := move.Snapshot(t.Context(), c, graph.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	key := identity(t)
 	path := filepath.Join(t.TempDir(), "backup.tar.gz")
-	taken, err := backup.Take(t.Context(), c, graph.What{}, time.Now())
+	taken, err := backup.Take(t.Context(), c, graph.Scope{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,18 +215,18 @@ func TestBackupAndRestore(t *testing.T) {
 // MV-12, MV-15: a backup of one namespace, or of one Cluster; a management cluster without objects, and one that lacks a provider.
 func TestPartsAndRefusals(t *testing.T) {
 	c := connect(t)
-	if _, err := backup.Take(t.Context(), c, graph.What{}, time.Now()); reasonOf(err) != "NothingToSave" {
+	if _, err := backup.Take(t.Context(), c, graph.Scope{}, time.Now()); reasonOf(err) != "NothingToSave" {
 		t.Errorf("of nothing: %v", err)
 	}
 	fill(t, c)
 	defer lose(t, c)
-	for _, what := range []graph.What{{Namespace: "of-a"}, {Namespace: "of-a", Clusters: []string{"a"}}} {
+	for _, what := range []graph.Scope{{Namespace: "of-a"}, {Namespace: "of-a", Clusters: []string{"a"}}} {
 		a, err := backup.Take(t.Context(), c, what, time.Now())
 		if err != nil || a.Info.Objects != 3 || a.Info.Namespace != "of-a" {
 			t.Errorf("%v: %+v, %v", what, a.Info, err)
 		}
 	}
-	if _, err := backup.Take(t.Context(), c, graph.What{Namespace: "of-a", Clusters: []string{"none"}}, time.Now()); reasonOf(err) != "CannotSave" {
+	if _, err := backup.Take(t.Context(), c, graph.Scope{Namespace: "of-a", Clusters: []string{"none"}}, time.Now()); reasonOf(err) != "CannotSave" {
 		t.Errorf("a Cluster that does not exist: %v", err)
 	}
 	there := inventory.Provider{Namespace: "of-a", Name: "acme", Type: provider.Infrastructure, Version: "v1.0.0"}
@@ -238,13 +238,13 @@ func TestPartsAndRefusals(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	a, err := backup.Take(t.Context(), c, graph.What{}, time.Now())
+	a, err := backup.Take(t.Context(), c, graph.Scope{}, time.Now())
 	if err != nil || len(a.Info.Providers) != 1 {
 		t.Fatalf("%+v, %v", a.Info.Providers, err)
 	}
 	listed := ""
 	o := move.RestoreOptions{DryRun: true, Each: func(id graph.ID, kept bool) { listed += fmt.Sprintln(id, kept) }}
-	if s, err := a.Restore(t.Context(), c, o); err != nil || s.Kept != 6 || s.Created != 0 || !strings.Contains(listed, "Secret of-b/b-kubeconfig true\n") {
+	if s, err := a.Restore(t.Context(), c, o); err != nil || s.Unchanged != 6 || s.Created != 0 || !strings.Contains(listed, "Secret of-b/b-kubeconfig true\n") {
 		t.Errorf("%+v, %v\n%s", s, err, listed)
 	}
 	a.Info.Providers[0].Version = "v1.1.0"

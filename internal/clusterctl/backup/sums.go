@@ -18,8 +18,8 @@ func sums(content map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// compare verifies the checksums of the files. Every file must have a checksum, and every checksum a file.
-func compare(content map[string][]byte) error {
+// verifyChecksums verifies the checksums of the files. Every file must have a checksum, and every checksum a file.
+func verifyChecksums(content map[string][]byte) error {
 	text, there := content[sumsFile]
 	if !there {
 		return damaged("it has no %s", sumsFile)

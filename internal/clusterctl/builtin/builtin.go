@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// known maps the built-in providers to the well-known providers of clusterctl.
-func known() map[providerset.Name]provider.Provider {
+// clusterctlNames maps the built-in providers to the well-known providers of clusterctl.
+func clusterctlNames() map[providerset.Name]provider.Provider {
 	return map[providerset.Name]provider.Provider{
 		providerset.Core:                {Type: provider.Core, Name: provider.CoreName},
 		providerset.BootstrapKubeadm:    {Type: provider.Bootstrap, Name: "kubeadm"},
@@ -34,11 +34,11 @@ type Running struct {
 	Namespace string
 }
 
-// records returns the inventory objects for the running providers.
-func (r Running) records() []inventory.Provider {
+// inventoryProviders returns the inventory objects for the running providers.
+func (r Running) inventoryProviders() []inventory.Provider {
 	var out []inventory.Provider
 	for _, set := range r.Sets {
-		if k, is := known()[set.Name]; is {
+		if k, is := clusterctlNames()[set.Name]; is {
 			out = append(out, inventory.Provider{Namespace: r.Namespace, Name: k.Name, Type: k.Type, Version: r.Version, BuiltIn: true})
 		}
 	}
@@ -47,7 +47,7 @@ func (r Running) records() []inventory.Provider {
 
 // Steps returns the steps that update the inventory; recorded is its current content ([inventory.ReadAll]).
 func Steps(running Running, recorded []inventory.Provider) []installation.Step {
-	wanted := slices.DeleteFunc(running.records(), func(w inventory.Provider) bool {
+	wanted := slices.DeleteFunc(running.inventoryProviders(), func(w inventory.Provider) bool {
 		return slices.ContainsFunc(recorded, func(p inventory.Provider) bool { return !p.BuiltIn && p.Label() == w.Label() })
 	})
 	var out []installation.Step

@@ -119,11 +119,11 @@ func TestDue(t *testing.T) {
 		"unreadable":            {c, &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x")}}, first, now, "the Secret has no certificate that can be read"},
 	}
 	for name, tc := range cases {
-		if got := due(tc.c, tc.secret, tc.authority, tc.now); got != tc.want {
+		if got := issueReason(tc.c, tc.secret, tc.authority, tc.now); got != tc.want {
 			t.Errorf("%s: %q, not %q", name, got, tc.want)
 		}
 	}
-	if belongs(&corev1.Secret{}, c) || !belongs(secretOf(c, out), c) || !belongs(nil, c) {
+	if mayWriteSecret(&corev1.Secret{}, c) || !mayWriteSecret(secretOf(c, out), c) || !mayWriteSecret(nil, c) {
 		t.Error("a Secret of someone else may be overwritten")
 	}
 }

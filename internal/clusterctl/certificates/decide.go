@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	usualDuration = 90 * 24 * time.Hour
-	leastDuration = time.Hour
-	// leastAge is the minimum age at which a certificate is renewed, even if renewBefore requires less, because each
+	defaultDuration = 90 * 24 * time.Hour
+	minDuration     = time.Hour
+	// minAge is the minimum age at which a certificate is renewed, even if renewBefore requires less, because each
 	// renewal writes a Secret.
-	leastAge = leastDuration / 3
+	minAge = minDuration / 3
 )
 
 // lifetime returns the lifetime of a certificate, and how long before its end it is renewed.
 func (r Request) lifetime() (duration, before time.Duration) {
-	duration = usualDuration
-	if r.Duration != nil && r.Duration.Duration >= leastDuration {
+	duration = defaultDuration
+	if r.Duration != nil && r.Duration.Duration >= minDuration {
 		duration = r.Duration.Duration
 	}
 	before = duration / 3
 	if r.RenewBefore != nil && r.RenewBefore.Duration > 0 && r.RenewBefore.Duration < duration {
-		before = min(r.RenewBefore.Duration, duration-leastAge)
+		before = min(r.RenewBefore.Duration, duration-minAge)
 	}
 	return duration, before
 }
@@ -43,14 +43,14 @@ func (r Request) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
 }
 
-// due returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a self-signed
+// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a self-signed
 // certificate. A certificate is issued when:
 //
 //   - there is no Secret, or its content cannot be read
 //   - the names, the issuer or the lifetime have changed
 //   - it is about to expire, unless it expires together with its CA: so would a new one
 //   - its CA was renewed
-func due(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
+func issueReason(c Certificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
 	if secret == nil {
 		return "there is no Secret"
 	}
@@ -88,8 +88,8 @@ func encoded(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// belongs reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued for this
+// mayWriteSecret reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued for this
 // Certificate.
-func belongs(s *corev1.Secret, c Certificate) bool {
+func mayWriteSecret(s *corev1.Secret, c Certificate) bool {
 	return s == nil || s.Annotations[certificateName] == c.Name
 }

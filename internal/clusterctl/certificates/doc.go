@@ -7,7 +7,7 @@
 //	automatic  builtin if the CRDs are Slipway's, external if cert-manager works, else install
 //
 // [Reconcile] issues and renews the Secrets of Certificates from selfSigned and ca issuers, and injects the CA into
-// webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Keeper]
+// webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Controller]
 // installs the CRDs and reconciles while a management cluster runs. The field manager is slipway-certificates. Objects
 // of an installed cert-manager are never modified, and a Secret that was not issued for the Certificate is never
 // overwritten.

@@ -22,9 +22,9 @@ import (
 // skew is subtracted from the start of the validity period to allow for clock differences.
 const skew = 5 * time.Minute
 
-// mostRSA is the maximum size of an RSA key in bits. Generating a larger one takes many seconds and delays all other
+// maxRSABits is the maximum size of an RSA key in bits. Generating a larger one takes many seconds and delays all other
 // Certificates.
-const mostRSA = 4096
+const maxRSABits = 4096
 
 // Issued is a certificate with its private key and its CA, PEM-encoded.
 type Issued struct{ Certificate, Key, Authority []byte }
@@ -137,7 +137,7 @@ func (r Request) key() (crypto.Signer, error) {
 		}
 	}
 	switch {
-	case algorithm == "RSA" && (size == 0 || size >= 2048 && size <= mostRSA):
+	case algorithm == "RSA" && (size == 0 || size >= 2048 && size <= maxRSABits):
 		return rsa.GenerateKey(rand.Reader, max(size, 2048))
 	case algorithm == "ECDSA" && (size == 0 || size == 256):
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -149,5 +149,5 @@ func (r Request) key() (crypto.Signer, error) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		return key, err
 	}
-	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, mostRSA)
+	return nil, fault.New(fault.Invalid, ReasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, maxRSABits)
 }

@@ -21,23 +21,23 @@ import (
 const (
 	// renewEvery is the interval at which certificates are checked when nothing changes: a fraction of the shortest
 	// lifetime.
-	renewEvery = leastDuration / 12
+	renewEvery = minDuration / 12
 	// retryAfter is the delay before a failed reconciliation is retried.
 	retryAfter = 30 * time.Second
 	// settle is the time to wait for further changes, because components are installed as dozens of objects.
 	settle = 500 * time.Millisecond
 )
 
-// Keeper reconciles the Certificates of a management cluster.
-type Keeper struct {
+// Controller reconciles the Certificates of a management cluster.
+type Controller struct {
 	client client.WithWatch
 	now    func() time.Time
 	// report is called when the result of a reconciliation differs from the previous one; nil means that it succeeded.
 	report func(error)
 }
 
-// NewKeeper returns a Keeper that connects with the given configuration.
-func NewKeeper(config *rest.Config, now func() time.Time, report func(error)) (*Keeper, error) {
+// NewController returns a Keeper that connects with the given configuration.
+func NewController(config *rest.Config, now func() time.Time, report func(error)) (*Controller, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -48,16 +48,16 @@ func NewKeeper(config *rest.Config, now func() time.Time, report func(error)) (*
 	if err != nil {
 		return nil, fmt.Errorf("connecting to keep certificates: %w", err)
 	}
-	return &Keeper{client: c, now: now, report: report}, nil
+	return &Controller{client: c, now: now, report: report}, nil
 }
 
 // Run reconciles until ctx ends: at once, when a Certificate, an issuer or an object with an injected CA changes, and
 // before a certificate must be renewed. If the cert-manager CRDs in the cluster are not Slipway's, Run waits until they
 // are.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Controller) Run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
-		err := k.round(ctx)
+		err := k.reconcileOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -72,23 +72,23 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Provide installs Slipway's CRDs if the cluster has none, and returns when they are served, so that tools which check
+// InstallCRDs installs Slipway's CRDs if the cluster has none, and returns when they are served, so that tools which check
 // for cert-manager before they install providers find its API.
-func (k *Keeper) Provide(ctx context.Context) error {
-	who, err := Who(ctx, k.client)
+func (k *Controller) InstallCRDs(ctx context.Context) error {
+	who, err := GetProvisioner(ctx, k.client)
 	if err != nil || who == CertManager || who == Other {
 		return err
 	}
 	return installation.Runner{Client: k.client}.Run(ctx, installation.Plan{Steps: builtinSteps()})
 }
 
-// round reconciles once, and returns when the next reconciliation is due. It starts the watches before it reads, so
+// reconcileOnce reconciles once, and returns when the next reconciliation is due. It starts the watches before it reads, so
 // that it misses no change.
-func (k *Keeper) round(ctx context.Context) error {
+func (k *Controller) reconcileOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{}, 1)
-	who, err := Who(ctx, k.client)
+	who, err := GetProvisioner(ctx, k.client)
 	if err == nil {
 		err = k.watch(ctx, who, changed)
 	}
@@ -118,7 +118,7 @@ func (k *Keeper) round(ctx context.Context) error {
 }
 
 // watch sends to changed when a relevant object changes.
-func (k *Keeper) watch(ctx context.Context, who Provisioner, changed chan<- struct{}) error {
+func (k *Controller) watch(ctx context.Context, who Provisioner, changed chan<- struct{}) error {
 	crds := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	kinds := []schema.GroupVersionKind{crds}
 	if who == Slipway {
@@ -136,7 +136,7 @@ func (k *Keeper) watch(ctx context.Context, who Provisioner, changed chan<- stru
 }
 
 // watchKind watches the objects of a kind from now on. The end of a watch counts as a change.
-func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, changed chan<- struct{}) error {
+func (k *Controller) watchKind(ctx context.Context, kind schema.GroupVersionKind, changed chan<- struct{}) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := k.client.List(ctx, list, client.Limit(1)); err != nil {
@@ -154,7 +154,7 @@ func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, ch
 			case <-ctx.Done():
 				return
 			case e, open := <-events.ResultChan():
-				if open && !counts(kind, e.Object) {
+				if open && !isRelevant(kind, e.Object) {
 					continue
 				}
 				select {
@@ -170,8 +170,8 @@ func (k *Keeper) watchKind(ctx context.Context, kind schema.GroupVersionKind, ch
 	return nil
 }
 
-// counts reports whether a change of the object can require a reconciliation.
-func counts(kind schema.GroupVersionKind, o runtime.Object) bool {
+// isRelevant reports whether a change of the object can require a reconciliation.
+func isRelevant(kind schema.GroupVersionKind, o runtime.Object) bool {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return true // the watch reported an error

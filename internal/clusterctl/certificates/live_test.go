@@ -123,32 +123,32 @@ func TestCertManager(t *testing.T) {
 	if _, _, err := certificates.Steps(t.Context(), w.client, certificates.Builtin, first); err == nil {
 		t.Error("it is installed, and slipway would take its place")
 	}
-	if u := w.plan(t, first); u.Why != "" || u.From != "v1.0.0" {
+	if u := w.plan(t, first); u.Reason != "" || u.From != "v1.0.0" {
 		t.Errorf("up to date: %+v", u)
 	}
 	if err := w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cert-manager", Name: "of-v1.0.0"}}); err != nil {
 		t.Fatal(err)
 	}
-	if u := w.plan(t, first); !strings.Contains(u.Why, "3 of its objects are there, and the version has 4") {
+	if u := w.plan(t, first); !strings.Contains(u.Reason, "3 of its objects are there, and the version has 4") {
 		t.Errorf("an object is missing: %+v", u)
 	}
 	w.run(t, w.plan(t, first).Steps)
 	u := w.plan(t, second)
-	if u.Why == "" {
+	if u.Reason == "" {
 		t.Fatalf("a newer version: %+v", u)
 	}
 	w.run(t, u.Steps)
-	if u := w.plan(t, second); u.Why != "" || u.From != "v1.1.0" {
+	if u := w.plan(t, second); u.Reason != "" || u.From != "v1.1.0" {
 		t.Errorf("upgraded: %+v", u)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "cert-manager", Name: "of-v1.0.0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what the new version lacks: %v", err)
 	}
-	if u := w.plan(t, first); u.Why != "" {
+	if u := w.plan(t, first); u.Reason != "" {
 		t.Errorf("it goes back: %+v", u)
 	}
 	w.disown(t)
-	if u := w.plan(t, second); u.Provisioner != certificates.Other || u.Why != "" {
+	if u := w.plan(t, second); u.Provisioner != certificates.Other || u.Reason != "" {
 		t.Errorf("one that init has not installed: %+v", u)
 	}
 	t.Run("builtin", func(t *testing.T) { w.builtin(t, second) })
@@ -181,7 +181,7 @@ func (w world) builtin(t *testing.T, certManager *configfile.File) {
 	}
 	var later atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
-	keeper, err := certificates.NewKeeper(w.server.Config, func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, func(err error) { t.Logf("keeper: %v", err) })
+	keeper, err := certificates.NewController(w.server.Config, func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, func(err error) { t.Logf("keeper: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func (w world) builtin(t *testing.T, certManager *configfile.File) {
 		<-ended
 	}()
 	for range 2 { // the second time, nothing is to be done
-		if err := keeper.Provide(t.Context()); err != nil {
+		if err := keeper.InstallCRDs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +245,7 @@ func (w world) builtin(t *testing.T, certManager *configfile.File) {
 	if u := w.plan(t, certManager); u.Provisioner != certificates.Other {
 		t.Errorf("another schema was applied over slipway's CRD: %+v", u)
 	}
-	if err := keeper.Provide(t.Context()); err != nil {
+	if err := keeper.InstallCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if u := w.plan(t, certManager); u.Provisioner != certificates.Other {

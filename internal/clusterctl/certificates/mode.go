@@ -63,8 +63,8 @@ const (
 	Other Provisioner = "other"
 )
 
-// Who returns the provisioner that satisfies Certificates in the cluster.
-func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
+// GetProvisioner returns the provisioner that satisfies Certificates in the cluster.
+func GetProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := c.Get(ctx, client.ObjectKey{Name: certificatesCRD}, crd)
@@ -73,7 +73,7 @@ func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 		return Unsatisfied, nil
 	case err != nil:
 		return Unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
-	case crd.GetLabels()[ownLabel] == ownValue && describes(crd):
+	case crd.GetLabels()[ownLabel] == ownValue && hasOwnSchema(crd):
 		return Slipway, nil
 	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
 		return CertManager, nil
@@ -81,8 +81,8 @@ func Who(ctx context.Context, c client.Reader) (Provisioner, error) {
 	return Other, nil
 }
 
-// describes reports whether the schema of the CRD is Slipway's.
-func describes(crd *unstructured.Unstructured) bool {
+// hasOwnSchema reports whether the schema of the CRD is Slipway's.
+func hasOwnSchema(crd *unstructured.Unstructured) bool {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	return slices.ContainsFunc(versions, func(v any) bool {
 		version, _ := v.(map[string]any)
@@ -94,7 +94,7 @@ func describes(crd *unstructured.Unstructured) bool {
 // Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
 // builtin reports whether [Reconcile] must satisfy them.
 func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.File) (steps []installation.Step, builtin bool, err error) {
-	who, err := Who(ctx, c)
+	who, err := GetProvisioner(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -112,18 +112,18 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *configfile.F
 		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is in this cluster and was not installed by init; use --cert-manager external")
 	case mode == Install:
 		if who == Slipway {
-			if err := unused(ctx, c); err != nil {
+			if err := checkUnused(ctx, c); err != nil {
 				return nil, false, err
 			}
 		}
 		objects, err := Manifest(ctx, config)
-		return Installed(objects, config.CertManager.Timeout), false, err
+		return InstallSteps(objects, config.CertManager.Timeout), false, err
 	}
 	return nil, false, nil
 }
 
-// unused returns an error if Slipway's cert-manager API is in use, because then cert-manager cannot replace it.
-func unused(ctx context.Context, c client.Reader) error {
+// checkUnused returns an error if Slipway's cert-manager API is in use, because then cert-manager cannot replace it.
+func checkUnused(ctx context.Context, c client.Reader) error {
 	for _, kind := range []string{"Certificate", "Issuer", "ClusterIssuer"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kindOf(kind + "List"))
@@ -174,8 +174,8 @@ func probe() *unstructured.Unstructured {
 	return o
 }
 
-// Installed returns the steps that install cert-manager.
-func Installed(objects []*unstructured.Unstructured, timeout time.Duration) []installation.Step {
+// InstallSteps returns the steps that install cert-manager.
+func InstallSteps(objects []*unstructured.Unstructured, timeout time.Duration) []installation.Step {
 	var steps, serves, waits []installation.Step
 	for _, o := range component.InstallOrder(objects) {
 		steps = append(steps, installation.Step{Verb: installation.Apply, Object: o})

@@ -32,7 +32,7 @@ const writer = "certificates"
 // the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
 // not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
-	who, err := Who(ctx, c)
+	who, err := GetProvisioner(ctx, c)
 	if err != nil || who != Slipway {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) er
 	if err != nil {
 		return err
 	}
-	if !belongs(secret, c) {
+	if !mayWriteSecret(secret, c) {
 		return fault.New(fault.Invalid, ReasonRequest, "Secret %s exists and was not issued for this Certificate; delete it, or name another in spec.secretName", c.Spec.SecretName)
 	}
 	authority, err := r.authority(ctx, c)
@@ -127,7 +127,7 @@ func (r reconciler) issued(ctx context.Context, o *unstructured.Unstructured) er
 		return err
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
-	if due(c, secret, authority, r.now) == "" {
+	if issueReason(c, secret, authority, r.now) == "" {
 		r.authorities[key] = authorityOf(secret)
 		return nil
 	}

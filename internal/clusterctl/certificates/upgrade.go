@@ -27,9 +27,9 @@ type Upgrade struct {
 	From string `json:"from,omitempty"`
 	// To is the version in the configuration file.
 	To string `json:"to,omitempty"`
-	// Why is the reason for the upgrade; empty if cert-manager is up to date.
-	Why   string              `json:"why,omitempty"`
-	Steps []installation.Step `json:"-"`
+	// Reason is the reason for the upgrade; empty if cert-manager is up to date.
+	Reason string              `json:"why,omitempty"`
+	Steps  []installation.Step `json:"-"`
 }
 
 // String describes the upgrade in one sentence.
@@ -41,16 +41,16 @@ func (u Upgrade) String() string {
 		return "Cert-manager was not installed by init, and is left alone."
 	case u.Provisioner == Unsatisfied:
 		return "Cert-manager is not installed."
-	case u.Why == "":
+	case u.Reason == "":
 		return "Cert-manager is up to date."
 	}
-	return fmt.Sprintf("Cert-manager will be upgraded from %s to %s: %s.", u.From, u.To, u.Why)
+	return fmt.Sprintf("Cert-manager will be upgraded from %s to %s: %s.", u.From, u.To, u.Reason)
 }
 
 // PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
 // management cluster.
 func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *configfile.File) (Upgrade, error) {
-	who, err := Who(ctx, c)
+	who, err := GetProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}
 	if err != nil || who != CertManager {
 		return out, err
@@ -64,7 +64,7 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 		return out, err
 	}
 	out.From, out.To = versionOf(live), config.CertManager.Version
-	if out.Why = differs(live, want, out); out.Why == "" {
+	if out.Reason = upgradeReason(live, want, out); out.Reason == "" {
 		return out, nil
 	}
 	for _, o := range want {
@@ -81,8 +81,8 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 			out.Steps = append(out.Steps, installation.Step{Verb: installation.Migrate, Object: o, Why: "the new CRD does not have all versions that were stored"})
 		}
 	}
-	out.Steps = append(out.Steps, surplus(live, want)...)
-	out.Steps = append(out.Steps, Installed(want, config.CertManager.Timeout)...)
+	out.Steps = append(out.Steps, deleteObsolete(live, want)...)
+	out.Steps = append(out.Steps, InstallSteps(want, config.CertManager.Timeout)...)
 	return out, nil
 }
 
@@ -90,9 +90,9 @@ func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool 
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 }
 
-// surplus returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
+// deleteObsolete returns steps that delete the objects missing from the new manifest. CRDs, Namespaces and webhook
 // configurations are retained.
-func surplus(live, want []*unstructured.Unstructured) []installation.Step {
+func deleteObsolete(live, want []*unstructured.Unstructured) []installation.Step {
 	var out []installation.Step
 	ordered := component.InstallOrder(live)
 	slices.Reverse(ordered)
@@ -109,9 +109,9 @@ func name(o *unstructured.Unstructured) [4]string {
 	return [4]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// differs returns the reason to install cert-manager again, or "" if there is none. A version newer than the configured
+// upgradeReason returns the reason to install cert-manager again, or "" if there is none. A version newer than the configured
 // one is left unchanged.
-func differs(live, want []*unstructured.Unstructured, u Upgrade) string {
+func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 	from, fromErr := repository.ParseVersion(u.From)
 	to, toErr := repository.ParseVersion(u.To)
 	switch {

@@ -51,15 +51,15 @@ func Find(ctx context.Context, r client.Reader, namespace string, ref clusterv1.
 		}
 	}
 	if ref.Namespace == "" || ref.Namespace == namespace {
-		if shipped, ok, err := shipped(ref.Name, namespace); ok || err != nil {
+		if shipped, ok, err := builtinClass(ref.Name, namespace); ok || err != nil {
 			return shipped, err
 		}
 	}
 	return Class{}, notFound(ctx, r, namespace, ref)
 }
 
-// shipped returns a built-in class.
-func shipped(name, namespace string) (Class, bool, error) {
+// builtinClass returns a built-in class.
+func builtinClass(name, namespace string) (Class, bool, error) {
 	objects, ok, err := classes.Objects(name, namespace)
 	if err != nil || !ok {
 		return Class{}, false, err
@@ -102,16 +102,16 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	return fault.New(fault.Gone, ReasonNotFound, "%s", message)
 }
 
-// Containers reports whether Clusters of the class run in containers on this host, in a subnet that is selected when
+// UsesContainers reports whether Clusters of the class run in containers on this host, in a subnet that is selected when
 // they are created.
-func (c Class) Containers() bool {
+func (c Class) UsesContainers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(manifest.Subnet) != nil
 }
 
 // RunsOnHost reports whether control planes of the class run on the host of the management cluster, which limits them
 // to the Kubernetes versions available there.
 func (c Class) RunsOnHost() bool {
-	return c.Spec.ControlPlane.TemplateRef.Kind == "HostedControlPlaneTemplate" && c.Containers()
+	return c.Spec.ControlPlane.TemplateRef.Kind == "HostedControlPlaneTemplate" && c.UsesContainers()
 }
 
 // ControlPlanes returns the number of control plane nodes. It defaults to one if the control plane runs on Machines,

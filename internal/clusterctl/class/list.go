@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// Row is a ClusterClass with the Clusters that use it.
-type Row struct {
+// ClassSummary is a ClusterClass with the Clusters that use it.
+type ClassSummary struct {
 	// Namespace is empty for a built-in class that exists in none of the listed namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -30,7 +30,7 @@ type Row struct {
 }
 
 // List returns the classes of one namespace or of all, and the built-in classes that do not exist there.
-func List(ctx context.Context, r client.Reader, namespace string) ([]Row, error) {
+func List(ctx context.Context, r client.Reader, namespace string) ([]ClassSummary, error) {
 	var there clusterv1.ClusterClassList
 	if err := r.List(ctx, &there, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing ClusterClasses: %w", err)
@@ -46,26 +46,28 @@ func List(ctx context.Context, r client.Reader, namespace string) ([]Row, error)
 			users[key] = append(users[key], c.Namespace+"/"+c.Name)
 		}
 	}
-	rows := []Row{}
+	rows := []ClassSummary{}
 	for i := range there.Items {
 		rows = append(rows, row(Class{ClusterClass: &there.Items[i]}, users[client.ObjectKeyFromObject(&there.Items[i])]))
 	}
 	for _, name := range classes.Names() {
-		if slices.ContainsFunc(rows, func(r Row) bool { return r.Name == name }) {
+		if slices.ContainsFunc(rows, func(r ClassSummary) bool { return r.Name == name }) {
 			continue
 		}
-		c, _, err := shipped(name, "")
+		c, _, err := builtinClass(name, "")
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, row(c, nil))
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(rows, func(a, b ClassSummary) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return rows, nil
 }
 
-func row(c Class, users []string) Row {
-	r := Row{Namespace: c.Namespace, Name: c.Name, Workers: []string{}, Variables: []string{}, Clusters: []string{}}
+func row(c Class, users []string) ClassSummary {
+	r := ClassSummary{Namespace: c.Namespace, Name: c.Name, Workers: []string{}, Variables: []string{}, Clusters: []string{}}
 	slices.Sort(users)
 	r.Clusters = append(r.Clusters, users...)
 	for _, w := range c.Spec.Workers.MachineDeployments {

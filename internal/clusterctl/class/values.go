@@ -29,7 +29,7 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 		fields := strings.Split(path, ".")
 		definition := c.variable(fields[0])
 		if definition == nil {
-			return nil, c.unknown(fields[0])
+			return nil, c.unknownVariableError(fields[0])
 		}
 		value, err := read(text, schemaOf(definition, fields[1:]))
 		if err != nil {
@@ -50,11 +50,11 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 		}
 		given = append(given, clusterv1.ClusterVariable{Name: name, Value: apiextensionsv1.JSON{Raw: raw}})
 	}
-	return given, c.accepts(given)
+	return given, c.validateVariables(given)
 }
 
-// accepts validates the variables as the API server does for a Cluster of the class.
-func (c Class) accepts(given []clusterv1.ClusterVariable) error {
+// validateVariables validates the variables as the API server does for a Cluster of the class.
+func (c Class) validateVariables(given []clusterv1.ClusterVariable) error {
 	topology := &clusterv1.Topology{Variables: slices.Clone(given)}
 	definitions := variables.NewDefinitions(c.Definitions())
 	definitions.Default(topology)
@@ -77,11 +77,11 @@ func read(text, kind string) (any, error) {
 	if err := json.Unmarshal(data, &value); err != nil {
 		return nil, err
 	}
-	return whole(value), nil
+	return convertIntegers(value), nil
 }
 
-// whole converts integral numbers to int64, the representation in unstructured objects.
-func whole(value any) any {
+// convertIntegers converts integral numbers to int64, the representation in unstructured objects.
+func convertIntegers(value any) any {
 	switch v := value.(type) {
 	case float64:
 		if v == float64(int64(v)) {
@@ -89,11 +89,11 @@ func whole(value any) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = whole(v[i])
+			v[i] = convertIntegers(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = whole(v[k])
+			v[k] = convertIntegers(v[k])
 		}
 	}
 	return value
@@ -115,8 +115,8 @@ func schemaOf(definition *clusterv1.ClusterClassStatusVariable, fields []string)
 	return schema.Type
 }
 
-// unknown returns an error that lists the variables of the class.
-func (c Class) unknown(name string) error {
+// unknownVariableError returns an error that lists the variables of the class.
+func (c Class) unknownVariableError(name string) error {
 	var names []string
 	for _, d := range c.Definitions() {
 		names = append(names, d.Name)

@@ -42,11 +42,11 @@ func Get(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1
 	if err := r.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
-	return nil, fault.New(fault.Gone, ReasonNotFound, "%s", absent(key, list.Items)).From(err)
+	return nil, fault.New(fault.Gone, ReasonNotFound, "%s", notFoundMessage(key, list.Items)).From(err)
 }
 
-// absent returns an error message that lists the existing clusters.
-func absent(key client.ObjectKey, clusters []clusterv1.Cluster) string {
+// notFoundMessage returns an error message that lists the existing clusters.
+func notFoundMessage(key client.ObjectKey, clusters []clusterv1.Cluster) string {
 	var here, same, elsewhere []string
 	for _, c := range clusters {
 		switch {

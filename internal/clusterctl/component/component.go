@@ -69,32 +69,32 @@ func New(p provider.Provider, version string, data []byte, o Options) (*Componen
 	c := &Components{Provider: p, Version: version}
 	var err error
 	if c.Variables, err = o.processor().Variables(data); err != nil {
-		return nil, c.wrong(err)
+		return nil, c.annotateError(err)
 	}
 	if !o.Raw {
 		if data, err = o.processor().Process(data, o.Lookup); err != nil {
-			return nil, c.wrong(err)
+			return nil, c.annotateError(err)
 		}
 	}
 	if c.Objects, err = input.Documents(data); err != nil {
-		return nil, c.unreadable(err)
+		return nil, c.invalidYAMLError(err)
 	}
 	if len(c.Objects) == 0 {
-		return nil, c.wrong(fault.New(fault.Invalid, ReasonComponents, "the file has no objects; check the release"))
+		return nil, c.annotateError(fault.New(fault.Invalid, ReasonComponents, "the file has no objects; check the release"))
 	}
 	if err := c.images(o.AlterImage); err != nil {
 		return nil, err
 	}
 	if err := c.namespace(o.TargetNamespace); err != nil {
-		return nil, c.wrong(err)
+		return nil, c.annotateError(err)
 	}
 	c.label()
 	c.sort()
 	return c, nil
 }
 
-// wrong adds the provider and version to an error.
-func (c *Components) wrong(err error) error {
+// annotateError adds the provider and version to an error.
+func (c *Components) annotateError(err error) error {
 	known := fault.As(err)
 	if known == nil {
 		return err
@@ -104,9 +104,9 @@ func (c *Components) wrong(err error) error {
 
 var documentNumber = regexp.MustCompile(`^document \d+`)
 
-// unreadable returns the fault for invalid YAML. With variables it omits the parser's error, which may quote their
+// invalidYAMLError returns the fault for invalid YAML. With variables it omits the parser's error, which may quote their
 // values.
-func (c *Components) unreadable(err error) error {
+func (c *Components) invalidYAMLError(err error) error {
 	of := "the components of " + c.Provider.Label() + " " + c.Version
 	if len(c.Variables) == 0 {
 		return fault.New(fault.Invalid, ReasonComponents, "%s are no manifest: %v; check the release", of, err).From(err)
@@ -154,7 +154,7 @@ func (c *Components) namespace(target string) error {
 	c.TargetNamespace = target
 	own := ownScopes(c.Objects)
 	for _, o := range c.Objects {
-		if err := move(o, target, own); err != nil {
+		if err := moveToNamespace(o, target, own); err != nil {
 			return err
 		}
 	}

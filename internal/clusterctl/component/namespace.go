@@ -67,8 +67,8 @@ func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) b
 	return !slices.Contains(clusterScoped(), o.GetKind())
 }
 
-// move moves one object and its references to the target namespace.
-func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
+// moveToNamespace moves one object and its references to the target namespace.
+func moveToNamespace(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {
 		o.SetName(target)
@@ -85,10 +85,10 @@ func move(o *unstructured.Unstructured, target string, own map[schema.GroupKind]
 		})
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		each(o.Object, "webhooks", func(webhook map[string]any) { moveService(webhook, target, "clientConfig", "service") })
-		return moveAuthority(o, target)
+		return moveInjectCA(o, target)
 	case "CustomResourceDefinition":
 		moveService(o.Object, target, "spec", "conversion", "webhook", "clientConfig", "service")
-		return moveAuthority(o, target)
+		return moveInjectCA(o, target)
 	case "Certificate":
 		moveNames(o, before, target)
 	}
@@ -113,8 +113,8 @@ func moveService(object map[string]any, target string, path ...string) {
 	}
 }
 
-// moveAuthority sets the namespace in the CA injection annotation.
-func moveAuthority(o *unstructured.Unstructured, target string) error {
+// moveInjectCA sets the namespace in the CA injection annotation.
+func moveInjectCA(o *unstructured.Unstructured, target string) error {
 	annotations := o.GetAnnotations()
 	from, ok := annotations[injectCA]
 	if !ok {

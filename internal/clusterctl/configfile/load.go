@@ -47,7 +47,7 @@ func Load(ctx context.Context, e Environment, flag string) (*File, error) {
 	}
 	paths := []string{flag}
 	if flag == "" {
-		paths = e.usual()
+		paths = e.defaultPaths()
 	}
 	for _, path := range paths {
 		data, err := readFile(path)
@@ -62,8 +62,8 @@ func Load(ctx context.Context, e Environment, flag string) (*File, error) {
 	return Parse(nil, "", e)
 }
 
-// usual returns the default paths of the file.
-func (e Environment) usual() []string {
+// defaultPaths returns the default paths of the file.
+func (e Environment) defaultPaths() []string {
 	var out []string
 	home := e.get("HOME")
 	folder := e.get("XDG_CONFIG_HOME")
@@ -91,10 +91,10 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return bounded(f)
+	return readLimited(f)
 }
 
-func bounded(r io.Reader) ([]byte, error) {
+func readLimited(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = errors.New("it has more than 1 MiB")
@@ -141,7 +141,7 @@ func (e Environment) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fault.New(fault.Invalid, ReasonConfig, "%s answers %s for the configuration file; correct --config", u.Host, resp.Status)
 	}
-	data, err := bounded(resp.Body)
+	data, err := readLimited(resp.Body)
 	if err != nil {
 		return nil, fault.New(fault.Unreachable, ReasonConfig, "the configuration file at %s cannot be read to its end (%v); run the command again", u.Host, err).From(err)
 	}

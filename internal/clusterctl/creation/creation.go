@@ -97,13 +97,13 @@ func CheckNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, wa
 	return fault.New(fault.Invalid, ReasonNetworkTaken, "--subnet %s is taken by %s; %s", want, owner, hint)
 }
 
-// halves is the prefix length of the subnets that [Half] selects.
-const halves = 16
+// octetsPrefixLength is the prefix length of the subnets that [FirstOctets] selects.
+const octetsPrefixLength = 16
 
-// Half returns the first two numbers of a /16 subnet, for a template that uses them as a variable: the subnet of the
+// FirstOctets returns the first two numbers of a /16 subnet, for a template that uses them as a variable: the subnet of the
 // cluster with the given name, or else the highest unused one in 172.16.0.0/12. It returns "" if none is unused and
 // allowed.
-func Half(ctx context.Context, r client.Reader, key client.ObjectKey, host Host) (string, error) {
+func FirstOctets(ctx context.Context, r client.Reader, key client.ObjectKey, host Host) (string, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
 		return "", err
@@ -116,7 +116,7 @@ func Half(ctx context.Context, r client.Reader, key client.ObjectKey, host Host)
 		taken = append(taken, u.ranges...)
 	}
 	for n := byte(31); n >= 16; n-- {
-		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, n}), halves)
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, n}), octetsPrefixLength)
 		if !slices.ContainsFunc(taken, p.Overlaps) && host.denies(p) == "" {
 			return half(p), nil
 		}
@@ -129,14 +129,14 @@ func half(p netip.Prefix) string {
 	return fmt.Sprintf("%d.%d", numbers[0], numbers[1])
 }
 
-// use has the subnets that a cluster uses or requests.
-type use struct {
+// subnetUse has the subnets that a cluster uses or requests.
+type subnetUse struct {
 	name    string
 	objects sets.Set[client.ObjectKey] // the Cluster, or its LocalCluster
 	ranges  []netip.Prefix
 }
 
-func networks(ctx context.Context, r client.Reader) ([]use, error) {
+func networks(ctx context.Context, r client.Reader) ([]subnetUse, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -145,16 +145,16 @@ func networks(ctx context.Context, r client.Reader) ([]use, error) {
 	if err := errors.Join(r.List(ctx, &existing), r.List(ctx, &asked)); err != nil {
 		return nil, fmt.Errorf("listing the networks of clusters: %w", err)
 	}
-	var used []use
+	var used []subnetUse
 	for _, c := range existing.Items {
 		name := cmp.Or(c.Labels[clusterv1.ClusterNameLabel], c.Name)
-		if ranges := manifest.Taken([]localv1.LocalCluster{c}); len(ranges) > 0 {
-			used = append(used, use{c.Namespace + "/" + name, sets.New(client.ObjectKeyFromObject(&c), client.ObjectKey{Namespace: c.Namespace, Name: name}), ranges})
+		if ranges := manifest.UsedSubnets([]localv1.LocalCluster{c}); len(ranges) > 0 {
+			used = append(used, subnetUse{c.Namespace + "/" + name, sets.New(client.ObjectKeyFromObject(&c), client.ObjectKey{Namespace: c.Namespace, Name: name}), ranges})
 		}
 	}
 	for _, c := range asked.Items {
-		if ranges := manifest.Asked(c); len(ranges) > 0 {
-			used = append(used, use{c.Namespace + "/" + c.Name, sets.New(client.ObjectKeyFromObject(&c)), ranges})
+		if ranges := manifest.RequestedSubnets(c); len(ranges) > 0 {
+			used = append(used, subnetUse{c.Namespace + "/" + c.Name, sets.New(client.ObjectKeyFromObject(&c)), ranges})
 		}
 	}
 	return used, nil
@@ -168,7 +168,7 @@ func (h Host) denies(want netip.Prefix) string {
 	return policy.Configuration{Networks: *h.Networks}.DeniedRange(want)
 }
 
-func (h Host) choose(used []use) (netip.Prefix, bool) {
+func (h Host) choose(used []subnetUse) (netip.Prefix, bool) {
 	taken := slices.Clone(h.Routes)
 	for _, u := range used {
 		taken = append(taken, u.ranges...)
@@ -180,19 +180,19 @@ func (h Host) choose(used []use) (netip.Prefix, bool) {
 	return subnet.Choose(subnet.Request{Taken: taken, Allowed: allowed.Ranges, Widest: allowed.WidestPrefix})
 }
 
-// Install creates the objects that do not exist, in order. Existing objects, such as a user's own class, are left
+// CreateMissing creates the objects that do not exist, in order. Existing objects, such as a user's own class, are left
 // unchanged.
-func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+func CreateMissing(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	w := kube.NewWriter(c, manager)
 	for _, o := range objects {
-		switch err := absent(ctx, c, o, nil); {
+		switch err := checkAbsent(ctx, c, o, nil); {
 		case fault.KindOf(err) == fault.Invalid:
 			continue
 		case err != nil:
 			return err
 		}
 		if err := apply(ctx, w, o); err != nil {
-			return namespaced(o, err)
+			return explainMissingNamespace(o, err)
 		}
 	}
 	return nil
@@ -202,10 +202,10 @@ func Install(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 // exists. Shared objects ([manifest.Shared]) may exist, and are updated.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if manifest.Shared(o) {
+		if manifest.IsShared(o) {
 			continue
 		}
-		if err := absent(ctx, c, o, objects[0]); err != nil {
+		if err := checkAbsent(ctx, c, o, objects[0]); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 		w := kube.NewWriter(through, manager)
 		for _, o := range objects {
 			if err := apply(ctx, w, o); err != nil {
-				return namespaced(o, err)
+				return explainMissingNamespace(o, err)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func apply(ctx context.Context, w *kube.Writer, o *unstructured.Unstructured) er
 	return w.Apply(ctx, nil, saved)
 }
 
-func absent(ctx context.Context, r client.Reader, o, first *unstructured.Unstructured) error {
+func checkAbsent(ctx context.Context, r client.Reader, o, first *unstructured.Unstructured) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(o.GroupVersionKind())
 	err := r.Get(ctx, client.ObjectKeyFromObject(o), found)
@@ -252,8 +252,8 @@ func absent(ctx context.Context, r client.Reader, o, first *unstructured.Unstruc
 		o.GetKind(), o.GetName(), o.GetNamespace())
 }
 
-// namespaced replaces the error for a missing namespace by one that explains how to create it.
-func namespaced(o *unstructured.Unstructured, err error) error {
+// explainMissingNamespace replaces the error for a missing namespace by one that explains how to create it.
+func explainMissingNamespace(o *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return err

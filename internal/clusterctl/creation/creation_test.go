@@ -149,7 +149,7 @@ func TestHalf(t *testing.T) {
 				host.Routes = []netip.Prefix{netip.MustParsePrefix(tc.routes)}
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.exist...).Build()
-			got, err := creation.Half(t.Context(), c, client.ObjectKey{Namespace: "team", Name: "demo"}, host)
+			got, err := creation.FirstOctets(t.Context(), c, client.ObjectKey{Namespace: "team", Name: "demo"}, host)
 			if err != nil || got != tc.want {
 				t.Errorf("%q, %v, want %q", got, err, tc.want)
 			}

@@ -68,7 +68,7 @@ func (s Snapshot) UnderWay() bool {
 // Decide returns the next step; Done if no rotation is in progress. The error describes a problem that a user must
 // solve first.
 func Decide(s Snapshot) (Step, error) {
-	if err := supported(s); err != nil {
+	if err := checkSupported(s); err != nil {
 		return Step{}, err
 	}
 	keys, err := componentfile.ParseKeys(s.Secret.Data)
@@ -88,8 +88,8 @@ func Decide(s Snapshot) (Step, error) {
 	return Step{Action: Done}, nil
 }
 
-// supported returns an error if there are no keys to rotate.
-func supported(s Snapshot) error {
+// checkSupported returns an error if there are no keys to rotate.
+func checkSupported(s Snapshot) error {
 	simulated := s.Plane.Spec.Backend.Simulated != nil
 	switch {
 	case simulated:

@@ -131,8 +131,8 @@ func (w *world) around(do func() error) error {
 }
 
 // order is one whose control plane restarts, as far as its data lets it, whenever it is read how far it is.
-func (w *world) order() Order {
-	return Order{Client: following{w.client, w}, Interval: time.Nanosecond, Rewrite: func(context.Context, client.ObjectKey) (int, error) {
+func (w *world) order() Rotator {
+	return Rotator{Client: following{w.client, w}, Interval: time.Nanosecond, Rewrite: func(context.Context, client.ObjectKey) (int, error) {
 		return len(w.stored), w.around(func() error {
 			current, _, _ := strings.Cut(w.plane().Status.EncryptionKeys, ",")
 			for name := range w.stored {

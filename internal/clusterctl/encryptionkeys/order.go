@@ -20,46 +20,46 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// patience is the maximum number of consecutive reads during which a cluster may be unreachable, because it may be
+	// maxUnreachableReads is the maximum number of consecutive reads during which a cluster may be unreachable, because it may be
 	// restarting.
-	patience = 30
+	maxUnreachableReads = 30
 )
 
-// Order rotates keys.
-type Order struct {
+// Rotator rotates keys.
+type Rotator struct {
 	// Client is a client for the management cluster.
 	Client client.Client
 	// Rewrite rewrites all objects in the workload cluster, as [RewriteAll] does, and returns their number.
 	Rewrite func(ctx context.Context, cluster client.ObjectKey) (int, error)
 	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is called with a progress message when the progress changes.
-	Say func(string)
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
 }
 
 // Prepare returns the plan of the rotation of a Cluster's keys, or the state of a rotation in progress. It changes
 // nothing.
-func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
+func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
 	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := supported(s); err != nil {
+	if err := checkSupported(s); err != nil {
 		return Plan{}, err
 	}
 	return planOf(s), nil
 }
 
 // Run executes the plan until the rotation is done.
-func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
-	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
-	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
+func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
+	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.Begun}
+	return steps.Runner{Interval: o.Interval, Patience: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, effective keys without former ones mean that it is done,
 // even if the response to the last write was lost.
 type run struct {
-	Order
+	Rotator
 	cluster client.ObjectKey
 	begun   bool
 }
@@ -100,7 +100,7 @@ func (r *run) rewrite(ctx context.Context, s Snapshot) error {
 }
 
 // write changes the keys in the Secret, and nothing else.
-func (o Order) write(ctx context.Context, s Snapshot, change func(componentfile.KeySet) componentfile.KeySet) error {
+func (o Rotator) write(ctx context.Context, s Snapshot, change func(componentfile.KeySet) componentfile.KeySet) error {
 	keys, err := componentfile.ParseKeys(s.Secret.Data)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (o Order) write(ctx context.Context, s Snapshot, change func(componentfile.
 
 // read reads the input of a decision. It reads the Secret before the HostedControlPlane, whose status follows the
 // Secret.
-func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
+func (o Rotator) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
 	s := Snapshot{Cluster: &clusterv1.Cluster{}, Plane: &hostedv1.HostedControlPlane{}, Secret: &corev1.Secret{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
 		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
@@ -142,13 +142,13 @@ func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error)
 	return s, nil
 }
 
-// overdue returns the error for a rotation that timed out.
-func overdue(said string, cause error) error {
+// timeoutError returns the error for a rotation that timed out.
+func timeoutError(said string, cause error) error {
 	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
-func (o Order) say(text string) {
-	if o.Say != nil {
-		o.Say(text)
+func (o Rotator) say(text string) {
+	if o.Progress != nil {
+		o.Progress(text)
 	}
 }

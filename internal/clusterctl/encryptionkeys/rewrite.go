@@ -30,7 +30,7 @@ const (
 	// perSecond is the maximum number of requests per second.
 	perSecond = 400
 	// named is the maximum number of failed objects in an error, and said the maximum length of each message in bytes.
-	named, said = 5, 300
+	maxNamedFailures, maxMessageLength = 5, 300
 	// limitPause is the delay before a retry after a rate limit, and limitTries the maximum number of attempts.
 	limitPause, limitTries = time.Second, 120
 	// eventsGroup is skipped, because it shares its storage with the Events of the core group.
@@ -57,7 +57,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	resources, err := stored(ctx, config)
+	resources, err := storedResources(ctx, config)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,7 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	if len(r.failed) > 0 {
 		slices.Sort(r.failed)
 		more := ""
-		if n := r.failures - named; n > 0 {
+		if n := r.failures - maxNamedFailures; n > 0 {
 			more = fmt.Sprintf("\n* and %d more", n)
 		}
 		return r.objects, fault.New(fault.Invalid, ReasonNotRewritten,
@@ -80,9 +80,9 @@ func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	return r.objects, nil
 }
 
-// stored returns the resources that the API server itself stores: those that support list and patch, each in its newest
+// storedResources returns the resources that the API server itself stores: those that support list and patch, each in its newest
 // version that is not served by an aggregated API server.
-func stored(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
+func storedResources(ctx context.Context, config *rest.Config) ([]schema.GroupVersionResource, error) {
 	elsewhere, err := aggregated(ctx, config)
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 	case err == nil:
 		return nil
 	case errors.As(err, &refused) && refused.Status().Code < 500:
-		if r.failures++; len(r.failed) == named {
+		if r.failures++; len(r.failed) == maxNamedFailures {
 			return nil
 		}
 		r.failed = append(r.failed, fmt.Sprintf("%s %s: %s", resource.GroupResource(), (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}), clip(err.Error())))
@@ -215,7 +215,7 @@ func (r *rewriter) one(ctx context.Context, resource schema.GroupVersionResource
 // EventRateLimit, are retried; an object that exceeds the limit each time is reported as failed.
 func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialObjectMetadata) (err error) {
 	for try := range limitTries {
-		if try > 0 && pause.For(ctx, limitPause) != nil {
+		if try > 0 && pause.Sleep(ctx, limitPause) != nil {
 			return err
 		}
 		if _, err = c.Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{}); !apierrors.IsTooManyRequests(err) {
@@ -238,8 +238,8 @@ func write(ctx context.Context, c metadata.ResourceInterface, o *metav1.PartialO
 }
 
 func clip(text string) string {
-	if len(text) <= said {
+	if len(text) <= maxMessageLength {
 		return text
 	}
-	return strings.ToValidUTF8(text[:said], "") + " …"
+	return strings.ToValidUTF8(text[:maxMessageLength], "") + " …"
 }

@@ -53,7 +53,7 @@ func TestRewriteAll(t *testing.T) {
 			"service": map[string]any{"name": "nowhere", "namespace": "default", "port": int64(443)}}})
 
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		resources, err := stored(ctx, server.Config)
+		resources, err := storedResources(ctx, server.Config)
 		if err != nil {
 			return false, err
 		}

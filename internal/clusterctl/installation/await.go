@@ -33,12 +33,12 @@ func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
 		limit, spent = s.Timeout, new(time.Duration)
 	}
 	for ; ; *spent += poll {
-		waits, err := r.unavailable(ctx, client.ObjectKeyFromObject(o))
+		waits, err := r.unavailableReason(ctx, client.ObjectKeyFromObject(o))
 		if err != nil || waits == "" {
 			return err
 		}
 		if *spent >= limit {
-			said, err := r.podsSay(ctx, o)
+			said, err := r.podProblems(ctx, o)
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func (r Runner) await(ctx context.Context, s Step, spent *time.Duration) error {
 
 // accept waits until the API server accepts an object in a dry run.
 func (r Runner) accept(ctx context.Context, w *kube.Writer, s Step) error {
-	return r.until(ctx, s.Timeout, func() (string, error) {
+	return r.pollUntilEmpty(ctx, s.Timeout, func() (string, error) {
 		_, err := w.DryRun(ctx, &unstructured.Unstructured{}, s.Object)
 		if err == nil {
 			return "", nil
@@ -83,8 +83,8 @@ func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 		"Deployment %s has no Node to run on, because this cluster has none, so that it would never become available: nothing was changed. `slipway up --node` adds one to an embedded management cluster; without --wait-providers nothing waits for it", steps[i].Object.GetName())
 }
 
-// unavailable returns the reason why a Deployment is not available; empty if it is.
-func (r Runner) unavailable(ctx context.Context, key client.ObjectKey) (string, error) {
+// unavailableReason returns the reason why a Deployment is not available; empty if it is.
+func (r Runner) unavailableReason(ctx context.Context, key client.ObjectKey) (string, error) {
 	d := &appsv1.Deployment{}
 	if err := r.Client.Get(ctx, key, d); err != nil {
 		return "", err
@@ -116,8 +116,8 @@ func available(d *appsv1.Deployment) bool {
 	return false
 }
 
-// podsSay describes why the Pods of a Deployment are not ready.
-func (r Runner) podsSay(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+// podProblems describes why the Pods of a Deployment are not ready.
+func (r Runner) podProblems(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	d := &appsv1.Deployment{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), d); err != nil {
 		return "", err
@@ -132,7 +132,7 @@ func (r Runner) podsSay(ctx context.Context, o *unstructured.Unstructured) (stri
 	}
 	var out []string
 	for _, p := range pods.Items {
-		if said := podSays(p); said != "" {
+		if said := podProblem(p); said != "" {
 			out = append(out, fmt.Sprintf("Pod %s: %s", p.Name, said))
 		}
 	}
@@ -147,8 +147,8 @@ func (r Runner) podsSay(ctx context.Context, o *unstructured.Unstructured) (stri
 	return " (" + strings.Join(out, "; ") + ")", nil
 }
 
-// podSays describes why a Pod is not ready: the reason for which a container waits, its exit status, or a condition.
-func podSays(p corev1.Pod) string {
+// podProblem describes why a Pod is not ready: the reason for which a container waits, its exit status, or a condition.
+func podProblem(p corev1.Pod) string {
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range list {
 			if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

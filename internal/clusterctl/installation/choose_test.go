@@ -83,7 +83,7 @@ func TestNamed(t *testing.T) {
 		"built in":        {named: map[provider.Type][]string{provider.Core: {"cluster-api"}}, builtin: []providerset.Name{providerset.Core}, kind: fault.Invalid},
 	}
 	for name, tc := range cases {
-		got, err := installation.Named(tc.named, tc.all, all, tc.builtin)
+		got, err := installation.SelectForDeletion(tc.named, tc.all, all, tc.builtin)
 		if len(got) != tc.want || err != nil && fault.KindOf(err) != tc.kind || err == nil && tc.want == 0 {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

@@ -27,8 +27,8 @@ type Installed struct {
 	Objects []*unstructured.Unstructured
 }
 
-// Named returns the installed providers to delete.
-func Named(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
+// SelectForDeletion returns the installed providers to delete.
+func SelectForDeletion(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
 	if all {
 		if len(named) > 0 {
 			return nil, fault.New(fault.Invalid, ReasonRequest, "--all names every provider; leave out the others, or --all")

@@ -94,7 +94,7 @@ func plan(ctx context.Context, c client.Client, l selection.Loader, named map[pr
 	if s.Before, s.Builtin, err = certificates.Steps(ctx, c, certificates.Builtin, l.Config); err != nil {
 		return installation.Plan{}, err
 	}
-	return installation.Install(items, cluster.State, s)
+	return installation.Install(items, cluster.ClusterState, s)
 }
 
 func runner(c client.Client) installation.Runner {

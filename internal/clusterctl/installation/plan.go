@@ -28,8 +28,8 @@ func (i Item) Record() inventory.Provider {
 	return inventory.Provider{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
 }
 
-// State is the state of the management cluster.
-type State struct {
+// ClusterState is the state of the management cluster.
+type ClusterState struct {
 	Installed []inventory.Provider
 	// Contract is the contract of the installed or built-in core provider; empty if there is none.
 	Contract string
@@ -56,7 +56,7 @@ type Settings struct {
 //	for each provider: its objects in order, its certificates
 //	optionally: wait until Deployments are available
 //	for each provider: complete its inventory object; without a wait, right after its objects
-func Install(items []Item, state State, s Settings) (Plan, error) {
+func Install(items []Item, state ClusterState, s Settings) (Plan, error) {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int { return provider.Compare(a.Provider, b.Provider) })
 	if err := checkInstalled(items, state.Installed); err != nil {

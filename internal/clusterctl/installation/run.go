@@ -24,8 +24,8 @@ import (
 const Manager = "clusterctl"
 
 const (
-	// tries is the maximum number of attempts for a step with a temporary failure.
-	tries = 8
+	// maxAttempts is the maximum number of attempts for a step with a temporary failure.
+	maxAttempts = 8
 	// firstPause is the delay before the first retry; it doubles with each retry.
 	firstPause = 250 * time.Millisecond
 	// poll is the polling interval.
@@ -53,7 +53,7 @@ type Runner struct {
 // Run executes a plan. The error contains the failed step. The same plan can be run again.
 func (r Runner) Run(ctx context.Context, p Plan) error {
 	if r.Pause == nil {
-		r.Pause = pause.For
+		r.Pause = pause.Sleep
 	}
 	w := kube.NewWriter(r.Client, Manager)
 	waits := time.Duration(0)
@@ -85,7 +85,7 @@ func (r Runner) retry(ctx context.Context, do func() error) error {
 	wait := firstPause
 	for n := 1; ; n++ {
 		err := do()
-		if err == nil || n == tries || !mayPass(err) {
+		if err == nil || n == maxAttempts || !isTemporary(err) {
 			return err
 		}
 		if err := r.Pause(ctx, wait); err != nil {
@@ -95,9 +95,9 @@ func (r Runner) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// mayPass reports whether a retry may succeed: the API server is overloaded or unreachable, another client has written
+// isTemporary reports whether a retry may succeed: the API server is overloaded or unreachable, another client has written
 // the object, or discovery does not include a new kind yet.
-func mayPass(err error) bool {
+func isTemporary(err error) bool {
 	if errors.Is(err, context.Canceled) || fault.As(err) != nil {
 		return fault.KindOf(err) == fault.Conflict
 	}
@@ -161,13 +161,13 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 		return w.Apply(ctx, nil, want)
 	}
 	if !live.GetDeletionTimestamp().IsZero() {
-		if err := r.gone(ctx, want); err != nil {
+		if err := r.awaitDeleted(ctx, want); err != nil {
 			return err
 		}
 		return w.Apply(ctx, nil, want)
 	}
-	if takeOver := takeOver(); takeOver.Moves(live) {
-		if err := w.HandOver(ctx, live, takeOver); err != nil {
+	if takeOver := fieldManagerMigration(); takeOver.HasChanges(live) {
+		if err := w.TransferOwnership(ctx, live, takeOver); err != nil {
 			return err
 		}
 		if live, err = r.read(ctx, want); err != nil || live == nil {
@@ -187,10 +187,10 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 // FieldManager is the complete name of the field manager.
 const FieldManager = kube.Prefix + Manager
 
-// takeOver returns the migration of clusterctl's field managers. Without it, fields that a later version no longer sets
+// fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version no longer sets
 // would remain.
-func takeOver() kube.HandOver {
-	return kube.HandOver{From: []string{"clusterctl"}, To: FieldManager, Takes: func(fieldpath.Path) bool { return true }}
+func fieldManagerMigration() kube.OwnershipTransfer {
+	return kube.OwnershipTransfer{From: []string{"clusterctl"}, To: FieldManager, Takes: func(fieldpath.Path) bool { return true }}
 }
 
 // replaceable are the kinds with immutable fields whose objects can be recreated without data loss.
@@ -206,12 +206,12 @@ func (r Runner) delete(ctx context.Context, w *kube.Writer, o *unstructured.Unst
 	if err := w.DeleteAnyway(ctx, live); err != nil {
 		return err
 	}
-	return r.gone(ctx, o)
+	return r.awaitDeleted(ctx, o)
 }
 
-// gone waits until an object is deleted.
-func (r Runner) gone(ctx context.Context, o *unstructured.Unstructured) error {
-	return r.until(ctx, serveTimeout, func() (string, error) {
+// awaitDeleted waits until an object is deleted.
+func (r Runner) awaitDeleted(ctx context.Context, o *unstructured.Unstructured) error {
+	return r.pollUntilEmpty(ctx, serveTimeout, func() (string, error) {
 		live, err := r.read(ctx, o)
 		if err != nil || live == nil {
 			return "", err
@@ -220,8 +220,8 @@ func (r Runner) gone(ctx context.Context, o *unstructured.Unstructured) error {
 	})
 }
 
-// until polls until look returns an empty string. After the timeout, the result of look is the error.
-func (r Runner) until(ctx context.Context, timeout time.Duration, look func() (string, error)) error {
+// pollUntilEmpty polls until look returns an empty string. After the timeout, the result of look is the error.
+func (r Runner) pollUntilEmpty(ctx context.Context, timeout time.Duration, look func() (string, error)) error {
 	for spent := time.Duration(0); ; spent += poll {
 		waits, err := look()
 		if err != nil || waits == "" {
@@ -238,7 +238,7 @@ func (r Runner) until(ctx context.Context, timeout time.Duration, look func() (s
 
 // serve waits until the kinds of a CRD are served.
 func (r Runner) serve(ctx context.Context, o *unstructured.Unstructured) error {
-	return r.until(ctx, serveTimeout, func() (string, error) {
+	return r.pollUntilEmpty(ctx, serveTimeout, func() (string, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), crd); err != nil {
 			return "", err
@@ -283,11 +283,11 @@ func (r Runner) show(all []Step, done int) {
 		}
 		i := slices.IndexFunc(out, func(p progress.Step) bool { return p.Name == name })
 		if i < 0 {
-			out = append(out, progress.Step{Name: name, Done: true, Ends: "its objects are gone"})
+			out = append(out, progress.Step{Name: name, Done: true, DoneWhen: "its objects are gone"})
 			i = len(out) - 1
 		}
 		if s.Verb != Delete && s.Verb != Stop {
-			out[i].Ends = "its objects are there"
+			out[i].DoneWhen = "its objects are there"
 		}
 		if n >= done && out[i].Done {
 			out[i].Done, out[i].Detail = false, s.String()

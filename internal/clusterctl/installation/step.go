@@ -78,8 +78,8 @@ func secretHash(s Step) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 }
 
-// Shown is the output format of a step for -o json and -o yaml.
-type Shown struct {
+// StepOutput is the output format of a step for -o json and -o yaml.
+type StepOutput struct {
 	Verb      Verb   `json:"verb"`
 	Provider  string `json:"provider,omitempty"`
 	Kind      string `json:"kind,omitempty"`
@@ -97,10 +97,10 @@ type Plan struct {
 }
 
 // Shown returns the steps in their output format.
-func (p Plan) Shown() []Shown {
-	out := make([]Shown, 0, len(p.Steps))
+func (p Plan) Shown() []StepOutput {
+	out := make([]StepOutput, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		shown := Shown{Verb: s.Verb, Provider: s.Provider, Why: s.Why}
+		shown := StepOutput{Verb: s.Verb, Provider: s.Provider, Why: s.Why}
 		if s.Object != nil {
 			shown.Kind, shown.Namespace, shown.Name = s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName()
 			shown.DataHash = secretHash(s)

@@ -49,8 +49,8 @@ type Provider struct {
 	Version   string        `json:"version"`
 	// Installing means that the installation has started and not finished.
 	Installing bool `json:"installing,omitempty"`
-	// Next is the version of an upgrade that has started and not finished.
-	Next string `json:"next,omitempty"`
+	// TargetVersion is the version of an upgrade that has started and not finished.
+	TargetVersion string `json:"next,omitempty"`
 	// Applied means that the components of Next are installed, but their availability is not confirmed yet.
 	Applied bool `json:"applied,omitempty"`
 	// BuiltIn means that the provider runs in the process of the management cluster. It is recorded for other programs.
@@ -65,7 +65,7 @@ func (p Provider) Label() string { return p.Type.Label(p.Name) }
 // Current returns the version of the installed components.
 func (p Provider) Current() string {
 	if p.Applied {
-		return p.Next
+		return p.TargetVersion
 	}
 	return p.Version
 }
@@ -83,8 +83,8 @@ func (p Provider) Object() *unstructured.Unstructured {
 	if p.Installing {
 		annotations[stateAnnotation] = stateInstalling
 	}
-	if p.Next != "" {
-		annotations[nextAnnotation] = p.Next
+	if p.TargetVersion != "" {
+		annotations[nextAnnotation] = p.TargetVersion
 	}
 	if p.Applied {
 		annotations[formerAnnotation] = p.Version
@@ -139,10 +139,10 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 	p.Name, p.Type, p.Version = text("providerName"), provider.Type(text("type")), text("version")
 	p.BuiltIn = BuiltIn(o)
 	p.Installing = o.GetAnnotations()[stateAnnotation] == stateInstalling
-	p.Next = o.GetAnnotations()[nextAnnotation]
+	p.TargetVersion = o.GetAnnotations()[nextAnnotation]
 	p.UpdatedAt = o.GetAnnotations()[updatedAnnotation]
 	if former := o.GetAnnotations()[formerAnnotation]; former != "" && p.Version != "" {
-		p.Version, p.Next, p.Applied = former, p.Version, true
+		p.Version, p.TargetVersion, p.Applied = former, p.Version, true
 	}
 	if p.Name == "" || p.Version == "" || !slices.Contains(provider.Types(), p.Type) {
 		return p, fault.New(fault.Invalid, "InvalidProviderRecord",

@@ -36,7 +36,7 @@ func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, 
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name + "-kubeconfig"}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, absent(ctx, r, name)
+		return nil, missingError(ctx, r, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", name, err)
@@ -51,9 +51,9 @@ func Read(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, 
 	return secret.Data[key], nil
 }
 
-// absent returns the fault for a missing kubeconfig: the cluster does not exist, or its control plane is not
+// missingError returns the fault for a missing kubeconfig: the cluster does not exist, or its control plane is not
 // initialized.
-func absent(ctx context.Context, r client.Reader, name client.ObjectKey) error {
+func missingError(ctx context.Context, r client.Reader, name client.ObjectKey) error {
 	c, err := cluster.Get(ctx, r, name)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ func componentRules() []Rule {
 	}
 }
 
-func (r *release) kindOf(kinds ...string) []located {
-	var out []located
+func (r *release) kindOf(kinds ...string) []objectInFile {
+	var out []objectInFile
 	for _, o := range r.objects {
 		for _, kind := range kinds {
 			if o.GetKind() == kind {
@@ -88,7 +88,7 @@ func noDuplicates(r *release, report reporter) {
 }
 
 func servicePresent(r *release, report reporter) {
-	check := func(o located, config map[string]any) {
+	check := func(o objectInFile, config map[string]any) {
 		if name, ok, _ := unstructured.NestedString(config, "clientConfig", "service", "name"); ok && !r.has("Service", name) {
 			report(o.file, o.id(), "its Service %s is not among the components", name)
 		}
@@ -106,7 +106,7 @@ func servicePresent(r *release, report reporter) {
 }
 
 func accountPresent(r *release, report reporter) {
-	need := func(o located, name string) {
+	need := func(o objectInFile, name string) {
 		if name != "" && name != "default" && !r.has("ServiceAccount", name) {
 			report(o.file, o.id(), "its ServiceAccount %s is not among the components", name)
 		}

@@ -19,7 +19,7 @@ func crdConversion(r *release, report reporter) {
 		})
 		for i, a := range used {
 			for _, b := range used[i+1:] {
-				if only, field := differ(a, b); field != "" {
+				if only, field := firstDifference(a, b); field != "" {
 					report(k.file, k.id(), "the field %s differs or is missing outside of version %s, and spec.conversion.strategy is not Webhook: the API server drops what a version does not have; convert %s and %s with a webhook",
 						field, only, a.Name, b.Name)
 				}
@@ -28,17 +28,17 @@ func crdConversion(r *release, report reporter) {
 	}
 }
 
-// differ returns the first field that only one of two versions has, and this version; field is empty if there is none.
-func differ(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, field string) {
-	if field := lost(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema, ""); field != "" {
+// firstDifference returns the first field that only one of two versions has, and this version; field is empty if there is none.
+func firstDifference(a, b apiextensionsv1.CustomResourceDefinitionVersion) (version, field string) {
+	if field := droppedField(a.Schema.OpenAPIV3Schema, b.Schema.OpenAPIV3Schema, ""); field != "" {
 		return a.Name, field
 	}
-	return b.Name, lost(b.Schema.OpenAPIV3Schema, a.Schema.OpenAPIV3Schema, "")
+	return b.Name, droppedField(b.Schema.OpenAPIV3Schema, a.Schema.OpenAPIV3Schema, "")
 }
 
-// lost returns the path of the first field of a schema that another schema would prune or reject, or "" if there is
+// droppedField returns the path of the first field of a schema that another schema would prune or reject, or "" if there is
 // none.
-func lost(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
+func droppedField(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
 	switch {
 	case from == nil || to == nil || to.XPreserveUnknownFields != nil && *to.XPreserveUnknownFields:
 		return ""
@@ -65,17 +65,17 @@ func lost(from, to *apiextensionsv1.JSONSchemaProps, path string) string {
 		if !there {
 			return at
 		}
-		if found := lost(&inner, &other, at); found != "" {
+		if found := droppedField(&inner, &other, at); found != "" {
 			return found
 		}
 	}
 	if from.Items != nil && to.Items != nil {
-		if found := lost(from.Items.Schema, to.Items.Schema, path+"[]"); found != "" {
+		if found := droppedField(from.Items.Schema, to.Items.Schema, path+"[]"); found != "" {
 			return found
 		}
 	}
 	if from.AdditionalProperties != nil && to.AdditionalProperties != nil {
-		return lost(from.AdditionalProperties.Schema, to.AdditionalProperties.Schema, path+".*")
+		return droppedField(from.AdditionalProperties.Schema, to.AdditionalProperties.Schema, path+".*")
 	}
 	return ""
 }

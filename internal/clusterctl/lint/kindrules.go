@@ -42,7 +42,7 @@ func kindRules() []Rule {
 
 // kind is a CRD of a components file.
 type kind struct {
-	located
+	objectInFile
 	crd  *apiextensionsv1.CustomResourceDefinition
 	role contract.Role // empty: no contract applies
 }

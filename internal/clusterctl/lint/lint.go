@@ -9,8 +9,8 @@ import (
 type Rule struct {
 	// Name is stable.
 	Name string `json:"name"`
-	// Says is the rule in one sentence.
-	Says string `json:"says"`
+	// Description is the rule in one sentence.
+	Description string `json:"says"`
 	// Mandatory is false for a rule that is only advice.
 	Mandatory bool `json:"mandatory"`
 

@@ -241,7 +241,7 @@ func TestNothingToCheck(t *testing.T) {
 func TestRuleNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
-		if seen[r.Name] || r.Name == "" || r.Says == "" {
+		if seen[r.Name] || r.Name == "" || r.Description == "" {
 			t.Errorf("rule %q: twice, or without a sentence", r.Name)
 		}
 		seen[r.Name] = true

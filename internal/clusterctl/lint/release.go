@@ -21,8 +21,8 @@ import (
 // ReasonNoRelease is the reason when a folder has no releases.
 const ReasonNoRelease = "NoRelease"
 
-// largest is the maximum size of a file in bytes.
-const largest = 32 << 20
+// maxFileSize is the maximum size of a file in bytes.
+const maxFileSize = 32 << 20
 
 const (
 	componentsSuffix = "-components.yaml"
@@ -36,16 +36,16 @@ type release struct {
 	files                  map[string][]byte // files with rules
 	components             []string          // names of components files
 	kind                   provider.Type     // from the name of the components file; empty: unknown
-	objects                []located         // from all components files
+	objects                []objectInFile    // from all components files
 }
 
-// located is an object with its file.
-type located struct {
+// objectInFile is an object with its file.
+type objectInFile struct {
 	file string
 	*unstructured.Unstructured
 }
 
-func (l located) id() string { return l.GetKind() + "/" + l.GetName() }
+func (l objectInFile) id() string { return l.GetKind() + "/" + l.GetName() }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
@@ -105,8 +105,8 @@ func read(root fs.FS, folder, abs string) (*release, error) {
 		if !isOfRelease(name) || !e.Type().IsRegular() {
 			continue
 		}
-		if info, err := e.Info(); err != nil || info.Size() > largest {
-			return nil, fault.New(fault.Invalid, "FileTooLarge", "%s has more than %d MiB; no file of a release is that large", name, largest>>20).From(err)
+		if info, err := e.Info(); err != nil || info.Size() > maxFileSize {
+			return nil, fault.New(fault.Invalid, "FileTooLarge", "%s has more than %d MiB; no file of a release is that large", name, maxFileSize>>20).From(err)
 		}
 		if r.files[name], err = fs.ReadFile(root, path.Join(folder, name)); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func read(root fs.FS, folder, abs string) (*release, error) {
 			continue // reported by the rules for the file
 		}
 		for _, o := range objects {
-			r.objects = append(r.objects, located{name, o})
+			r.objects = append(r.objects, objectInFile{name, o})
 		}
 	}
 	return r, nil

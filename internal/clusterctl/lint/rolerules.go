@@ -26,11 +26,11 @@ func roleRules() []Rule {
 }
 
 func (r *release) roles() []struct {
-	located
+	objectInFile
 	rules []rbacv1.PolicyRule
 } {
 	var out []struct {
-		located
+		objectInFile
 		rules []rbacv1.PolicyRule
 	}
 	for _, o := range r.kindOf("ClusterRole", "Role") {
@@ -39,7 +39,7 @@ func (r *release) roles() []struct {
 			continue
 		}
 		out = append(out, struct {
-			located
+			objectInFile
 			rules []rbacv1.PolicyRule
 		}{o, role.Rules})
 	}

@@ -34,7 +34,7 @@ func deploymentPresent(r *release, report reporter) {
 }
 
 // podOf returns the Pod template of a Deployment, or an error if it cannot be parsed.
-func podOf(o located) (t corev1.PodTemplateSpec, problem error) {
+func podOf(o objectInFile) (t corev1.PodTemplateSpec, problem error) {
 	content, _, err := unstructured.NestedMap(o.Object, "spec", "template")
 	if err != nil {
 		return t, err

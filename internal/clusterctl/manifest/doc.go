@@ -1,5 +1,5 @@
 // Package manifest generates the manifest of a local cluster from a few options (name, version, workers, subnet), with
-// the defaults of `slipway create cluster`, and prints it as YAML ([Cluster.Objects], [YAML]). [Taken] returns the
+// the defaults of `slipway create cluster`, and prints it as YAML ([Cluster.Objects], [YAML]). [UsedSubnets] returns the
 // subnets that are already in use. The package does not access the API, and a user can apply the same manifest with
 // kubectl.
 //
@@ -7,5 +7,5 @@
 //	        └─ HostedControlPlane    one process
 //	MachinePool ── KubeadmConfig     how a node joins
 //	            └─ LocalMachinePool  containers
-//	ClusterResourceSet ── ConfigMap  the Pod network; one for all clusters of the namespace ([Shared])
+//	ClusterResourceSet ── ConfigMap  the Pod network; one for all clusters of the namespace ([IsShared])
 package manifest

@@ -67,8 +67,8 @@ func TestExamplesBringTheNetwork(t *testing.T) {
 			}
 			text, _, _ := unstructured.NestedString(u.Object, "data", "flannel.yaml")
 			labelled = labelled || u.GetKind() == "Cluster" && u.GetLabels()[manifest.NetworkLabel] == "flannel"
-			sourced = sourced || manifest.Shared(u) && text == flannel.Manifest()
-			selected = selected || manifest.Shared(u) && u.GetKind() == "ClusterResourceSet"
+			sourced = sourced || manifest.IsShared(u) && text == flannel.Manifest()
+			selected = selected || manifest.IsShared(u) && u.GetKind() == "ClusterResourceSet"
 		}
 		if !labelled || !sourced || !selected {
 			t.Errorf("%s: label %t, manifest as in the program %t, ClusterResourceSet %t", name, labelled, sourced, selected)

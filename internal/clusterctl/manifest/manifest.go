@@ -137,9 +137,9 @@ func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Taken returns the subnets in the spec and status of local clusters. Invalid subnets are skipped; admission rejects
+// UsedSubnets returns the subnets in the spec and status of local clusters. Invalid subnets are skipped; admission rejects
 // them.
-func Taken(clusters []localv1.LocalCluster) []netip.Prefix {
+func UsedSubnets(clusters []localv1.LocalCluster) []netip.Prefix {
 	var ranges []string
 	for _, c := range clusters {
 		ranges = append(ranges, c.Status.Network.Subnet)
@@ -150,8 +150,8 @@ func Taken(clusters []localv1.LocalCluster) []netip.Prefix {
 	return prefixes(ranges)
 }
 
-// Asked returns the subnet that a Cluster requests in its topology, because its LocalCluster may not exist yet.
-func Asked(c clusterv1.Cluster) []netip.Prefix {
+// RequestedSubnets returns the subnet that a Cluster requests in its topology, because its LocalCluster may not exist yet.
+func RequestedSubnets(c clusterv1.Cluster) []netip.Prefix {
 	var ranges []string
 	for _, v := range c.Spec.Topology.Variables {
 		var asked string

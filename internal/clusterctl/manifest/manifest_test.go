@@ -58,7 +58,7 @@ func TestTaken(t *testing.T) {
 	odd.Status.Network.Subnet = "nonsense"
 	want := []string{"172.31.0.0/16", "172.16.0.0/18"}
 	var got []string
-	for _, p := range manifest.Taken([]localv1.LocalCluster{asked, chosen, odd}) {
+	for _, p := range manifest.UsedSubnets([]localv1.LocalCluster{asked, chosen, odd}) {
 		got = append(got, p.String())
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -71,11 +71,11 @@ func TestAsked(t *testing.T) {
 	for name, value := range map[string]string{"subnet": `"172.31.0.0/16"`, "other": `"172.16.0.0/18"`} {
 		c.Spec.Topology.Variables = append(c.Spec.Topology.Variables, clusterv1.ClusterVariable{Name: name, Value: apiextensionsv1.JSON{Raw: []byte(value)}})
 	}
-	if got := manifest.Asked(c); len(got) != 1 || got[0].String() != "172.31.0.0/16" {
+	if got := manifest.RequestedSubnets(c); len(got) != 1 || got[0].String() != "172.31.0.0/16" {
 		t.Errorf("what the variable subnet says is taken before there is a LocalCluster: %v", got)
 	}
 	c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "subnet", Value: apiextensionsv1.JSON{Raw: []byte(`{"of": "another class"}`)}}}
-	if got := manifest.Asked(c); len(got) != 0 {
+	if got := manifest.RequestedSubnets(c); len(got) != 0 {
 		t.Errorf("a variable of another type says nothing: %v", got)
 	}
 }

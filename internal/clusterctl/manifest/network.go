@@ -20,9 +20,9 @@ const (
 	networkKey  = "flannel.yaml"
 )
 
-// Shared reports whether an object of a manifest is shared by all clusters of its namespace. Such an object may exist
+// IsShared reports whether an object of a manifest is shared by all clusters of its namespace. Such an object may exist
 // already, and remains when a cluster is deleted.
-func Shared(o *unstructured.Unstructured) bool {
+func IsShared(o *unstructured.Unstructured) bool {
 	return o.GetName() == networkName && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 

@@ -31,8 +31,8 @@ func (m *Move) mapper() meta.RESTMapper {
 }
 
 // selected reads the input of an export.
-func (m *Move) selected(ctx context.Context) (facts, error) {
-	f := facts{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
+func (m *Move) selected(ctx context.Context) (planInput, error) {
+	f := planInput{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
 	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return f, err
@@ -65,7 +65,7 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 }
 
 // Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
-func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstructured.Unstructured, error) {
+func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
 	m := &Move{Options: Options{What: what}.withDefaults(), source: sides.New("source", c)}
 	f, err := m.selected(ctx)
 	if err != nil {
@@ -74,14 +74,14 @@ func Snapshot(ctx context.Context, c client.Client, what graph.What) ([]*unstruc
 	if problems := append(f.selection.Problems, check.LeftBehind(f.left)...); len(problems) > 0 {
 		return nil, fault.New(fault.Invalid, "CannotSave", "nothing was saved, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	return saved(f.selection.Items()), nil
+	return forFiles(f.selection.Items()), nil
 }
 
-// saved returns objects in the form for files, with the UIDs required to restore owner references.
-func saved(items []graph.Item) []*unstructured.Unstructured {
+// forFiles returns objects in the form for files, with the UIDs required to restore owner references.
+func forFiles(items []graph.Item) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, i := range items {
-		o := portable.Of(i.Object.Unstructured)
+		o := portable.Strip(i.Object.Unstructured)
 		o.SetUID(i.GetUID())
 		o.SetOwnerReferences(i.GetOwnerReferences())
 		o.SetManagedFields(nil)
@@ -92,53 +92,53 @@ func saved(items []graph.Item) []*unstructured.Unstructured {
 
 // ToDirectory pauses the selected objects, writes them to files, and resumes them. After an interruption, the same call
 // completes the export.
-func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (Stored, error) {
+func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (DirectoryResult, error) {
 	m := &Move{Options: o.withDefaults(), source: sides.New("source", c)}
 	j, err := m.beginExport(ctx, dir)
 	if err != nil {
-		return Stored{}, err
+		return DirectoryResult{}, err
 	}
 	for _, e := range j.Plan.Entries {
 		if isRoot(e) {
 			if err := m.source.SetPaused(ctx, e.ID, e.Version, true); err != nil {
-				return Stored{}, paused(err)
+				return DirectoryResult{}, withResumeHint(err)
 			}
 		}
 	}
 	holders, err := m.awaitRelease(ctx)
 	if err != nil {
-		return Stored{}, paused(err)
+		return DirectoryResult{}, withResumeHint(err)
 	}
 	var written int
 	if len(holders) == 0 {
 		f, err := m.selected(ctx)
 		if err != nil {
-			return Stored{}, paused(err)
+			return DirectoryResult{}, withResumeHint(err)
 		}
-		objects := saved(f.selection.Items())
+		objects := forFiles(f.selection.Items())
 		if err := files.Write(dir, objects); err != nil {
-			return Stored{}, paused(err)
+			return DirectoryResult{}, withResumeHint(err)
 		}
 		written = len(objects)
 	}
 	for _, e := range j.Plan.Entries {
 		if isRoot(e) {
 			if err := m.source.SetPaused(ctx, e.ID, e.Version, false); err != nil {
-				return Stored{}, paused(err)
+				return DirectoryResult{}, withResumeHint(err)
 			}
 		}
 	}
 	if err := deleteJournal(ctx, m.source, j); err != nil {
-		return Stored{}, paused(err)
+		return DirectoryResult{}, withResumeHint(err)
 	}
 	if len(holders) > 0 {
-		return Stored{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
-			check.BlockMove, m.Patience, strings.Join(holders, ", "))
+		return DirectoryResult{}, fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was written",
+			check.BlockMove, m.Timeout, strings.Join(holders, ", "))
 	}
-	return Stored{Written: written}, nil
+	return DirectoryResult{Written: written}, nil
 }
 
-func paused(err error) error {
+func withResumeHint(err error) error {
 	return fmt.Errorf("the objects are paused; run the same command again to complete it and resume them: %w", err)
 }
 

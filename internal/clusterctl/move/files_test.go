@@ -16,7 +16,7 @@ import (
 // MV-12: objects go to one file each, the source is resumed; from there they are created, with their owners, and resumed. Both are
 // killed at every write, and complete when they are run again.
 func TestDirectory(t *testing.T) {
-	o := instant(move.Options{What: graph.What{Namespace: "ns"}})
+	o := instant(move.Options{What: graph.Scope{Namespace: "ns"}})
 	for n := 1; ; n++ {
 		source, target := management(nil, world()...), management(nil)
 		before := contents(t, source)
@@ -61,7 +61,7 @@ func TestDirectory(t *testing.T) {
 // MV-12: what exists is kept as it is, and one that a person has paused is not resumed.
 func TestRestoreKeeps(t *testing.T) {
 	source := management(nil, world()...)
-	objects, err := move.Snapshot(t.Context(), source, graph.What{})
+	objects, err := move.Snapshot(t.Context(), source, graph.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestRestoreKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(move.Stored{Created: 7, Kept: 1}, got); diff != "" {
+	if diff := cmp.Diff(move.DirectoryResult{Created: 7, Unchanged: 1}, got); diff != "" {
 		t.Error(diff)
 	}
 	if got := contents(t, target); got[0] != "Cluster ns/a paused" {

@@ -30,7 +30,7 @@ type oneHost struct {
 
 func newHost(t *testing.T) *oneHost {
 	t.Helper()
-	h := &oneHost{thing: custody.Item{Kind: custody.Container, ID: "1", Name: "n", Maker: "a", Object: "ns/a-1"}, network: custody.Item{Kind: custody.Network, ID: "2", Name: "n", Maker: "a", Object: "ns/a"}}
+	h := &oneHost{thing: custody.Item{Kind: custody.Container, ID: "1", Name: "n", Creator: "a", Object: "ns/a-1"}, network: custody.Item{Kind: custody.Network, ID: "2", Name: "n", Creator: "a", Object: "ns/a"}}
 	for name, place := range map[string]*host.Place{"a": &h.from, "b": &h.to} {
 		dir := datadir.Dir(t.TempDir())
 		*place = host.Place{Dir: dir, Book: custody.Open(dir, name), Versions: []string{"v1.36.3"}}
@@ -49,7 +49,7 @@ func newHost(t *testing.T) *oneHost {
 // Holdings implements host.Docker for the source.
 func (h *oneHost) Holdings(_ context.Context, cluster string) ([]custody.Item, error) {
 	has, err := h.from.Book.Holdings()
-	if cluster != "ns/a" || !has.Has(h.thing) {
+	if cluster != "ns/a" || !has.Owns(h.thing) {
 		return nil, err
 	}
 	return []custody.Item{h.thing, h.network}, err
@@ -69,7 +69,7 @@ func (h *oneHost) owners(t *testing.T) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has.Has(h.thing) && has.Has(h.network) {
+		if has.Owns(h.thing) && has.Owns(h.network) {
 			out = append(out, name+" container and network")
 		}
 		if _, err := os.Stat(place.Dir.Planes() + "/ns.a/etcd/member/snap/db"); err == nil {
@@ -81,10 +81,10 @@ func (h *oneHost) owners(t *testing.T) (out []string) {
 		if _, err := os.Stat(place.Dir.Images() + "/ns/a/0123.tar"); err == nil {
 			out = append(out, name+" images")
 		}
-		if keeper, err := custody.Keeper(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
+		if keeper, err := custody.AssignedSupervisor(place.Dir.Planes() + "/ns.a"); keeper != "" || err != nil {
 			t.Errorf("%s has a keeper %q, %v", name, keeper, err)
 		}
-		if _, giving := has.Giving("ns.a"); giving {
+		if _, giving := has.OutgoingTransfer("ns.a"); giving {
 			t.Errorf("%s is still giving it", name)
 		}
 	}
@@ -111,7 +111,7 @@ func TestHandOverKilledAtEveryWrite(t *testing.T) {
 				source, target := management(nil, world(onHost()...)...), management(nil)
 				p := &process{killAt: n}
 				run := func() *move.Move {
-					return move.New(p.through(source), p.through(target), instant(move.Options{What: graph.What{Namespace: "ns"}, Host: h.seenBy(p)}))
+					return move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)}))
 				}
 				_, err := run().Run(t.Context())
 				if err == nil && n < 50 {
@@ -166,7 +166,7 @@ func TestJournalHandsNothingOver(t *testing.T) {
 	p := &process{}
 	killed := &process{killAt: 8}
 	options := func(p *process) move.Options {
-		return instant(move.Options{What: graph.What{Namespace: "ns"}, Host: h.seenBy(p)})
+		return instant(move.Options{What: graph.Scope{Namespace: "ns"}, Host: h.seenBy(p)})
 	}
 	if _, err := move.New(killed.through(source), killed.through(target), options(killed)).Run(t.Context()); !errors.Is(err, errKilled) {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestJournalDeletesNothingElsewhere(t *testing.T) {
 	}
 	killed, p := &process{killAt: 12}, &process{}
 	var said []string
-	options := instant(move.Options{What: graph.What{Namespace: "ns"}, Report: func(text string) { said = append(said, text) }})
+	options := instant(move.Options{What: graph.Scope{Namespace: "ns"}, Report: func(text string) { said = append(said, text) }})
 	if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}

@@ -25,10 +25,10 @@ const journalName = "slipway-move"
 const (
 	journalKey  = "journal.json.gz"
 	journalNote = "A move of Cluster API objects is under way. Run the same \"slipway move\" again to continue it, or with --rollback to take it back."
-	// largestJournal is the maximum compressed size, which fits into a ConfigMap; largestText limits the uncompressed
+	// maxJournalSize is the maximum compressed size, which fits into a ConfigMap; maxJournalText limits the uncompressed
 	// size.
-	largestJournal = 900 << 10
-	largestText    = 64 << 20
+	maxJournalSize = 900 << 10
+	maxJournalText = 64 << 20
 )
 
 // phase is the phase of a move; see the package documentation.
@@ -47,12 +47,12 @@ const (
 
 // journal is the persisted state of a move. It contains no values of objects.
 type journal struct {
-	ID    string     `json:"id"`
-	From  types.UID  `json:"from"`
-	To    types.UID  `json:"to"`
-	What  graph.What `json:"what"`
-	Phase phase      `json:"phase"`
-	Plan  Plan       `json:"plan"`
+	ID    string      `json:"id"`
+	From  types.UID   `json:"from"`
+	To    types.UID   `json:"to"`
+	What  graph.Scope `json:"what"`
+	Phase phase       `json:"phase"`
+	Plan  Plan        `json:"plan"`
 	// Paused are the objects that the move may have paused.
 	Paused []graph.ID `json:"paused"`
 	// WithData means that the data of hosted control planes is transferred.
@@ -68,7 +68,7 @@ func (j *journal) encode() ([]byte, error) {
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
-	if b.Len() > largestJournal {
+	if b.Len() > maxJournalSize {
 		return nil, fault.New(fault.Invalid, "TooManyObjects", "%d objects are too many for one move: move some at a time, with --cluster", len(j.Plan.Entries))
 	}
 	return b.Bytes(), nil
@@ -80,11 +80,11 @@ func decodeJournal(data []byte) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{}
-	return j, json.NewDecoder(io.LimitReader(z, largestText)).Decode(j)
+	return j, json.NewDecoder(io.LimitReader(z, maxJournalText)).Decode(j)
 }
 
 // journalNamespace returns the namespace of the journal.
-func journalNamespace(w graph.What) string {
+func journalNamespace(w graph.Scope) string {
 	if w.Namespace == "" {
 		return metav1.NamespaceDefault
 	}
@@ -92,7 +92,7 @@ func journalNamespace(w graph.What) string {
 }
 
 // readJournal reads the journal; it returns nil if there is none.
-func readJournal(ctx context.Context, s *sides.Side, namespace string) (*journal, *corev1.ConfigMap, error) {
+func readJournal(ctx context.Context, s *sides.Endpoint, namespace string) (*journal, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)
 	if apierrors.IsNotFound(err) {
@@ -110,7 +110,7 @@ func readJournal(ctx context.Context, s *sides.Side, namespace string) (*journal
 }
 
 // writeJournal creates or updates the journal. It never overwrites the journal of another move.
-func writeJournal(ctx context.Context, s *sides.Side, j *journal) error {
+func writeJournal(ctx context.Context, s *sides.Endpoint, j *journal) error {
 	data, err := j.encode()
 	if err != nil {
 		return err
@@ -134,12 +134,12 @@ func writeJournal(ctx context.Context, s *sides.Side, j *journal) error {
 	})
 }
 
-func otherMove(s *sides.Side, namespace string) error {
+func otherMove(s *sides.Endpoint, namespace string) error {
 	return fault.New(fault.Invalid, "AnotherMove", "another move of namespace %s is under way at the %s (ConfigMap %s): complete it, or take it back with --rollback, first",
 		namespace, s.Name, journalName)
 }
 
-func deleteJournal(ctx context.Context, s *sides.Side, j *journal) error {
+func deleteJournal(ctx context.Context, s *sides.Endpoint, j *journal) error {
 	own, cm, err := readJournal(ctx, s, journalNamespace(j.What))
 	if err != nil || own == nil || own.ID != j.ID {
 		return err

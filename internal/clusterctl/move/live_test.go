@@ -74,7 +74,7 @@ func fill(t *testing.T, c client.Client) {
 // held is what a management cluster has of the namespace; the owner of each object has to be there.
 func heldBy(t *testing.T, c client.Client) []string {
 	t.Helper()
-	objects, err := move.Snapshot(t.Context(), c, graph.What{Namespace: "live"})
+	objects, err := move.Snapshot(t.Context(), c, graph.Scope{Namespace: "live"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestBetweenServers(t *testing.T) {
 	for _, kill := range []int{0, 4, 8, 11, 13, 16, 18, 20} {
 		p := &process{killAt: kill}
 		run := func() error {
-			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context())
+			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context())
 			return err
 		}
 		err := run()
@@ -177,10 +177,10 @@ func TestForeignProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &process{}
-			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context())
+			_, err := move.New(p.through(here), p.through(there), move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context())
 			left := object("foo.example.org/v1", "FooCluster", "m")
 			if labels == nil {
-				_, backup := move.Snapshot(t.Context(), here, graph.What{Namespace: "live"})
+				_, backup := move.Snapshot(t.Context(), here, graph.Scope{Namespace: "live"})
 				for _, err := range []error{err, backup} {
 					if err == nil || !strings.Contains(err.Error(), "Cluster live/a owns FooCluster live/m of foo.example.org, which does not go along: give CustomResourceDefinition fooclusters.foo.example.org the label") {
 						t.Error(err)
@@ -226,7 +226,7 @@ func TestTargetIsWrittenMeanwhile(t *testing.T) {
 			return c.Patch(ctx, other, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"controller":"was here"}}}`)), client.FieldOwner("controller"))
 		},
 	})
-	if _, err := move.New(here, disturbed, move.Options{What: graph.What{Namespace: "live"}}).Run(t.Context()); err != nil {
+	if _, err := move.New(here, disturbed, move.Options{What: graph.Scope{Namespace: "live"}}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var cluster clusterv1.Cluster

@@ -23,22 +23,22 @@ import (
 // Options are the options of a move.
 type Options struct {
 	// What is the scope of the move.
-	What graph.What
+	What graph.Scope
 	// Report is called with a progress message for each stage; it may be nil.
 	Report func(line string)
 	// Mutate changes objects before they are created at the target, for example their namespace. It is also called with
 	// objects without spec to determine their IDs at the target.
 	Mutate []func(*unstructured.Unstructured) error
-	// Patience is the timeout for providers to release objects, and for the deletion of objects. Zero means two
+	// Timeout is the timeout for providers to release objects, and for the deletion of objects. Zero means two
 	// minutes.
-	Patience time.Duration
+	Timeout time.Duration
 	// Host has the host resources of both management clusters; nil if they do not share a host, for the reason Apart.
-	Host  *host.Pair
-	Apart string
+	Host        *host.Pair
+	HostProblem string
 	// WithData transfers the data of hosted control planes with the options in Data. Host resources are not transferred
 	// then.
 	WithData bool
-	Data     data.Choice
+	Data     data.Options
 	// Now is the clock for the names of snapshots; nil means the system clock.
 	Now func() time.Time
 	// Sleep waits, or returns the error of the context; nil means real time.
@@ -49,8 +49,8 @@ func (o Options) withDefaults() Options {
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
-	if o.Patience == 0 {
-		o.Patience = 2 * time.Minute
+	if o.Timeout == 0 {
+		o.Timeout = 2 * time.Minute
 	}
 	if o.WithData {
 		o.Host = nil
@@ -59,7 +59,7 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	if o.Sleep == nil {
-		o.Sleep = pause.For
+		o.Sleep = pause.Sleep
 	}
 	return o
 }
@@ -67,7 +67,7 @@ func (o Options) withDefaults() Options {
 // Move is a move between two management clusters.
 type Move struct {
 	Options
-	source, target *sides.Side
+	source, target *sides.Endpoint
 }
 
 // New returns a move. It does not access the management clusters yet.
@@ -124,8 +124,8 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 }
 
 // facts reads the input of a plan.
-func (m *Move) facts(ctx context.Context) (facts, error) {
-	var f facts
+func (m *Move) facts(ctx context.Context) (planInput, error) {
+	var f planInput
 	err := m.readSource(ctx, &f)
 	if err != nil {
 		return f, err
@@ -160,7 +160,7 @@ func (m *Move) facts(ctx context.Context) (facts, error) {
 }
 
 // readLeft reads the objects linked to the selection that do not move, and whether the namespace exists.
-func (m *Move) readLeft(ctx context.Context, f *facts) (err error) {
+func (m *Move) readLeft(ctx context.Context, f *planInput) (err error) {
 	v := sides.Survey{Source: m.source, Target: m.target, Kinds: f.kinds, Namespace: m.What.Namespace, At: f.at}
 	if f.left, err = v.LeftBehind(ctx, f.graph, f.selection); err != nil || len(f.selection.Levels) > 0 || m.What.Namespace == "" {
 		return err
@@ -171,7 +171,7 @@ func (m *Move) readLeft(ctx context.Context, f *facts) (err error) {
 }
 
 // readSource reads the objects to move.
-func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
+func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
 	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
 		return err
 	}
@@ -184,13 +184,13 @@ func (m *Move) readSource(ctx context.Context, f *facts) (err error) {
 	}
 	f.graph = graph.Build(objects)
 	f.selection = f.graph.Select(m.What)
-	f.at, err = m.places(f.selection.Items())
+	f.at, err = m.targetIDs(f.selection.Items())
 	return err
 }
 
 // readHost reads the host resources of the selection.
-func (m *Move) readHost(ctx context.Context, f *facts) error {
-	f.apart = m.Apart
+func (m *Move) readHost(ctx context.Context, f *planInput) error {
+	f.apart = m.HostProblem
 	if m.Host == nil || !slices.ContainsFunc(f.selection.Items(), host.OnHost) {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (m *Move) readHost(ctx context.Context, f *facts) error {
 }
 
 // checkClasses adds a problem for each Cluster whose ClusterClass neither moves nor exists at the target.
-func (m *Move) checkClasses(ctx context.Context, f *facts) error {
+func (m *Move) checkClasses(ctx context.Context, f *planInput) error {
 	for _, i := range f.selection.Find(graph.Cluster) {
 		class := graph.ClassOf(i.Object.Unstructured)
 		if class.Name == "" || class.Namespace == i.ID.Namespace || slices.ContainsFunc(f.selection.Items(), func(o graph.Item) bool { return o.ID == class }) {
@@ -223,8 +223,8 @@ func (m *Move) checkClasses(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// places returns a function that maps IDs to IDs at the target.
-func (m *Move) places(items []graph.Item) (func(graph.ID) graph.ID, error) {
+// targetIDs returns a function that maps IDs to IDs at the target.
+func (m *Move) targetIDs(items []graph.Item) (func(graph.ID) graph.ID, error) {
 	if len(m.Mutate) == 0 {
 		return func(id graph.ID) graph.ID { return id }, nil
 	}
@@ -250,7 +250,7 @@ func (m *Move) mutate(o *unstructured.Unstructured) error {
 
 // Run executes the plan, or continues an interrupted move.
 func (m *Move) Run(ctx context.Context) (Result, error) {
-	j, done, err := m.begun(ctx)
+	j, done, err := m.resumeFromJournal(ctx)
 	if err != nil || done {
 		return Result{}, err
 	}
@@ -261,12 +261,12 @@ func (m *Move) Run(ctx context.Context) (Result, error) {
 	} else {
 		m.Report(fmt.Sprintf("Continuing the move that was interrupted while %s", j.Phase))
 	}
-	return m.carryOut(ctx, j)
+	return m.runPhases(ctx, j)
 }
 
 // Rollback rolls back an interrupted move.
 func (m *Move) Rollback(ctx context.Context) (Result, error) {
-	j, done, err := m.begun(ctx)
+	j, done, err := m.resumeFromJournal(ctx)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -280,15 +280,15 @@ func (m *Move) Rollback(ctx context.Context) (Result, error) {
 		return Result{}, fault.New(fault.Invalid, "TooLate", "everything is at the target, and the source has nothing any more: run the command without --rollback to end the move, then move it back")
 	}
 	j.Phase = reverting
-	if err := m.note(ctx, j); err != nil {
+	if err := m.saveJournal(ctx, j); err != nil {
 		return Result{}, err
 	}
-	return m.carryOut(ctx, j)
+	return m.runPhases(ctx, j)
 }
 
-// begun returns the journal of this move, or nil. done means that the move was complete except for the journal at the
+// resumeFromJournal returns the journal of this move, or nil. done means that the move was complete except for the journal at the
 // target, which is deleted now.
-func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
+func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, err error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
 		return nil, false, err
@@ -305,7 +305,7 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 		if own.WithData != m.WithData {
 			return nil, false, fault.New(fault.Invalid, "OtherFlags", "the move was begun with --with-data=%t: run the command with it", own.WithData)
 		}
-		return own, false, m.believe(own)
+		return own, false, m.validateJournal(own)
 	}
 	left, _, err := readJournal(ctx, m.target, namespace)
 	if err != nil || left == nil {
@@ -318,9 +318,9 @@ func (m *Move) begun(ctx context.Context) (j *journal, done bool, err error) {
 	return nil, true, deleteJournal(ctx, m.target, left)
 }
 
-// believe validates a journal that a tenant can modify: it returns an error if the journal refers to objects outside of
+// validateJournal validates a journal that a tenant can modify: it returns an error if the journal refers to objects outside of
 // the namespace.
-func (m *Move) believe(j *journal) error {
+func (m *Move) validateJournal(j *journal) error {
 	for _, e := range j.Plan.Entries {
 		outside := m.What.Namespace != "" && !e.Copy && e.ID.Namespace != m.What.Namespace
 		if outside || e.To != nil && len(m.Mutate) == 0 {
@@ -337,7 +337,7 @@ func (m *Move) believe(j *journal) error {
 	return nil
 }
 
-func sameWhat(a, b graph.What) bool {
+func sameWhat(a, b graph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 
@@ -358,8 +358,8 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	return j, writeJournal(ctx, m.source, j)
 }
 
-// note writes the journal to the source, which is authoritative, and to the target.
-func (m *Move) note(ctx context.Context, j *journal) error {
+// saveJournal writes the journal to the source, which is authoritative, and to the target.
+func (m *Move) saveJournal(ctx context.Context, j *journal) error {
 	if err := writeJournal(ctx, m.source, j); err != nil {
 		return err
 	}

@@ -29,11 +29,11 @@ type Plan struct {
 	// Host describes the transfer of host resources.
 	Host []string `json:",omitempty"`
 	// Data are the control planes whose data is transferred.
-	Data []data.Plane `json:",omitempty"`
+	Data []data.ControlPlane `json:",omitempty"`
 	// Notes are hints about things that do not move.
 	Notes []string `json:",omitempty"`
 
-	holdings []host.Holding
+	holdings []host.ClusterResources
 	// replaced are Machines that are replaced at the target; hosted are objects that are deleted at the source with
 	// their host resources.
 	replaced, hosted []graph.ID
@@ -144,12 +144,12 @@ func (p Plan) Err() error {
 	return fault.New(fault.Invalid, "CannotMove", "nothing was changed, because of what follows:\n  - %s", strings.Join(shown, "\n  - "))
 }
 
-// facts is the state of both management clusters, the input of a plan.
-type facts struct {
+// planInput is the state of both management clusters, the input of a plan.
+type planInput struct {
 	kinds           []sides.Kind
 	graph           *graph.Graph
 	selection       graph.Selection
-	left            []check.Left              // objects linked to the selection that do not move
+	left            []check.Unmoved           // objects linked to the selection that do not move
 	noNamespace     bool                      // the namespace does not exist at the source
 	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
 	target          map[graph.ID]graph.Object // objects at the target
@@ -160,13 +160,13 @@ type facts struct {
 	host  *host.Facts
 	apart string
 	// data is the state of both management clusters for a move with data; otherwise nil.
-	data      *data.Facts
+	data      *data.Input
 	directory bool // objects are written to files, and remain at the source
-	begun     bool // the move itself has paused the objects
+	resumed   bool // the move itself has paused the objects
 }
 
 // makePlan computes the plan. It has no side effects.
-func makePlan(f facts) Plan {
+func makePlan(f planInput) Plan {
 	p := Plan{Problems: append(slices.Clone(f.selection.Problems), check.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {
 		p.Problems = append(p.Problems, check.Providers(f.sourceProviders, f.targetProviders)...)
@@ -196,7 +196,7 @@ func makePlan(f facts) Plan {
 }
 
 // note adds notes about stored snapshots that do not move.
-func (p *Plan) note(f facts) {
+func (p *Plan) note(f planInput) {
 	for _, i := range f.selection.Items() {
 		if !graph.IsSnapshotPolicy(i.ID) {
 			continue
@@ -212,7 +212,7 @@ func (p *Plan) note(f facts) {
 }
 
 // survey adds the transfer of host resources.
-func (p *Plan) survey(f facts) {
+func (p *Plan) survey(f planInput) {
 	if f.data != nil {
 		p.surveyData(f)
 		return
@@ -238,7 +238,7 @@ func (p *Plan) survey(f facts) {
 }
 
 // add adds the entry of an item, and its namespace if it is missing.
-func (p *Plan) add(f facts, i graph.Item, level int) {
+func (p *Plan) add(f planInput, i graph.Item, level int) {
 	e := sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: i.Copy}
 	to := f.at(i.ID)
 	if to != i.ID {
@@ -257,8 +257,8 @@ func (p *Plan) add(f facts, i graph.Item, level int) {
 
 // check returns the problems that prevent the move of an object. Conditions that held when the move started are not
 // checked again.
-func (f facts) check(i graph.Item) []string {
-	if f.begun && i.GetDeletionTimestamp() == nil {
+func (f planInput) check(i graph.Item) []string {
+	if f.resumed && i.GetDeletionTimestamp() == nil {
 		return nil
 	}
 	return check.Item(i)

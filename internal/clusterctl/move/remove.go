@@ -19,7 +19,7 @@ import (
 
 // delete deletes objects in one management cluster, dependents first, and waits until they are gone. which returns the
 // ID of an entry there, and whether to delete it.
-func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func(sides.Entry) (graph.ID, bool)) error {
+func (m *Move) delete(ctx context.Context, s *sides.Endpoint, j *journal, which func(sides.Entry) (graph.ID, bool)) error {
 	var entries []sides.Entry
 	for _, e := range slices.Backward(j.Plan.Entries) {
 		if _, is := which(e); is {
@@ -33,8 +33,8 @@ func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func
 		if err != nil || len(live) == 0 {
 			return err
 		}
-		if waited > m.Patience {
-			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.Name, strings.Join(held(live), "; "))
+		if waited > m.Timeout {
+			return fault.New(fault.Transient, "NotDeleted", "these objects are not gone from the %s: %s", s.Name, strings.Join(describeFinalizers(live), "; "))
 		}
 		err = sides.EachLevel(ctx, entries, func(ctx context.Context, e sides.Entry) error {
 			o, exists := live[at(e)]
@@ -58,7 +58,7 @@ func (m *Move) delete(ctx context.Context, s *sides.Side, j *journal, which func
 // deleteObject deletes an object without triggering cleanup by its controllers: it annotates the object and removes the
 // finalizers. This fails if the object has changed since it was read. With itself, the finalizers remain, so that the
 // controller cleans up the host.
-func deleteObject(ctx context.Context, s *sides.Side, o *unstructured.Unstructured, itself bool) error {
+func deleteObject(ctx context.Context, s *sides.Endpoint, o *unstructured.Unstructured, itself bool) error {
 	if itself {
 		if o.GetDeletionTimestamp() != nil {
 			return nil
@@ -81,7 +81,7 @@ func deleteObject(ctx context.Context, s *sides.Side, o *unstructured.Unstructur
 	return s.Writer.DeleteAnyway(ctx, o)
 }
 
-func held(live map[graph.ID]graph.Object) []string {
+func describeFinalizers(live map[graph.ID]graph.Object) []string {
 	var out []string
 	for id, o := range live {
 		out = append(out, fmt.Sprintf("%s (finalizers %s)", id, strings.Join(o.GetFinalizers(), ", ")))
@@ -94,45 +94,45 @@ func held(live map[graph.ID]graph.Object) []string {
 func (m *Move) revert(ctx context.Context, j *journal) error {
 	m.Report("Returning everything to the source")
 	if m.Host == nil && len(j.Plan.Host) > 0 {
-		return continued(fault.New(fault.Invalid, "NotOnTheHost", "what is on the host of both management clusters cannot be taken back, because %s", m.Apart))
+		return withContinueHint(fault.New(fault.Invalid, "NotOnTheHost", "what is on the host of both management clusters cannot be taken back, because %s", m.HostProblem))
 	}
 	if m.Host != nil {
-		if err := m.Host.GiveBack(ctx, j.What); err != nil {
-			return continued(err)
+		if err := m.Host.RollBack(ctx, j.What); err != nil {
+			return withContinueHint(err)
 		}
 	}
-	t := m.back(j)
+	t := m.reverseTransfer(j)
 	if err := t.Load(ctx); err != nil {
-		return continued(err)
+		return withContinueHint(err)
 	}
 	err := sides.EachLevel(ctx, t.Entries, func(ctx context.Context, e sides.Entry) error { return restoreObject(ctx, t, e) })
 	if err != nil {
-		return continued(err)
+		return withContinueHint(err)
 	}
 	source, err := m.source.FindEntries(ctx, j.Plan.Entries, func(e sides.Entry) graph.ID { return e.ID })
 	if err != nil {
-		return continued(err)
+		return withContinueHint(err)
 	}
 	err = m.delete(ctx, m.target, j, func(e sides.Entry) (graph.ID, bool) {
 		_, safe := source[e.ID]
 		return e.At(), safe && !e.Existed && !e.Copy
 	})
 	if err != nil {
-		return continued(err)
+		return withContinueHint(err)
 	}
 	return m.deleteCopies(ctx, j)
 }
 
 // restoreObject restores one object: it is created if it does not exist; otherwise the deletion mark is removed.
 func restoreObject(ctx context.Context, t *sides.Transfer, e sides.Entry) error {
-	live, there := t.Live[t.There(e)]
+	live, there := t.Live[t.TargetID(e)]
 	if !there {
-		return t.One(ctx, e)
+		return t.TransferEntry(ctx, e)
 	}
 	if !portable.IsMarked(live.Unstructured) {
 		return nil
 	}
-	other, known := t.Old[t.Here(e)]
+	other, known := t.Source[t.SourceID(e)]
 	return t.To.Writer.Patch(ctx, live.Unstructured, func(c client.Object) {
 		u := c.(*unstructured.Unstructured)
 		portable.Annotate(u, portable.DeleteForMove, false)
@@ -155,7 +155,7 @@ func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 	}
 	live, err := m.target.FindEntries(ctx, entries, sides.Entry.At)
 	if err != nil {
-		return continued(err)
+		return withContinueHint(err)
 	}
 	for _, e := range entries {
 		o, exists := live[e.At()]
@@ -166,7 +166,7 @@ func (m *Move) deleteCopies(ctx context.Context, j *journal) error {
 		case fault.KindOf(err) == fault.Invalid || isForbidden(err):
 			m.Report(fmt.Sprintf("%s stays at the target: %v", e.At(), err))
 		case err != nil:
-			return continued(err)
+			return withContinueHint(err)
 		}
 	}
 	return nil

@@ -21,27 +21,27 @@ import (
 // repeated command can identify the objects it has paused.
 const restoringAnnotation = "move.slipway.dev/restoring"
 
-// Stored is the result of a backup to files or a restore from files.
-type Stored struct {
+// DirectoryResult is the result of a backup to files or a restore from files.
+type DirectoryResult struct {
 	// Written is the number of objects written to files.
 	Written int `json:"written"`
 	// Created is the number of objects created from files.
 	Created int `json:"created"`
-	// Kept is the number of objects that already existed, and were left unchanged.
-	Kept int `json:"kept"`
+	// Unchanged is the number of objects that already existed, and were left unchanged.
+	Unchanged int `json:"kept"`
 	// DryRun means that nothing was created.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // String describes the result in one sentence.
-func (s Stored) String() string {
+func (s DirectoryResult) String() string {
 	switch {
 	case s.Written > 0:
 		return fmt.Sprintf("Wrote %d objects; nothing is paused any more.", s.Written)
 	case s.DryRun:
-		return fmt.Sprintf("Would create %d objects, and keep %d that exist.", s.Created, s.Kept)
+		return fmt.Sprintf("Would create %d objects, and keep %d that exist.", s.Created, s.Unchanged)
 	}
-	return fmt.Sprintf("Created %d objects, kept %d that existed.", s.Created, s.Kept)
+	return fmt.Sprintf("Created %d objects, kept %d that existed.", s.Created, s.Unchanged)
 }
 
 // RestoreOptions configure the creation of objects from files.
@@ -61,43 +61,43 @@ type RestoreOptions struct {
 
 // FromDirectory creates the objects written by [ToDirectory], paused, and resumes them when all exist. Existing objects
 // are left unchanged.
-func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (Stored, error) {
+func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (DirectoryResult, error) {
 	objects, err := files.Read(dir)
 	if err != nil {
-		return Stored{}, err
+		return DirectoryResult{}, err
 	}
 	return Restore(ctx, c, objects, o)
 }
 
 // Restore creates objects, paused, and resumes them when all exist. Existing objects are left unchanged. After an
 // interruption, the same call completes the restore.
-func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (Stored, error) {
+func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (DirectoryResult, error) {
 	s := sides.New("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
 	t, namespaces, err := restoration(ctx, s, objects, o.Creating)
 	if err != nil {
-		return Stored{}, err
+		return DirectoryResult{}, err
 	}
 	if err := t.Load(ctx); err != nil {
-		return Stored{}, err
+		return DirectoryResult{}, err
 	}
 	for _, e := range t.Entries {
 		if _, kept := t.Live[e.ID]; o.Each != nil {
 			o.Each(e.ID, kept)
 		}
 	}
-	result := Stored{Kept: len(t.Live), Created: len(t.Entries) - len(t.Live), DryRun: o.DryRun}
+	result := DirectoryResult{Unchanged: len(t.Live), Created: len(t.Entries) - len(t.Live), DryRun: o.DryRun}
 	if o.DryRun {
 		return result, nil
 	}
 	for _, ns := range namespaces {
 		if err := s.EnsureNamespace(ctx, ns); err != nil {
-			return Stored{}, again(err)
+			return DirectoryResult{}, withRepeatHint(err)
 		}
 	}
 	report(fmt.Sprintf("Creating %d objects, paused", result.Created))
 	if err := t.Run(ctx); err != nil {
-		return Stored{}, again(err)
+		return DirectoryResult{}, withRepeatHint(err)
 	}
 	report("Resuming what was created")
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
@@ -105,16 +105,16 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 			if !e.ID.IsCore(kind) {
 				continue
 			}
-			stays := o.PausedStay && isPaused(t.Old[e.ID].Unstructured)
+			stays := o.PausedStay && isPaused(t.Source[e.ID].Unstructured)
 			if err := endRestoring(ctx, s, e, stays); err != nil {
-				return Stored{}, again(err)
+				return DirectoryResult{}, withRepeatHint(err)
 			}
 		}
 	}
 	return result, nil
 }
 
-func again(err error) error {
+func withRepeatHint(err error) error {
 	return fmt.Errorf("not everything was created, and what was is paused; run the same command again to complete it: %w", err)
 }
 
@@ -123,7 +123,7 @@ func isPaused(o *unstructured.Unstructured) bool {
 }
 
 // restoration validates all objects before the first write, and returns the transfer and the required namespaces.
-func restoration(ctx context.Context, s *sides.Side, objects []*unstructured.Unstructured, creating func()) (*sides.Transfer, []string, error) {
+func restoration(ctx context.Context, s *sides.Endpoint, objects []*unstructured.Unstructured, creating func()) (*sides.Transfer, []string, error) {
 	kinds, err := s.Kinds(ctx, nil)
 	if err != nil {
 		return nil, nil, err
@@ -149,21 +149,21 @@ func restoration(ctx context.Context, s *sides.Side, objects []*unstructured.Uns
 		}
 		all = append(all, graph.Object{Unstructured: o, Marked: true}) // select all objects
 	}
-	selection := graph.Build(all).Select(graph.What{})
+	selection := graph.Build(all).Select(graph.Scope{})
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "CannotRestore", "nothing was created, because of what follows:\n  - %s", strings.Join(problems, "\n  - "))
 	}
-	t := &sides.Transfer{To: s, Old: map[graph.ID]graph.Object{}, Change: func(object *unstructured.Unstructured) error {
+	t := &sides.Transfer{To: s, Source: map[graph.ID]graph.Object{}, Change: func(object *unstructured.Unstructured) error {
 		if creating != nil {
 			creating()
 		}
 		return markRestoring(object)
 	}}
-	t.Here = func(e sides.Entry) graph.ID { return e.ID }
-	t.There = t.Here
+	t.SourceID = func(e sides.Entry) graph.ID { return e.ID }
+	t.TargetID = t.SourceID
 	for level, items := range selection.Levels {
 		for _, i := range items {
-			t.Old[i.ID] = i.Object
+			t.Source[i.ID] = i.Object
 			t.Entries = append(t.Entries, sides.Entry{ID: i.ID, Version: i.GroupVersionKind().Version, Level: level, Copy: true})
 		}
 	}
@@ -179,7 +179,7 @@ func markRestoring(o *unstructured.Unstructured) error {
 }
 
 // endRestoring resumes an object if the restore has created it.
-func endRestoring(ctx context.Context, s *sides.Side, e sides.Entry, stays bool) error {
+func endRestoring(ctx context.Context, s *sides.Endpoint, e sides.Entry, stays bool) error {
 	live, err := s.Get(ctx, e.ID, e.Version)
 	if err != nil || live == nil {
 		return err

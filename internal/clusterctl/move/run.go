@@ -17,11 +17,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// repetitions is the maximum number of retries of a phase after failures of an API server, for example under load.
-const repetitions = 5
+// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under load.
+const maxPhaseRetries = 5
 
-// carryOut continues from the phase in the journal to the end. Every phase is idempotent.
-func (m *Move) carryOut(ctx context.Context, j *journal) (Result, error) {
+// runPhases continues from the phase in the journal to the end. Every phase is idempotent.
+func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 	for failures := 0; ; {
 		before := j.Phase
 		result, done, err := m.step(ctx, j)
@@ -31,7 +31,7 @@ func (m *Move) carryOut(ctx context.Context, j *journal) (Result, error) {
 		case err == nil:
 			failures = 0
 			continue
-		case failures == repetitions || !isServerFailure(err):
+		case failures == maxPhaseRetries || !isServerFailure(err):
 			return Result{}, err
 		}
 		j.Phase = before
@@ -60,13 +60,13 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 	case deleting:
 		next, err = m.remove(ctx, j)
 	case resuming:
-		result, err := m.end(ctx, j, m.target, sides.Entry.At)
+		result, err := m.finish(ctx, j, m.target, sides.Entry.At)
 		return result, true, err
 	case reverting:
 		if err := m.revert(ctx, j); err != nil {
 			return Result{}, false, err
 		}
-		result, err := m.end(ctx, j, m.source, func(e sides.Entry) graph.ID { return e.ID })
+		result, err := m.finish(ctx, j, m.source, func(e sides.Entry) graph.ID { return e.ID })
 		return result, true, err
 	default:
 		err = fault.New(fault.Invalid, "UnreadableJournal", "the journal has the phase %q, which this version of slipway does not know: use the version that began the move", j.Phase)
@@ -75,7 +75,7 @@ func (m *Move) step(ctx context.Context, j *journal) (_ Result, done bool, err e
 		return Result{}, false, err
 	}
 	j.Phase = next
-	return Result{}, false, m.note(ctx, j)
+	return Result{}, false, m.saveJournal(ctx, j)
 }
 
 // isServerFailure reports whether an API server failed or rejected the request because of overload, so that a retry may
@@ -93,7 +93,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 			return "", err
 		}
 	}
-	if err := m.note(ctx, j); err != nil {
+	if err := m.saveJournal(ctx, j); err != nil {
 		return "", err
 	}
 	m.Report(fmt.Sprintf("Pausing %d Clusters and ClusterClasses at the source", len(j.Paused)))
@@ -106,20 +106,20 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	if err != nil || len(holders) == 0 {
 		return creating, err
 	}
-	if err := m.takeBack(ctx, j); err != nil {
+	if err := m.rollBack(ctx, j); err != nil {
 		return "", err
 	}
 	return "", fault.New(fault.Transient, "MoveBlocked", "these objects are blocked by their providers (annotation %s) and were not released within %s: %s; everything was resumed, nothing was moved",
-		check.BlockMove, m.Patience, strings.Join(holders, ", "))
+		check.BlockMove, m.Timeout, strings.Join(holders, ", "))
 }
 
-// takeBack rolls back a move that cannot be completed.
-func (m *Move) takeBack(ctx context.Context, j *journal) error {
+// rollBack rolls back a move that cannot be completed.
+func (m *Move) rollBack(ctx context.Context, j *journal) error {
 	j.Phase = reverting
-	if err := m.note(ctx, j); err != nil {
+	if err := m.saveJournal(ctx, j); err != nil {
 		return err
 	}
-	_, err := m.carryOut(ctx, j)
+	_, err := m.runPhases(ctx, j)
 	return err
 }
 
@@ -139,7 +139,7 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 		}
 		items := graph.Build(objects).Select(m.What).Items()
 		holders := append(check.Blocked(items), check.Unobserved(items, waited)...)
-		if len(holders) == 0 || waited >= m.Patience {
+		if len(holders) == 0 || waited >= m.Timeout {
 			return check.Blocked(items), nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
@@ -159,10 +159,10 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	if err != nil {
 		return "", err
 	}
-	f.begun = true
+	f.resumed = true
 	fresh := makePlan(f)
 	if err := fresh.Err(); err != nil {
-		return "", continued(err)
+		return "", withContinueHint(err)
 	}
 	existed := map[graph.ID]bool{}
 	for _, e := range j.Plan.Entries {
@@ -175,27 +175,27 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	}
 	fresh.Namespaces = nil
 	j.Plan, j.Paused = fresh, fresh.roots()
-	if err := m.note(ctx, j); err != nil {
+	if err := m.saveJournal(ctx, j); err != nil {
 		return "", err
 	}
 	moved, copied := fresh.count()
 	m.Report(fmt.Sprintf("Creating %d objects at the target", moved+copied))
-	t := m.forth(j)
+	t := m.forwardTransfer(j)
 	if err := t.Run(ctx); err != nil {
-		return "", continued(err)
+		return "", withContinueHint(err)
 	}
 	if !j.WithData {
 		return deleting, nil // this phase compares first
 	}
 	m.Report("Comparing the target with the source")
 	if err := t.Verify(ctx); err != nil {
-		return "", continued(err)
+		return "", withContinueHint(err)
 	}
 	return probing, nil
 }
 
-// continued adds the possible next steps to an error during the move.
-func continued(err error) error {
+// withContinueHint adds the possible next steps to an error during the move.
+func withContinueHint(err error) error {
 	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
 }
 
@@ -209,9 +209,9 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
 	for n := range tries {
-		t := m.forth(j)
+		t := m.forwardTransfer(j)
 		if err = t.Run(ctx); err != nil {
-			return "", continued(err)
+			return "", withContinueHint(err)
 		}
 		if n == 0 {
 			m.Report("Comparing the target with the source")
@@ -219,10 +219,10 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			m.Report("The source has changed since: comparing the target with it again")
 		}
 		if err = t.Verify(ctx); err != nil {
-			return "", continued(err)
+			return "", withContinueHint(err)
 		}
-		if err = m.handOver(ctx, j); err != nil {
-			return "", continued(err)
+		if err = m.transferHostOwnership(ctx, j); err != nil {
+			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
 		if err = m.delete(ctx, m.source, j, func(e sides.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
@@ -233,18 +233,18 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 		err = m.replaceMachines(ctx, j)
 	}
 	if err != nil {
-		return "", continued(err)
+		return "", withContinueHint(err)
 	}
 	return resuming, nil
 }
 
-// handOver transfers the ownership of resources on the host. Both management clusters are paused, and the target has
+// transferHostOwnership transfers the ownership of resources on the host. Both management clusters are paused, and the target has
 // all objects. The resources are read again, because the journal is not a trusted source for them.
-func (m *Move) handOver(ctx context.Context, j *journal) error {
+func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	if m.Host == nil && len(j.Plan.Host) == 0 {
 		return nil
 	}
-	var f facts
+	var f planInput
 	if err := m.readSource(ctx, &f); err != nil {
 		return err
 	}
@@ -258,29 +258,29 @@ func (m *Move) handOver(ctx context.Context, j *journal) error {
 	}
 	for _, h := range p.holdings {
 		m.Report("Handing over what Cluster " + h.Record.Cluster + " has on this host")
-		if err := m.Host.Give(ctx, h); err != nil {
+		if err := m.Host.Transfer(ctx, h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end resumes the paused objects, and deletes the journals.
-func (m *Move) end(ctx context.Context, j *journal, s *sides.Side, at func(sides.Entry) graph.ID) (Result, error) {
+// finish resumes the paused objects, and deletes the journals.
+func (m *Move) finish(ctx context.Context, j *journal, s *sides.Endpoint, at func(sides.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
-		if err := m.Host.Settle(j.What); err != nil {
-			return Result{}, continued(err)
+		if err := m.Host.Commit(j.What); err != nil {
+			return Result{}, withContinueHint(err)
 		}
 	}
 	if err := m.transfer(j).Release(ctx, s, j.Plan.Data); err != nil {
-		return Result{}, continued(err)
+		return Result{}, withContinueHint(err)
 	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
 	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
 		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e sides.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
 		err := sides.Each(ctx, paused, func(ctx context.Context, e sides.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
 		if err != nil {
-			return Result{}, continued(err)
+			return Result{}, withContinueHint(err)
 		}
 	}
 	if s == m.target {
@@ -288,9 +288,9 @@ func (m *Move) end(ctx context.Context, j *journal, s *sides.Side, at func(sides
 			return Result{}, continuedThere(err)
 		}
 	}
-	for _, s := range []*sides.Side{m.source, m.target} {
+	for _, s := range []*sides.Endpoint{m.source, m.target} {
 		if err := deleteJournal(ctx, s, j); err != nil {
-			return Result{}, continued(err)
+			return Result{}, withContinueHint(err)
 		}
 	}
 	moved, copied := j.Plan.count()

@@ -35,7 +35,7 @@ func lines(all ...[]string) []string {
 func TestMove(t *testing.T) {
 	source, target := management(nil, world()...), management(nil)
 	p := &process{}
-	result, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.What{Namespace: "ns"}})).Run(t.Context())
+	result, err := move.New(p.through(source), p.through(target), instant(move.Options{What: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func TestMove(t *testing.T) {
 // MV-05, MV-09, MV-10: killed at any write, the same command or a rollback ends with everything on one side, and nothing paused.
 func TestKilledAtEveryWrite(t *testing.T) {
 	moves := map[string]struct {
-		what           graph.What
+		what           graph.Scope
 		source, target []string // after the move
 	}{
-		"namespace":   {graph.What{Namespace: "ns"}, []string{"ConfigMap ns/other"}, lines(clusterA, classOfA)},
-		"one cluster": {graph.What{Namespace: "ns", Clusters: []string{"a"}}, lines(classOfA, []string{"ConfigMap ns/other"}), lines(clusterA, classOfA)},
+		"namespace":   {graph.Scope{Namespace: "ns"}, []string{"ConfigMap ns/other"}, lines(clusterA, classOfA)},
+		"one cluster": {graph.Scope{Namespace: "ns", Clusters: []string{"a"}}, lines(classOfA, []string{"ConfigMap ns/other"}), lines(clusterA, classOfA)},
 	}
 	for name, tc := range moves {
 		for _, rollback := range []bool{false, true} {
@@ -142,7 +142,7 @@ func TestServerFailsOnce(t *testing.T) {
 			})
 		}
 		source, target := management(nil, world()...), management(nil)
-		options := instant(move.Options{What: graph.What{Namespace: "ns"}})
+		options := instant(move.Options{What: graph.Scope{Namespace: "ns"}})
 		if _, err := move.New(failing(source), failing(target), options).Run(t.Context()); err != nil && n > 1 { // the first only notes that it begins
 			t.Fatalf("write %d: %v", n, err)
 		} else if err != nil {

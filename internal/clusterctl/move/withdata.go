@@ -23,11 +23,11 @@ import (
 )
 
 // readData reads the required state of the target for a move with data.
-func (m *Move) readData(ctx context.Context, f *facts) error {
+func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
 	}
-	f.data = &data.Facts{Choice: m.Data, Items: f.selection.Items(), Endpoints: map[string]graph.ID{}, Identities: map[string]bool{}}
+	f.data = &data.Input{Options: m.Data, Items: f.selection.Items(), Endpoints: map[string]graph.ID{}, Identities: map[string]bool{}}
 	for _, i := range f.data.Items {
 		if data.IsPlane(i) && f.at(i.ID) != i.ID {
 			f.selection.Problems = append(f.selection.Problems, fmt.Sprintf("%s would get another name at the target: its data does not go along then", i.ID))
@@ -52,7 +52,7 @@ func (m *Move) readData(ctx context.Context, f *facts) error {
 }
 
 // readIdentity reads whether the target has the Secret that decrypts snapshots.
-func (m *Move) readIdentity(ctx context.Context, f *data.Facts, namespace string) error {
+func (m *Move) readIdentity(ctx context.Context, f *data.Input, namespace string) error {
 	secret := &corev1.Secret{}
 	err := m.target.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Data.IdentitySecret}, secret)
 	if apierrors.IsNotFound(err) {
@@ -63,7 +63,7 @@ func (m *Move) readIdentity(ctx context.Context, f *data.Facts, namespace string
 }
 
 // surveyData adds the data to transfer and the objects to recreate to the plan.
-func (p *Plan) surveyData(f facts) {
+func (p *Plan) surveyData(f planInput) {
 	planes, replaced, problems := data.Survey(*f.data)
 	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
 	for _, d := range planes {
@@ -79,38 +79,38 @@ func (p *Plan) surveyData(f facts) {
 func (m *Move) transfer(j *journal) data.Transfer {
 	return data.Transfer{
 		Source: m.source, Target: m.target, ID: j.ID, IdentitySecret: m.Data.IdentitySecret,
-		Patience: m.Patience, Now: m.Now, Sleep: m.Sleep, Report: m.Report,
+		Timeout: m.Timeout, Now: m.Now, Sleep: m.Sleep, Report: m.Report,
 	}
 }
 
 // probe checks that the data can be transferred, before anything is stopped.
 func (m *Move) probe(ctx context.Context, j *journal) (phase, error) {
-	return saving, m.orTakeBack(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
+	return saving, m.rollBackOnFailure(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
 }
 
 // save quiesces the control planes at the source and takes their final snapshots, whose names are recorded in the
 // journal.
 func (m *Move) save(ctx context.Context, j *journal) (phase, error) {
-	return restoring, m.orTakeBack(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
+	return restoring, m.rollBackOnFailure(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
 }
 
 // restoreData stops the control planes at the source, and starts them at the target.
 func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
-	return deleting, m.orTakeBack(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
+	return deleting, m.rollBackOnFailure(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
 }
 
-// orTakeBack rolls the move back if a controller did not complete its part, so that the control planes do not remain
+// rollBackOnFailure rolls the move back if a controller did not complete its part, so that the control planes do not remain
 // stopped.
-func (m *Move) orTakeBack(ctx context.Context, j *journal, err error) error {
+func (m *Move) rollBackOnFailure(ctx context.Context, j *journal, err error) error {
 	f := fault.As(err)
 	if f == nil || !slices.Contains([]string{"NotTransferred", "SnapshotFailed", "StoreNotShared"}, f.Reason) {
 		if err != nil {
-			return continued(err)
+			return withContinueHint(err)
 		}
 		return nil
 	}
 	m.Report(fmt.Sprintf("Taking the move back, because %s", f.Message))
-	if back := m.takeBack(ctx, j); back != nil {
+	if back := m.rollBack(ctx, j); back != nil {
 		return back
 	}
 	return fault.New(fault.Transient, "DataNotMoved", "everything is back at the source, with its data, because %s", f.Message)
@@ -119,7 +119,7 @@ func (m *Move) orTakeBack(ctx context.Context, j *journal, err error) error {
 // deletesItself reports whether the controller of an object also deletes its resources on the host when the object is
 // deleted. This applies at the source to everything without transferred data, and at the target, during a rollback, to
 // control planes that were started there.
-func (m *Move) deletesItself(s *sides.Side, o graph.Object) bool {
+func (m *Move) deletesItself(s *sides.Endpoint, o graph.Object) bool {
 	i := graph.Item{Node: &graph.Node{Object: o, ID: graph.IDOf(o.Unstructured)}}
 	return m.WithData && host.OnHost(i) && (s == m.source || data.IsPlane(i))
 }
@@ -143,7 +143,7 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 		if !ok || !host.OnHost(graph.Item{Node: &graph.Node{Object: infra, ID: id}}) {
 			continue
 		}
-		if err := discard(ctx, m.target, machine.Unstructured); err != nil {
+		if err := deleteWithoutDrain(ctx, m.target, machine.Unstructured); err != nil {
 			return err
 		}
 		if err := m.target.Writer.DeleteAnyway(ctx, infra.Unstructured); err != nil {
@@ -156,8 +156,8 @@ func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 // nodeHook delays the deletion of a Machine until its Node can be deleted.
 const nodeHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/slipway-move"
 
-// discard deletes a Machine whose node no longer exists.
-func discard(ctx context.Context, s *sides.Side, machine *unstructured.Unstructured) error {
+// deleteWithoutDrain deletes a Machine whose node no longer exists.
+func deleteWithoutDrain(ctx context.Context, s *sides.Endpoint, machine *unstructured.Unstructured) error {
 	if machine.GetDeletionTimestamp() != nil {
 		return nil
 	}

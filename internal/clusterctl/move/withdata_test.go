@@ -67,7 +67,7 @@ func newHosts(t *testing.T, source, target client.Client) *oneHostEach {
 // options of a move whose waiting lets the controllers work.
 func (h *oneHostEach) options() move.Options {
 	return move.Options{
-		What: graph.What{Namespace: "ns"}, WithData: true, Patience: 30 * time.Second, Now: func() time.Time { return h.now },
+		What: graph.Scope{Namespace: "ns"}, WithData: true, Timeout: 30 * time.Second, Now: func() time.Time { return h.now },
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			h.now = h.now.Add(d)
 			h.work()
@@ -322,14 +322,14 @@ func TestWithDataRefusals(t *testing.T) {
 		}
 		return out
 	}
-	identified := move.Options{Data: data.Choice{IdentitySecret: "age"}}
+	identified := move.Options{Data: data.Options{IdentitySecret: "age"}}
 	for name, tc := range map[string]struct {
 		source, target []client.Object
 		options        move.Options
 		want           string
 	}{
 		"no policy":       {source: without("EtcdSnapshotPolicy", withHost()), want: "needs an EtcdSnapshotPolicy for Cluster a"},
-		"another policy":  {source: withHost(), options: move.Options{Data: data.Choice{Policy: "x"}}, want: "needs EtcdSnapshotPolicy x"},
+		"another policy":  {source: withHost(), options: move.Options{Data: data.Options{Policy: "x"}}, want: "needs EtcdSnapshotPolicy x"},
 		"several":         {source: append(withHost(), object(hosted, "EtcdSnapshotPolicy", "q", set(map[string]any{}, "spec", "clusterSelector"))), want: "several EtcdSnapshotPolicies (p, q): name one with --policy"},
 		"suspended":       {source: withHost(set(true, "spec", "suspend")), want: "which is suspended"},
 		"data directory":  {source: withHost(set(map[string]any{}, "spec", "destination", "folder")), want: "whose folder is in the data directory of the source"},

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// valid is the validity period of a cached result, including a failed query.
-	valid = 24 * time.Hour
-	// patience is the timeout of the query.
-	patience = 3 * time.Second
-	// disable is the variable that disables the check in clusterctl, with any value.
-	disable = "CLUSTERCTL_DISABLE_VERSIONCHECK"
+	// cacheTTL is the validity period of a cached result, including a failed query.
+	cacheTTL = 24 * time.Hour
+	// queryTimeout is the timeout of the query.
+	queryTimeout = 3 * time.Second
+	// disableVariable is the variable that disables the check in clusterctl, with any value.
+	disableVariable = "CLUSTERCTL_DISABLE_VERSIONCHECK"
 )
 
 // Check has the inputs of the check.
@@ -33,8 +33,8 @@ type Check struct {
 	Now             func() time.Time
 }
 
-// answer is the content of the cache file.
-type answer struct {
+// cachedResult is the content of the cache file.
+type cachedResult struct {
 	CheckedAt time.Time `json:"checkedAt"`
 	// Newest is the newest release; empty if none was found.
 	Newest string `json:"newest,omitempty"`
@@ -43,7 +43,7 @@ type answer struct {
 // Release returns the newest release if it is newer than this program; empty if it is not, or is unknown.
 func (c Check) Release(ctx context.Context) string {
 	current, err := repository.ParseVersion(c.Current)
-	if err != nil || !isRelease(current) || c.Getenv(disable) != "" {
+	if err != nil || !isRelease(current) || c.Getenv(disableVariable) != "" {
 		return ""
 	}
 	path := c.file()
@@ -53,7 +53,7 @@ func (c Check) Release(ctx context.Context) string {
 	now := c.Now()
 	known, fresh := read(path, now)
 	if !fresh {
-		known = answer{CheckedAt: now, Newest: c.ask(ctx)}
+		known = cachedResult{CheckedAt: now, Newest: c.query(ctx)}
 		write(path, known)
 	}
 	newest, err := repository.ParseVersion(known.Newest)
@@ -71,8 +71,8 @@ func isRelease(v semver.Version) bool {
 	return slices.Contains([]string{"alpha", "beta", "rc"}, v.Pre[0].VersionStr)
 }
 
-func (c Check) ask(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c Check) query(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	newest, err := repository.NewestModule(ctx, c.Module, repository.Options{
 		Variable: func(name string) (string, bool) { v := c.Getenv(name); return v, v != "" },
@@ -97,17 +97,17 @@ func (c Check) file() string {
 	return filepath.Join(folder, "slipway", "newest-release.json")
 }
 
-func read(path string, now time.Time) (known answer, fresh bool) {
+func read(path string, now time.Time) (known cachedResult, fresh bool) {
 	data, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(data, &known) != nil {
-		return answer{}, false
+		return cachedResult{}, false
 	}
 	age := now.Sub(known.CheckedAt)
-	return known, age >= 0 && age < valid
+	return known, age >= 0 && age < cacheTTL
 }
 
 // write caches the result. Errors are ignored; then the next command queries again.
-func write(path string, known answer) {
+func write(path string, known cachedResult) {
 	data, err := json.Marshal(known)
 	if err != nil || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
 		return

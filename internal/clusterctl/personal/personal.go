@@ -34,8 +34,8 @@ const (
 
 // Limits of the validity of a certificate. The cluster may sign for less.
 const (
-	Shortest = 10 * time.Minute // the minimum in Kubernetes
-	Longest  = credentials.Longest
+	MinValidity = 10 * time.Minute // the minimum in Kubernetes
+	MaxValidity = credentials.Longest
 )
 
 // Reasons of faults.
@@ -52,8 +52,8 @@ type Request struct {
 	Groups []string
 	// Role is a ClusterRole of the workload cluster.
 	Role string
-	// For is the validity period of the certificate.
-	For time.Duration
+	// Validity is the validity period of the certificate.
+	Validity time.Duration
 }
 
 // Credentials are a client certificate and its key, PEM-encoded.
@@ -94,7 +94,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r Request) (Credentials,
 		return Credentials{}, err
 	}
 	out.Expires = issued.NotAfter
-	if err := sweep(ctx, c, issued.NotBefore); err != nil { // the clock of the cluster, which may differ from the local one
+	if err := deleteExpiredBindings(ctx, c, issued.NotBefore); err != nil { // the clock of the cluster, which may differ from the local one
 		return Credentials{}, err
 	}
 	_, err = c.RbacV1().ClusterRoleBindings().Create(ctx, bindingOf(r, out, group), metav1.CreateOptions{})
@@ -135,8 +135,8 @@ func (r Request) check() error {
 		return fault.New(fault.Invalid, ReasonInvalid, "%q is a name of Kubernetes' own components: name a person", r.User)
 	case slices.ContainsFunc(r.Groups, isSystem):
 		return fault.New(fault.Invalid, ReasonInvalid, "groups that start with system: or kubeadm: are Kubernetes' own, and are not issued: name a group of yours with --group")
-	case r.For < Shortest || r.For > Longest:
-		return fault.New(fault.Invalid, ReasonInvalid, "credentials are valid for %s to %s, not for %s", Shortest, Longest, r.For)
+	case r.Validity < MinValidity || r.Validity > MaxValidity:
+		return fault.New(fault.Invalid, ReasonInvalid, "credentials are valid for %s to %s, not for %s", MinValidity, MaxValidity, r.Validity)
 	}
 	return nil
 }
@@ -158,9 +158,9 @@ func bindingOf(r Request, c Credentials, group string) *rbacv1.ClusterRoleBindin
 	}
 }
 
-// sweep deletes the bindings of expired certificates. A binding without a valid expiry time was created by hand, and is
+// deleteExpiredBindings deletes the bindings of expired certificates. A binding without a valid expiry time was created by hand, and is
 // left unchanged.
-func sweep(ctx context.Context, c kubernetes.Interface, now time.Time) error {
+func deleteExpiredBindings(ctx context.Context, c kubernetes.Interface, now time.Time) error {
 	list, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: UserLabel})
 	if err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)

@@ -41,7 +41,7 @@ func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster c
 	if err != nil {
 		return Credentials{}, err
 	}
-	seconds := int32(r.For / time.Second)
+	seconds := int32(r.Validity / time.Second)
 	requests := management.CertificatesV1().CertificateSigningRequests()
 	csr := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: prefix + hex.EncodeToString(id), Annotations: map[string]string{credentials.RoleAnnotation: r.Role}},

@@ -81,7 +81,7 @@ func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []s
 
 // sign creates and approves a CertificateSigningRequest, returns the certificate, and deletes the request.
 func sign(ctx context.Context, c kubernetes.Interface, r Request, name string, pemRequest []byte) ([]byte, error) {
-	seconds := int32(r.For / time.Second)
+	seconds := int32(r.Validity / time.Second)
 	requests := c.CertificatesV1().CertificateSigningRequests()
 	csr, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -10,9 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Created waits until the cluster is available with all its nodes, and reports the progress. If the cluster does not
+// WaitForCreation waits until the cluster is available with all its nodes, and reports the progress. If the cluster does not
 // exist or is deleted meanwhile, the fault is Gone.
-func Created(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
+func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
 	return Run(ctx, NewAPI(ctx, c, key), func(s tree.Snapshot, err error) ([]Step, error) {
 		if apierrors.IsNotFound(err) {
 			return nil, fault.New(fault.Gone, ReasonDeleted, "cluster %q does not exist (any more)", key.Name).From(err)

@@ -24,9 +24,9 @@ func Deletion(first, last tree.Snapshot) []Step {
 	if ref := first.Cluster.Spec.InfrastructureRef; ref.IsDefined() {
 		steps = append(steps, partGone("infrastructure", ref, last))
 	}
-	step := Step{Name: "cluster", Done: gone, Ends: "Cluster " + first.Cluster.Name + " is gone"}
+	step := Step{Name: "cluster", Done: gone, DoneWhen: "Cluster " + first.Cluster.Name + " is gone"}
 	if !gone {
-		step.Detail = leaving(last.Cluster.Status.Conditions)
+		step.Detail = deletionMessage(last.Cluster.Status.Conditions)
 	}
 	if !done(steps) {
 		step.Detail = "" // the detail would repeat the other steps
@@ -36,7 +36,7 @@ func Deletion(first, last tree.Snapshot) []Step {
 
 func workersGone(s tree.Snapshot) Step {
 	groups := len(s.Deployments) + len(s.Sets) + len(s.Pools)
-	step := Step{Name: "workers", Done: len(s.Machines)+groups == 0, Ends: "their nodes are removed"}
+	step := Step{Name: "workers", Done: len(s.Machines)+groups == 0, DoneWhen: "their nodes are removed"}
 	if step.Done {
 		return step
 	}
@@ -44,13 +44,13 @@ func workersGone(s tree.Snapshot) Step {
 	if len(s.Machines) == 0 {
 		step.Detail = count(groups, "group") + " left"
 		for _, p := range s.Pools {
-			if why := leaving(p.Status.Conditions); why != "" {
+			if why := deletionMessage(p.Status.Conditions); why != "" {
 				step.Detail = "MachinePool " + p.Name + ": " + why
 			}
 		}
 	}
 	for _, m := range s.Machines {
-		if why := leaving(m.Status.Conditions); why != "" {
+		if why := deletionMessage(m.Status.Conditions); why != "" {
 			step.Detail += "; Machine " + m.Name + ": " + why
 			break
 		}
@@ -66,7 +66,7 @@ func count(n int, what string) string {
 }
 
 func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tree.Snapshot) Step {
-	step := Step{Name: name, Ends: ref.Kind + " " + ref.Name + " is gone"}
+	step := Step{Name: name, DoneWhen: ref.Kind + " " + ref.Name + " is gone"}
 	o := s.Objects[tree.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}]
 	if o == nil {
 		step.Done = true
@@ -74,13 +74,13 @@ func partGone(name string, ref clusterv1.ContractVersionedObjectReference, s tre
 	}
 	b := builder{s, tree.Build(s, tree.Options{})}
 	if row := b.root.Find(ref.Kind, ref.Name); row != nil {
-		step.Detail = join(b.texts(row))
+		step.Detail = join(b.ownIssues(row))
 	}
 	return step
 }
 
-// leaving returns the message of the Deleting condition.
-func leaving(conditions []metav1.Condition) string {
+// deletionMessage returns the message of the Deleting condition.
+func deletionMessage(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, clusterv1.DeletingCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return ""

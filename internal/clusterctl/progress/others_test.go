@@ -9,10 +9,10 @@ import (
 
 // What a condition says is no order to the terminal.
 func TestTextOfOthers(t *testing.T) {
-	step := []Step{{Name: "worker", Ends: "it runs", Detail: "gone\x1b[2J\rdone"}}
+	step := []Step{{Name: "worker", DoneWhen: "it runs", Detail: "gone\x1b[2J\rdone"}}
 	for name, c := range map[string]func(w io.Writer) Reporter{
 		"plain": func(w io.Writer) Reporter { return NewPlain(w, time.Now) },
-		"live":  func(w io.Writer) Reporter { return NewLive(w, Look{}, time.Now) },
+		"live":  func(w io.Writer) Reporter { return NewLive(w, TerminalOptions{}, time.Now) },
 	} {
 		var out strings.Builder
 		c(&out).Show(step)

@@ -14,9 +14,9 @@ import (
 // ReasonTimeout is the reason when a wait timed out; Transient.
 const ReasonTimeout = "WaitTimeout"
 
-// patience is the maximum number of consecutive reads during which the management cluster may be unreachable, because
+// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be unreachable, because
 // it may be restarting.
-const patience = 15
+const maxUnreachableReads = 15
 
 // Source provides snapshots of a cluster.
 type Source interface {
@@ -41,8 +41,8 @@ func Run(ctx context.Context, src Source, decide func(tree.Snapshot, error) ([]S
 		s, err := src.Snapshot(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return over(ctx, steps)
-		case fault.KindOf(err) == fault.Unreachable && failures < patience:
+			return timeoutError(ctx, steps)
+		case fault.KindOf(err) == fault.Unreachable && failures < maxUnreachableReads:
 			failures++
 		default:
 			failures = 0
@@ -55,7 +55,7 @@ func Run(ctx context.Context, src Source, decide func(tree.Snapshot, error) ([]S
 			}
 		}
 		if err := src.Wait(ctx); err != nil {
-			return over(ctx, steps)
+			return timeoutError(ctx, steps)
 		}
 	}
 }
@@ -69,8 +69,8 @@ func done(steps []Step) bool {
 	return true
 }
 
-// over returns the error for a wait that ended with ctx.
-func over(ctx context.Context, steps []Step) error {
+// timeoutError returns the error for a wait that ended with ctx.
+func timeoutError(ctx context.Context, steps []Step) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}

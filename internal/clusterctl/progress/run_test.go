@@ -83,7 +83,7 @@ func TestRunShowsPlainLines(t *testing.T) {
 func TestRunShowsLiveLines(t *testing.T) {
 	var out bytes.Buffer
 	src := story()
-	look := progress.Look{Width: 70, Unicode: true, Color: true}
+	look := progress.TerminalOptions{Width: 70, Unicode: true, Color: true}
 	if err := progress.Run(context.Background(), src, creation, progress.NewLive(&out, look, src.now)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +180,10 @@ func TestPlainIsCalm(t *testing.T) {
 	details := []string{"1 of 9", "2 of 9", "3 of 9", "3 of 9", "4 of 9", "5 of 9", "6 of 9", "7 of 9", "7 of 9", "7 of 9", "7 of 9"}
 	for i, detail := range details { // a look in each second
 		now = start.Add(time.Duration(i) * time.Second)
-		p.Show([]progress.Step{{Name: "pool", Ends: "9 nodes are Ready", Detail: detail}})
+		p.Show([]progress.Step{{Name: "pool", DoneWhen: "9 nodes are Ready", Detail: detail}})
 	}
 	now = now.Add(time.Second)
-	p.Show([]progress.Step{{Name: "pool", Ends: "9 nodes are Ready", Detail: "9 of 9", Done: true}})
+	p.Show([]progress.Step{{Name: "pool", DoneWhen: "9 nodes are Ready", Detail: "9 of 9", Done: true}})
 	want := `    0s  pool: waits until 9 nodes are Ready (1 of 9)
     5s  pool: 5 of 9
    10s  pool: 7 of 9
@@ -202,7 +202,7 @@ func TestPlainRestsAfterAnEnd(t *testing.T) {
 	p := progress.NewPlain(&out, func() time.Time { return now })
 	show := func(second int, done bool, cluster string) {
 		now = start.Add(time.Duration(second) * time.Second)
-		p.Show([]progress.Step{{Name: "workers", Ends: "2 nodes are Ready", Done: done}, {Name: "cluster", Ends: "it is Available", Detail: cluster}})
+		p.Show([]progress.Step{{Name: "workers", DoneWhen: "2 nodes are Ready", Done: done}, {Name: "cluster", DoneWhen: "it is Available", Detail: cluster}})
 	}
 	show(0, false, "0 of 2 nodes")
 	show(10, true, "1 of 2 nodes")
@@ -224,7 +224,7 @@ func TestPlainIsShort(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := progress.NewPlain(&out, func() time.Time { return now })
 	long := "Machine m: " + strings.Repeat("ö", 600)
-	p.Show([]progress.Step{{Name: "pool", Ends: "1 node is Ready", Detail: long}})
+	p.Show([]progress.Step{{Name: "pool", DoneWhen: "1 node is Ready", Detail: long}})
 	want := "    0s  pool: waits until 1 node is Ready (Machine m: " + strings.Repeat("ö", 288) + "…)\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

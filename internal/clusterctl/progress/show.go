@@ -15,9 +15,9 @@ import (
 // and lines in a log are permanent.
 const detailInterval = 5 * time.Second
 
-// detailRest is the time after the end of a step for which Plain prints no detail of the last step, because the summary
+// detailDelay is the time after the end of a step for which Plain prints no detail of the last step, because the summary
 // conditions lag behind.
-const detailRest = 2 * time.Second
+const detailDelay = 2 * time.Second
 
 // detailLength is the maximum length of a detail in characters. It usually includes the first issue; "slipway describe"
 // prints all.
@@ -52,8 +52,8 @@ func (p *Plain) Show(steps []Step) {
 		p.ended = now
 	}
 	for i, s := range steps {
-		rests := i == len(steps)-1 && now.Sub(p.ended) < detailRest
-		s.Detail = cut(visible.Text(s.Detail), detailLength, "…")
+		rests := i == len(steps)-1 && now.Sub(p.ended) < detailDelay
+		s.Detail = cut(visible.Escape(s.Detail), detailLength, "…")
 		last, known := p.last[s.Name]
 		switch {
 		case !known || last.step.Done != s.Done:
@@ -75,23 +75,23 @@ func (s Step) String() string {
 	case s.Done:
 		return s.Name + ": done, " + s.Detail
 	case s.Detail == "":
-		return s.Name + ": waits until " + s.Ends
+		return s.Name + ": waits until " + s.DoneWhen
 	}
-	return s.Name + ": waits until " + s.Ends + " (" + s.Detail + ")"
+	return s.Name + ": waits until " + s.DoneWhen + " (" + s.Detail + ")"
 }
 
 // Live redraws the steps in place, for terminals.
 type Live struct {
 	w     io.Writer
-	look  Look
+	look  TerminalOptions
 	now   func() time.Time
 	start time.Time
 	drawn int
 	ended map[string]time.Duration
 }
 
-// Look is the capabilities of the terminal.
-type Look struct {
+// TerminalOptions is the capabilities of the terminal.
+type TerminalOptions struct {
 	// Width is the width in columns to which lines are truncated; 0 for no limit.
 	Width int
 	// Unicode marks completed steps with a tick instead of ASCII.
@@ -101,7 +101,7 @@ type Look struct {
 }
 
 // NewLive returns a reporter that displays the time elapsed since now.
-func NewLive(w io.Writer, look Look, now func() time.Time) *Live {
+func NewLive(w io.Writer, look TerminalOptions, now func() time.Time) *Live {
 	return &Live{w: w, look: look, now: now, start: now(), ended: map[string]time.Duration{}}
 }
 
@@ -117,7 +117,7 @@ func (l *Live) Show(steps []Step) {
 		widest = max(widest, utf8.RuneCountInString(s.Name))
 	}
 	for _, s := range steps {
-		s.Name, s.Detail = visible.Text(s.Name), visible.Text(s.Detail)
+		s.Name, s.Detail = visible.Escape(s.Name), visible.Escape(s.Detail)
 		at := elapsed
 		if ended, ok := l.ended[s.Name]; s.Done && ok {
 			at = ended
@@ -126,7 +126,7 @@ func (l *Live) Show(steps []Step) {
 		}
 		text := fmt.Sprintf("%-*s %6s  %s", widest, s.Name, Elapsed(at), s.Detail)
 		if s.Detail == "" && !s.Done {
-			text += "until " + s.Ends
+			text += "until " + s.DoneWhen
 		}
 		out.WriteString("\r\x1b[2K" + l.mark(s) + " " + l.cut(text) + "\n")
 	}

@@ -25,8 +25,8 @@ type Step struct {
 	Done bool
 	// Detail describes the state of the step, or the reason for waiting, in one line; may be empty.
 	Detail string
-	// Ends describes the state that ends the wait.
-	Ends string
+	// DoneWhen describes the state that ends the wait.
+	DoneWhen string
 }
 
 // Reasons of faults that end a wait, because waiting longer does not help.
@@ -45,7 +45,7 @@ const noController = "NoController"
 // Creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
 // waiting cannot succeed. The details are the messages displayed by `describe cluster`.
 func Creation(s tree.Snapshot) ([]Step, error) {
-	if err := hopeless(s); err != nil {
+	if err := checkWaitable(s); err != nil {
 		return nil, err
 	}
 	b := builder{s, tree.Build(s, tree.Options{})}
@@ -64,8 +64,8 @@ type builder struct {
 	root *tree.Object
 }
 
-// hopeless returns an error for a state that a user must change before waiting can succeed.
-func hopeless(s tree.Snapshot) error {
+// checkWaitable returns an error for a state that a user must change before waiting can succeed.
+func checkWaitable(s tree.Snapshot) error {
 	c := s.Cluster
 	switch {
 	case c.DeletionTimestamp != nil:
@@ -127,7 +127,7 @@ func areNodes(n int) string {
 // topology returns the step for the reconciliation of the topology.
 func (b builder) topology() Step {
 	c := b.Cluster
-	step := Step{Name: "topology", Ends: "Cluster " + c.Name + " has all that ClusterClass " + c.Spec.Topology.ClassRef.Name + " asks for"}
+	step := Step{Name: "topology", DoneWhen: "Cluster " + c.Name + " has all that ClusterClass " + c.Spec.Topology.ClassRef.Name + " asks for"}
 	said := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	switch {
 	case said == nil:
@@ -139,24 +139,24 @@ func (b builder) topology() Step {
 	return step
 }
 
-// undecided reports whether a reference is still to be set from the topology.
-func (b builder) undecided(ref clusterv1.ContractVersionedObjectReference) bool {
+// awaitsTopology reports whether a reference is still to be set from the topology.
+func (b builder) awaitsTopology(ref clusterv1.ContractVersionedObjectReference) bool {
 	return !ref.IsDefined() && b.Cluster.Spec.Topology.IsDefined()
 }
 
 func (b builder) infrastructure() Step {
 	ref := b.Cluster.Spec.InfrastructureRef
-	if b.undecided(ref) {
-		return Step{Name: "infrastructure", Ends: "the topology has brought it"}
+	if b.awaitsTopology(ref) {
+		return Step{Name: "infrastructure", DoneWhen: "the topology has brought it"}
 	}
-	step := Step{Name: "infrastructure", Ends: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
+	step := Step{Name: "infrastructure", DoneWhen: ref.Kind + " " + ref.Name + " reports that it is provisioned"}
 	provisioned := b.Cluster.Status.Initialization.InfrastructureProvisioned
-	if !ref.IsDefined() || isTrue(provisioned) && !b.bad(clusterv1.ClusterInfrastructureReadyCondition) {
+	if !ref.IsDefined() || isTrue(provisioned) && !b.isConditionFalse(clusterv1.ClusterInfrastructureReadyCondition) {
 		step.Done = true
 		return step
 	}
 	if isTrue(provisioned) {
-		step.Ends = ref.Kind + " " + ref.Name + " reports Ready"
+		step.DoneWhen = ref.Kind + " " + ref.Name + " reports Ready"
 	}
 	step.Detail = b.waitsFor(ref, clusterv1.ClusterInfrastructureReadyCondition)
 	return step
@@ -164,12 +164,12 @@ func (b builder) infrastructure() Step {
 
 func (b builder) controlPlane() Step {
 	ref := b.Cluster.Spec.ControlPlaneRef
-	if b.undecided(ref) {
-		return Step{Name: "control plane", Ends: "the topology has brought it"}
+	if b.awaitsTopology(ref) {
+		return Step{Name: "control plane", DoneWhen: "the topology has brought it"}
 	}
-	step := Step{Name: "control plane", Ends: ref.Kind + " " + ref.Name + " reports that it is available"}
+	step := Step{Name: "control plane", DoneWhen: ref.Kind + " " + ref.Name + " reports that it is available"}
 	if !ref.IsDefined() {
-		step.Ends = "the first control plane Machine has a Node"
+		step.DoneWhen = "the first control plane Machine has a Node"
 	}
 	initialized := isTrue(b.Cluster.Status.Initialization.ControlPlaneInitialized)
 	available := !ref.IsDefined() || meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition)
@@ -179,7 +179,7 @@ func (b builder) controlPlane() Step {
 		return step
 	}
 	if initialized && available {
-		step.Ends = ref.Kind + " " + ref.Name + " is up to date"
+		step.DoneWhen = ref.Kind + " " + ref.Name + " is up to date"
 	}
 	types := []string{clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterControlPlaneAvailableCondition}
 	if initialized {
@@ -188,15 +188,15 @@ func (b builder) controlPlane() Step {
 	parts := []string{change, b.waitsFor(ref, types...)}
 	for i := range b.Machines {
 		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok && step.Detail == "" {
-			parts = append(parts, b.speaks(b.root.Find("Machine", b.Machines[i].Name)))
+			parts = append(parts, b.issuesOf(b.root.Find("Machine", b.Machines[i].Name)))
 		}
 	}
 	step.Detail = join(parts)
 	return step
 }
 
-// bad reports whether the Cluster has the condition, and it is not True.
-func (b builder) bad(conditionType string) bool {
+// isConditionFalse reports whether the Cluster has the condition, and it is not True.
+func (b builder) isConditionFalse(conditionType string) bool {
 	c := meta.FindStatusCondition(b.Cluster.Status.Conditions, conditionType)
 	return c != nil && c.Status != metav1.ConditionTrue
 }
@@ -210,7 +210,7 @@ func (b builder) waitsFor(ref clusterv1.ContractVersionedObjectReference, types 
 	}
 	var said []string
 	if row := b.root.Find(ref.Kind, ref.Name); row != nil {
-		said = b.texts(row)
+		said = b.ownIssues(row)
 	}
 	silent := len(said) == 0
 	for _, t := range types {
@@ -222,14 +222,14 @@ func (b builder) waitsFor(ref clusterv1.ContractVersionedObjectReference, types 
 	return join(said)
 }
 
-// speaks returns the issues of a row and its descendants, prefixed with their names; empty if there are none.
-func (b builder) speaks(o *tree.Object) string {
+// issuesOf returns the issues of a row and its descendants, prefixed with their names; empty if there are none.
+func (b builder) issuesOf(o *tree.Object) string {
 	if o == nil {
 		return ""
 	}
-	said := append([]string{o.Missing}, b.texts(o)...)
+	said := append([]string{o.Missing}, b.ownIssues(o)...)
 	for _, c := range o.Children {
-		said = append(said, b.speaks(c))
+		said = append(said, b.issuesOf(c))
 	}
 	if text := join(said); text != "" {
 		return o.Kind + " " + o.Name + ": " + text
@@ -237,11 +237,11 @@ func (b builder) speaks(o *tree.Object) string {
 	return ""
 }
 
-// texts returns the issues of a row, without the replica counts that a step displays itself.
-func (b builder) texts(o *tree.Object) []string {
+// ownIssues returns the issues of a row, without the replica counts that a step displays itself.
+func (b builder) ownIssues(o *tree.Object) []string {
 	var out []string
-	for _, message := range o.Said() {
-		if text := flat(uncounted(message)); text != "" {
+	for _, message := range o.DisplayedIssues() {
+		if text := flat(withoutReplicaCounts(message)); text != "" {
 			out = append(out, text)
 		}
 	}
@@ -262,14 +262,14 @@ func summaries() []string {
 // available returns the step for the whole cluster. Until all other steps are done, it omits conditions that would only
 // repeat them.
 func (b builder) available(all bool) Step {
-	step := Step{Name: "cluster", Ends: "Cluster " + b.Cluster.Name + " reports Available"}
+	step := Step{Name: "cluster", DoneWhen: "Cluster " + b.Cluster.Name + " reports Available"}
 	step.Done = all && meta.IsStatusConditionTrue(b.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition)
 	if step.Done {
 		return step
 	}
 	var said []string
 	if all {
-		said = b.texts(b.root)
+		said = b.ownIssues(b.root)
 	} else {
 		for _, c := range b.root.Issues() {
 			hasStep := c.Type == clusterv1.ClusterTopologyReconciledCondition && b.Cluster.Spec.Topology.IsDefined()
@@ -282,10 +282,10 @@ func (b builder) available(all bool) Step {
 		switch {
 		case o.Role == "Addons":
 			for _, set := range o.Children {
-				said = append(said, b.speaks(set))
+				said = append(said, b.issuesOf(set))
 			}
 		case all && o.Role != "Workers":
-			said = append(said, b.speaks(o))
+			said = append(said, b.issuesOf(o))
 		}
 	}
 	step.Detail = join(said)

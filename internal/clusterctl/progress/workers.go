@@ -20,8 +20,8 @@ import (
 type group struct {
 	kind, name                            string
 	desired, current, available, upToDate int32
-	// unseen means that the status does not reflect the current generation.
-	unseen bool
+	// unobserved means that the status does not reflect the current generation.
+	unobserved bool
 }
 
 // workers returns a step for every group of workers, and for every standalone Machine.
@@ -31,14 +31,14 @@ func (b builder) workers() []Step {
 		d := &b.Deployments[i]
 		g := group{"MachineDeployment", d.Name, value(d.Spec.Replicas, 1), value(d.Status.Replicas, 0), value(d.Status.AvailableReplicas, 0), 0, false}
 		g.upToDate = max(0, g.current-int32(outdated(b.Snapshot, d)))
-		g.unseen = d.Status.ObservedGeneration < d.Generation
+		g.unobserved = d.Status.ObservedGeneration < d.Generation
 		steps = append(steps, b.step(g))
 	}
 	for i := range b.Sets {
 		set := &b.Sets[i]
 		if metav1.GetControllerOf(set) == nil && set.Labels[clusterv1.MachineDeploymentNameLabel] == "" {
 			g := group{"MachineSet", set.Name, value(set.Spec.Replicas, 1), value(set.Status.Replicas, 0), value(set.Status.AvailableReplicas, 0), 0, false}
-			g.upToDate, g.unseen = g.desired, set.Status.ObservedGeneration < set.Generation // a MachineSet does not replace Machines
+			g.upToDate, g.unobserved = g.desired, set.Status.ObservedGeneration < set.Generation // a MachineSet does not replace Machines
 			steps = append(steps, b.step(g))
 		}
 	}
@@ -46,7 +46,7 @@ func (b builder) workers() []Step {
 		p := &b.Pools[i]
 		g := group{"MachinePool", p.Name, value(p.Spec.Replicas, 1), value(p.Status.Replicas, 0), value(p.Status.AvailableReplicas, 0), 0, false}
 		g.upToDate = value(p.Status.UpToDateReplicas, g.desired)
-		g.unseen = p.Status.ObservedGeneration < p.Generation
+		g.unobserved = p.Status.ObservedGeneration < p.Generation
 		steps = append(steps, b.step(g))
 	}
 	for i := range b.Machines {
@@ -67,13 +67,13 @@ func grouped(m *clusterv1.Machine) bool {
 
 func (b builder) step(g group) Step {
 	step := Step{
-		Name:   g.kind + " " + g.name,
-		Done:   g.current == g.desired && g.available >= g.desired && g.upToDate >= g.desired && !g.unseen,
-		Detail: fmt.Sprintf("%d of %d nodes ready", g.available, g.desired),
-		Ends:   fmt.Sprintf("%d nodes are Ready and up to date", g.desired),
+		Name:     g.kind + " " + g.name,
+		Done:     g.current == g.desired && g.available >= g.desired && g.upToDate >= g.desired && !g.unobserved,
+		Detail:   fmt.Sprintf("%d of %d nodes ready", g.available, g.desired),
+		DoneWhen: fmt.Sprintf("%d nodes are Ready and up to date", g.desired),
 	}
 	if g.desired == 1 {
-		step.Ends = "1 node is Ready and up to date"
+		step.DoneWhen = "1 node is Ready and up to date"
 	}
 	if step.Done {
 		return step
@@ -81,7 +81,7 @@ func (b builder) step(g group) Step {
 	if g.current > 0 && g.upToDate < g.desired {
 		step.Detail += fmt.Sprintf(", %d of %d up to date", g.upToDate, g.desired)
 	}
-	if g.unseen {
+	if g.unobserved {
 		step.Detail += ", the last change of the spec has yet to be observed"
 	}
 	if why := b.why(b.root.Find(g.kind, g.name)); why != "" {
@@ -101,21 +101,21 @@ func (b builder) why(o *tree.Object) string {
 	if o == nil {
 		return ""
 	}
-	said := b.texts(o)
+	said := b.ownIssues(o)
 	var machines []*tree.Object
 	var add func(*tree.Object)
 	add = func(o *tree.Object) {
 		for _, c := range o.Children {
 			switch c.Kind {
 			case "MachineSet":
-				said = append(said, b.texts(c)...)
+				said = append(said, b.ownIssues(c)...)
 				add(c)
 			case "Machine":
-				if b.speaks(c) != "" {
+				if b.issuesOf(c) != "" {
 					machines = append(machines, c)
 				}
 			default:
-				said = append(said, b.speaks(c))
+				said = append(said, b.issuesOf(c))
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (b builder) why(o *tree.Object) string {
 		return strings.HasPrefix(text, "Machine ") || strings.HasPrefix(text, "Machines ")
 	})
 	slices.SortStableFunc(machines, func(a, b *tree.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
-	text := join(append(said, b.speaks(machines[0])))
+	text := join(append(said, b.issuesOf(machines[0])))
 	if more := len(machines) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more Machines are not as they should be", more)
 	}
@@ -149,7 +149,7 @@ func urgency(machine *tree.Object) int {
 }
 
 func (b builder) machine(m *clusterv1.Machine) Step {
-	step := Step{Name: "Machine " + m.Name, Ends: "Machine " + m.Name + " reports Ready"}
+	step := Step{Name: "Machine " + m.Name, DoneWhen: "Machine " + m.Name + " reports Ready"}
 	row := b.root.Find("Machine", m.Name)
 	if row == nil {
 		return step
@@ -157,7 +157,7 @@ func (b builder) machine(m *clusterv1.Machine) Step {
 	ready := row.Condition(clusterv1.MachineReadyCondition)
 	step.Done = ready != nil && ready.Status == metav1.ConditionTrue
 	if !step.Done {
-		step.Detail = strings.TrimPrefix(b.speaks(row), "Machine "+m.Name+": ")
+		step.Detail = strings.TrimPrefix(b.issuesOf(row), "Machine "+m.Name+": ")
 	}
 	return step
 }
@@ -170,7 +170,7 @@ func outdated(s tree.Snapshot, d *clusterv1.MachineDeployment) int {
 		for j := range s.Sets {
 			set := &s.Sets[j]
 			if isOwned(set, "MachineDeployment", d.Name, clusterv1.MachineDeploymentNameLabel) && isOwned(&s.Machines[i], "MachineSet", set.Name, clusterv1.MachineSetNameLabel) &&
-				rollout.Judge(&s.Machines[i], set, d, s.Now).Status != metav1.ConditionTrue {
+				rollout.UpToDateCondition(&s.Machines[i], set, d, s.Now).Status != metav1.ConditionTrue {
 				n++
 			}
 		}
@@ -230,14 +230,14 @@ func pendingReplicas(v contract.ControlPlaneView) string {
 	return ""
 }
 
-// counted matches a message line with the replica counts of a group, which its step already displays.
-var counted = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
+// replicaCounts matches a message line with the replica counts of a group, which its step already displays.
+var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
-// uncounted removes the replica counts of a group from its message.
-func uncounted(message string) string {
+// withoutReplicaCounts removes the replica counts of a group from its message.
+func withoutReplicaCounts(message string) string {
 	var out []string
 	for _, line := range strings.Split(message, "\n") {
-		if rest := strings.TrimSpace(counted.ReplaceAllString(line, "")); rest != "" {
+		if rest := strings.TrimSpace(replicaCounts.ReplaceAllString(line, "")); rest != "" {
 			out = append(out, rest)
 		}
 	}

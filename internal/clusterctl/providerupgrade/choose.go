@@ -25,8 +25,8 @@ const (
 	ReasonStoredVersion = "StoredVersion"
 )
 
-// mostMinors is the maximum number of minor versions in one upgrade of the core providers.
-const mostMinors = 3
+// maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers.
+const maxMinorSkew = 3
 
 // Target is an installed provider with its target version.
 type Target struct {
@@ -67,7 +67,7 @@ func Choose(ctx context.Context, r Request, cluster selection.Cluster, latest La
 	}
 	out = pending(out, installed)
 	out = slices.DeleteFunc(out, func(t Target) bool {
-		same := t.To == t.From.Version && t.From.Next == ""
+		same := t.To == t.From.Version && t.From.TargetVersion == ""
 		if same {
 			notes = append(notes, fmt.Sprintf("Provider %s has version %s already.", t.From.Label(), t.To))
 		}
@@ -102,7 +102,7 @@ func ofContract(ctx context.Context, contract string, installed []inventory.Prov
 			lacking = append(lacking, p.Label())
 			continue
 		}
-		if newer(version, p.Version) < 0 {
+		if compareVersions(version, p.Version) < 0 {
 			version = p.Version // a pre-release is installed
 		}
 		out = append(out, Target{p, version})
@@ -159,8 +159,8 @@ func ofName(ctx context.Context, t provider.Type, ref provider.Reference, cluste
 // pending adds the unfinished upgrades of an earlier command.
 func pending(out []Target, installed []inventory.Provider) []Target {
 	for _, p := range installed {
-		if p.Next != "" && !slices.ContainsFunc(out, func(t Target) bool { return t.From.Label() == p.Label() }) {
-			out = append(out, Target{p, p.Next})
+		if p.TargetVersion != "" && !slices.ContainsFunc(out, func(t Target) bool { return t.From.Label() == p.Label() }) {
+			out = append(out, Target{p, p.TargetVersion})
 		}
 	}
 	return out
@@ -180,9 +180,9 @@ func checkVersions(t Target) error {
 	switch {
 	case to.LT(from):
 		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
-	case to.Major != from.Major, to.Minor > from.Minor+mostMinors:
+	case to.Major != from.Major, to.Minor > from.Minor+maxMinorSkew:
 		return fault.New(fault.Invalid, ReasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",
-			t.From.Label(), t.From.Version, from.Major, from.Minor+mostMinors)
+			t.From.Label(), t.From.Version, from.Major, from.Minor+maxMinorSkew)
 	}
 	return nil
 }

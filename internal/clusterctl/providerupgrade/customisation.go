@@ -21,8 +21,8 @@ type Customisation struct {
 	Field     string `json:"field"`
 	// Manager is the field manager that has set the field.
 	Manager string `json:"manager"`
-	// Kept means that the new version does not set the field.
-	Kept bool `json:"kept"`
+	// Preserved means that the new version does not set the field.
+	Preserved bool `json:"kept"`
 }
 
 // String describes the customization in one sentence.
@@ -32,7 +32,7 @@ func (c Customisation) String() string {
 		where = " in namespace " + c.Namespace
 	}
 	what := "is lost"
-	if c.Kept {
+	if c.Preserved {
 		what = "is kept"
 	}
 	return fmt.Sprintf("%s %s%s: %s, set by %s, %s", c.Kind, c.Name, where, c.Field, c.Manager, what)
@@ -43,7 +43,7 @@ func (c Customisation) String() string {
 func Customisations(live, after *unstructured.Unstructured) []Customisation {
 	var out []Customisation
 	for _, e := range live.GetManagedFields() {
-		if !isPerson(e.Manager) || e.Subresource != "" && e.Subresource != "scale" || e.FieldsV1 == nil {
+		if !isUserManager(e.Manager) || e.Subresource != "" && e.Subresource != "scale" || e.FieldsV1 == nil {
 			continue
 		}
 		var fields fieldpath.Set
@@ -62,7 +62,7 @@ func Customisations(live, after *unstructured.Unstructured) []Customisation {
 			}
 			out = append(out, Customisation{
 				Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
-				Field: strings.TrimPrefix(p.String(), "."), Manager: e.Manager, Kept: kept,
+				Field: strings.TrimPrefix(p.String(), "."), Manager: e.Manager, Preserved: kept,
 			})
 		})
 	}
@@ -70,8 +70,8 @@ func Customisations(live, after *unstructured.Unstructured) []Customisation {
 	return slices.Compact(out)
 }
 
-// isPerson reports whether a field manager is neither an installation nor a controller that writes to components.
-func isPerson(manager string) bool {
+// isUserManager reports whether a field manager is neither an installation nor a controller that writes to components.
+func isUserManager(manager string) bool {
 	programs := []string{
 		installation.FieldManager, "clusterctl", "slipway-certificates", "slipway-migration", "kube-controller-manager", "kube-apiserver",
 		"kube-scheduler", "kubelet", "clusterrole-aggregation-controller", "cainjector", "cert-manager-cainjector", "manager",

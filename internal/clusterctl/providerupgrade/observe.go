@@ -35,7 +35,7 @@ func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[str
 			if err != nil {
 				return nil, fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
 			}
-			out[crd.Name] = Stored{Now: storage(crd), Ever: crd.Status.StoredVersions}
+			out[crd.Name] = Stored{Current: storage(crd), All: crd.Status.StoredVersions}
 		}
 	}
 	return out, nil
@@ -54,7 +54,7 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 			}
 		}
 		for _, o := range objects {
-			found, err := customised(ctx, c, w, o, has(change.To.Objects, o))
+			found, err := customisationsOf(ctx, c, w, o, has(change.To.Objects, o))
 			if err != nil {
 				return nil, err
 			}
@@ -64,9 +64,9 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 	return out, nil
 }
 
-// customised returns the customizations of one object. An object that cannot be updated is replaced, and loses all of
+// customisationsOf returns the customizations of one object. An object that cannot be updated is replaced, and loses all of
 // them.
-func customised(ctx context.Context, c client.Reader, w *kube.Writer, o *unstructured.Unstructured, stays bool) ([]Customisation, error) {
+func customisationsOf(ctx context.Context, c client.Reader, w *kube.Writer, o *unstructured.Unstructured, stays bool) ([]Customisation, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), live)

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Offer lists the available upgrades for one contract of the core provider.
-type Offer struct {
+// Upgrades lists the available upgrades for one contract of the core provider.
+type Upgrades struct {
 	Contract string `json:"contract"`
 	// Providers are the installed providers.
 	Providers []Candidate `json:"providers"`
@@ -34,10 +34,10 @@ type Latest func(ctx context.Context, p inventory.Provider, contract string) (st
 
 // Offers returns the available upgrades for the current contract of the core provider and for each later one that this
 // build supports. If the releases of a provider cannot be read, the upgrades of the others are still listed.
-func Offers(ctx context.Context, installed []inventory.Provider, contract string, latest Latest) ([]Offer, error) {
-	var out []Offer
+func Offers(ctx context.Context, installed []inventory.Provider, contract string, latest Latest) ([]Upgrades, error) {
+	var out []Upgrades
 	for _, c := range contractsFrom(contract) {
-		offer := Offer{Contract: c}
+		offer := Upgrades{Contract: c}
 		complete := true
 		for _, p := range installed {
 			next, err := latest(ctx, p, c)
@@ -50,7 +50,7 @@ func Offers(ctx context.Context, installed []inventory.Provider, contract string
 				continue
 			}
 			complete = complete && (next != "" || p.Type != provider.Core || c == contract)
-			if next != "" && newer(next, p.Version) <= 0 {
+			if next != "" && compareVersions(next, p.Version) <= 0 {
 				next = ""
 			}
 			offer.Providers = append(offer.Providers, Candidate{Provider: p, NextVersion: next})
@@ -74,8 +74,8 @@ func contractsFrom(contract string) []string {
 	return out
 }
 
-// newer compares two versions of a provider. The result is positive if a is newer.
-func newer(a, b string) int {
+// compareVersions compares two versions of a provider. The result is positive if a is newer.
+func compareVersions(a, b string) int {
 	x, err := repository.ParseVersion(a)
 	if err != nil {
 		return -1

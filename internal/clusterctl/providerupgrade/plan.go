@@ -29,10 +29,10 @@ type Change struct {
 
 // Stored has the storage versions of a CRD in the management cluster.
 type Stored struct {
-	// Now is the current storage version.
-	Now string
-	// Ever are all versions in which objects may be stored.
-	Ever []string
+	// Current is the current storage version.
+	Current string
+	// All are all versions in which objects may be stored.
+	All []string
 }
 
 // Others are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
@@ -95,7 +95,7 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 	add := func(steps ...installation.Step) { p.Steps = append(p.Steps, steps...) }
 	for _, c := range changes {
 		begun := c.From
-		begun.Next, begun.Applied, begun.UpdatedAt = c.To.Version, c.isApplied(), s.UpdatedAt
+		begun.TargetVersion, begun.Applied, begun.UpdatedAt = c.To.Version, c.isApplied(), s.UpdatedAt
 		add(installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " begins"})
 	}
 	for _, c := range changes {
@@ -114,8 +114,8 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 		}
 	}
 	for _, c := range changes {
-		add(surplus(c)...)
-		add(running(installation.Components(c.To, s.Builtin))...)
+		add(deleteObsolete(c)...)
+		add(setReplicas(installation.Components(c.To, s.Builtin))...)
 		if s.Wait {
 			add(c.applied(s))
 		} else {
@@ -134,12 +134,12 @@ func Plan(changes []Change, stored map[string]Stored, s installation.Settings) (
 }
 
 // isApplied reports whether an earlier command has installed the new version, and was interrupted during the wait.
-func (c Change) isApplied() bool { return c.From.Applied && c.From.Next == c.To.Version }
+func (c Change) isApplied() bool { return c.From.Applied && c.From.TargetVersion == c.To.Version }
 
 // applied returns the step that records the installation of the new version.
 func (c Change) applied(s installation.Settings) installation.Step {
 	record := c.From
-	record.Next, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
+	record.TargetVersion, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
 	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
 }
 
@@ -150,14 +150,14 @@ func (c Change) complete(s installation.Settings) installation.Step {
 	return installation.Step{Verb: installation.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
-// Back computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
-func Back(changes []Change, s installation.Settings) (installation.Plan, string, error) {
+// PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
+func PlanRollback(changes []Change, s installation.Settings) (installation.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {
 		if c.Former == nil {
 			return installation.Plan{}, fmt.Sprintf("the components of %s %s cannot be read", c.From.Label(), c.From.Version), nil
 		}
-		if why := storesOtherwise(*c.Former, c.To); why != "" {
+		if why := storageVersionChange(*c.Former, c.To); why != "" {
 			return installation.Plan{}, why, nil
 		}
 		back := Change{From: c.From, To: *c.Former, Present: slices.Clone(c.Present)}
@@ -173,8 +173,8 @@ func Back(changes []Change, s installation.Settings) (installation.Plan, string,
 	return p, "", err
 }
 
-// storesOtherwise describes a CRD whose storage version differs in the new version; empty if there is none.
-func storesOtherwise(former, next installation.Item) string {
+// storageVersionChange describes a CRD whose storage version differs in the new version; empty if there is none.
+func storageVersionChange(former, next installation.Item) string {
 	before := map[string]string{}
 	for _, o := range former.Objects {
 		if crd := definition(o); crd != nil {
@@ -198,23 +198,23 @@ func migrations(c Change, stored map[string]Stored) ([]installation.Step, error)
 	var out []installation.Step
 	for _, o := range c.To.Objects {
 		crd, live := definition(o), stored[o.GetName()]
-		if crd == nil || live.Now == "" {
+		if crd == nil || live.Current == "" {
 			continue
 		}
-		if !hasVersion(crd, live.Now) {
+		if !hasVersion(crd, live.Current) {
 			return nil, fault.New(fault.Invalid, ReasonStoredVersion,
-				"objects of CRD %s are stored in %s, which %s %s does not have; upgrade to a version in between that has both", o.GetName(), live.Now, c.From.Label(), c.To.Version)
+				"objects of CRD %s are stored in %s, which %s %s does not have; upgrade to a version in between that has both", o.GetName(), live.Current, c.From.Label(), c.To.Version)
 		}
-		if slices.ContainsFunc(live.Ever, func(v string) bool { return !hasVersion(crd, v) }) {
+		if slices.ContainsFunc(live.All, func(v string) bool { return !hasVersion(crd, v) }) {
 			out = append(out, installation.Step{Verb: installation.Migrate, Provider: c.From.Label(), Object: o, Why: "the new CRD does not have all versions that were stored"})
 		}
 	}
 	return out, nil
 }
 
-// surplus returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are retained,
+// deleteObsolete returns steps that delete the objects missing in the new version. Namespaces, CRDs and volumes are retained,
 // as when a provider is deleted.
-func surplus(c Change) []installation.Step {
+func deleteObsolete(c Change) []installation.Step {
 	var out []installation.Step
 	ordered := component.InstallOrder(c.Present)
 	slices.Reverse(ordered)
@@ -227,8 +227,8 @@ func surplus(c Change) []installation.Step {
 	return out
 }
 
-// running sets the replicas of Deployments that do not specify them, because the Deployments were stopped.
-func running(steps []installation.Step) []installation.Step {
+// setReplicas sets the replicas of Deployments that do not specify them, because the Deployments were stopped.
+func setReplicas(steps []installation.Step) []installation.Step {
 	for i, s := range steps {
 		if s.Verb != installation.Apply || s.Object.GetKind() != "Deployment" {
 			continue

@@ -41,7 +41,7 @@ func TestOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []providerupgrade.Offer{
+	want := []providerupgrade.Upgrades{
 		{Contract: "v1beta1", Upgrades: true, Providers: []providerupgrade.Candidate{{Provider: installed[0], NextVersion: "v1.10.9"}, {Provider: installed[1], NextVersion: ""}}},
 		{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{{Provider: installed[0], NextVersion: "v1.14.1"}, {Provider: installed[1], NextVersion: "v2.1.0"}}},
 	}
@@ -72,13 +72,13 @@ func TestOneProviderIsUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []providerupgrade.Offer{{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{
+	want := []providerupgrade.Upgrades{{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{
 		{Provider: installed[0], NextVersion: "v1.14.1"}, {Provider: installed[1], NextVersion: "v2.1.0"}, {Provider: installed[2], Unknown: "add it to providers"},
 	}}}
 	if diff := cmp.Diff(want, offers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	cluster := selection.Cluster{State: installation.State{Installed: installed, Contract: "v1beta2"}}
+	cluster := selection.Cluster{ClusterState: installation.ClusterState{Installed: installed, Contract: "v1beta2"}}
 	targets, notes, err := providerupgrade.Choose(t.Context(), providerupgrade.Request{Contract: "v1beta2"}, cluster, latest)
 	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken stays at version v1.0.0, because its releases cannot be read: add it to providers") {
 		t.Errorf("targets %v, notes %q, %v", targets, notes, err)
@@ -97,7 +97,7 @@ func TestOneProviderIsUnreadable(t *testing.T) {
 func TestChoose(t *testing.T) {
 	core, acme := record(provider.Core, "cluster-api", "v1.12.0"), record(provider.Infrastructure, "acme", "v2.0.0")
 	begun := acme
-	begun.Next = "v2.1.0"
+	begun.TargetVersion = "v2.1.0"
 	unfinished := acme
 	unfinished.Installing = true
 	latest := map[string]string{"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0"}
@@ -133,7 +133,7 @@ func TestChoose(t *testing.T) {
 		"no semantic version": {named: map[provider.Type][]string{provider.Core: {"cluster-api:new"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
 	}
 	for name, tc := range cases {
-		cluster := selection.Cluster{State: installation.State{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
+		cluster := selection.Cluster{ClusterState: installation.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}
 		targets, _, err := providerupgrade.Choose(t.Context(), providerupgrade.Request{Contract: tc.contract, Named: tc.named}, cluster, releases(latest))
 		if tc.reason != "" {
 			if fault.As(err) == nil || fault.As(err).Reason != tc.reason {
@@ -199,7 +199,7 @@ func change(t *testing.T, from, to string) providerupgrade.Change {
 
 // CX-12: the order of an upgrade: stored objects first, then Deployments stop, then what is gone goes, then the rest comes.
 func TestPlan(t *testing.T) {
-	stored := map[string]providerupgrade.Stored{"things.infrastructure.cluster.x-k8s.io": {Now: "v2", Ever: []string{"v1", "v2"}}}
+	stored := map[string]providerupgrade.Stored{"things.infrastructure.cluster.x-k8s.io": {Current: "v2", All: []string{"v1", "v2"}}}
 	p, err := providerupgrade.Plan([]providerupgrade.Change{change(t, two, only)}, stored, installation.Settings{Wait: true})
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestPlan(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	stored["things.infrastructure.cluster.x-k8s.io"] = providerupgrade.Stored{Now: "v1", Ever: []string{"v1"}}
+	stored["things.infrastructure.cluster.x-k8s.io"] = providerupgrade.Stored{Current: "v1", All: []string{"v1"}}
 	if _, err := providerupgrade.Plan([]providerupgrade.Change{change(t, one, only)}, stored, installation.Settings{}); fault.As(err) == nil || fault.As(err).Reason != providerupgrade.ReasonStoredVersion {
 		t.Errorf("objects that could not be read any more: %v", err)
 	}
@@ -237,7 +237,7 @@ func object(s installation.Step) map[string]any { return s.Object.Object }
 
 // CX-12: the way back is the same plan with the former components, unless stored objects could not be read any more.
 func TestBack(t *testing.T) {
-	p, why, err := providerupgrade.Back([]providerupgrade.Change{change(t, two, only)}, installation.Settings{})
+	p, why, err := providerupgrade.PlanRollback([]providerupgrade.Change{change(t, two, only)}, installation.Settings{})
 	if err != nil || why != "" {
 		t.Fatal(why, err)
 	}
@@ -249,12 +249,12 @@ func TestBack(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", line, text)
 		}
 	}
-	if _, why, err = providerupgrade.Back([]providerupgrade.Change{change(t, one, two)}, installation.Settings{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, installation.Settings{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
 		t.Errorf("another version is stored: %q, %v", why, err)
 	}
 	gone := change(t, one, one)
 	gone.Former = nil
-	if _, why, err = providerupgrade.Back([]providerupgrade.Change{gone}, installation.Settings{}); err != nil || why == "" {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{gone}, installation.Settings{}); err != nil || why == "" {
 		t.Errorf("the former components are gone: %q, %v", why, err)
 	}
 }
@@ -279,7 +279,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-const customised = `apiVersion: apps/v1
+const customisationsOf = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: manager
@@ -315,7 +315,7 @@ status: {replicas: 3}
 func TestCustomisations(t *testing.T) {
 	live, after := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	for _, o := range []*unstructured.Unstructured{live, after} {
-		if err := yaml.Unmarshal([]byte(customised), &o.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(customisationsOf), &o.Object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -337,7 +337,7 @@ func TestCustomisations(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if all := providerupgrade.Customisations(live, nil); len(all) != 3 || all[0].Kept {
+	if all := providerupgrade.Customisations(live, nil); len(all) != 3 || all[0].Preserved {
 		t.Errorf("of an object that goes: %v", all)
 	}
 }

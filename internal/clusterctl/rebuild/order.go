@@ -36,22 +36,22 @@ const (
 	withdrawTime = 30 * time.Second
 )
 
-// Order requests a recovery and follows it.
-type Order struct {
+// Recoverer requests a recovery and follows it.
+type Recoverer struct {
 	Client client.Client
 	Now    func() time.Time
 	// Interval is the polling interval, default 1 s. SurveyTime is the timeout for the response of infrastructure
 	// machines, default 2 min.
 	Interval, SurveyTime time.Duration
-	// Say is called with a progress message when the progress changes.
-	Say func(string)
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
 	// Program is called with the program that a user must run on a node.
 	Program func(node, program string)
 }
 
 // Prepare finds the control plane of a Cluster, surveys its etcd members, and returns the plan of a recovery. It
 // changes only the annotations that request the survey.
-func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Plan, error) {
+func (o Recoverer) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Options) (Plan, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubeadmControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
 		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported,
@@ -76,7 +76,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 	if p.Snapshot, err = o.snapshot(ctx, cluster, want); err != nil {
 		return Plan{}, err
 	}
-	survey := recovery.Request{ID: p.ID}
+	survey := recovery.RecoveryRequest{ID: p.ID}
 	if err := o.request(ctx, plane, &survey); err != nil {
 		return Plan{}, err
 	}
@@ -93,7 +93,7 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 }
 
 // choose selects the surviving Machine.
-func (p Plan) choose(want Choice) (Member, error) {
+func (p Plan) choose(want Options) (Member, error) {
 	if p.Snapshot != nil {
 		return chooseForSnapshot(p.ControlPlane, p.Members, want, p.Snapshot.Snapshot)
 	}
@@ -101,11 +101,11 @@ func (p Plan) choose(want Choice) (Member, error) {
 }
 
 // snapshot finds the snapshot to restore; nil if none is requested.
-func (o Order) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (*Snapshot, error) {
+func (o Recoverer) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want Options) (*Snapshot, error) {
 	if want.Snapshot.Name == "" {
 		return nil, nil
 	}
-	order := snapshot.Order{Client: o.Client, Now: o.Now}
+	order := snapshot.Client{Client: o.Client, Now: o.Now}
 	found, err := order.Find(ctx, cluster, want.Snapshot)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (o Order) snapshot(ctx context.Context, cluster *clusterv1.Cluster, want Ch
 	return out, err
 }
 
-func (o Order) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1.KubeadmControlPlane, error) {
+func (o Recoverer) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1.KubeadmControlPlane, error) {
 	plane := &controlplanev1.KubeadmControlPlane{}
 	if err := o.Client.Get(ctx, key, plane); err != nil {
 		return nil, fmt.Errorf("reading KubeadmControlPlane %s: %w", key.Name, err)
@@ -125,7 +125,7 @@ func (o Order) plane(ctx context.Context, key client.ObjectKey) (*controlplanev1
 	return plane, nil
 }
 
-func (o Order) nodeOf(ctx context.Context, namespace, machine string) string {
+func (o Recoverer) nodeOf(ctx context.Context, namespace, machine string) string {
 	m := &clusterv1.Machine{}
 	if o.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machine}, m) != nil {
 		return ""
@@ -134,7 +134,7 @@ func (o Order) nodeOf(ctx context.Context, namespace, machine string) string {
 }
 
 // request sets the annotation of a control plane; nil removes it.
-func (o Order) request(ctx context.Context, plane client.Object, r *recovery.Request) error {
+func (o Recoverer) request(ctx context.Context, plane client.Object, r *recovery.RecoveryRequest) error {
 	var value *string
 	if r != nil {
 		value = new(r.String())
@@ -146,7 +146,7 @@ func (o Order) request(ctx context.Context, plane client.Object, r *recovery.Req
 }
 
 // withdraw removes a request that was not accepted.
-func (o Order) withdraw(ctx context.Context, key client.ObjectKey, r recovery.Request) error {
+func (o Recoverer) withdraw(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 	defer cancel()
 	for {
@@ -162,7 +162,7 @@ func (o Order) withdraw(ctx context.Context, key client.ObjectKey, r recovery.Re
 
 // survey waits until the infrastructure of all remaining Machines has responded, and the control plane no longer
 // reports the result of an earlier request. After the timeout it returns the responses received so far.
-func (o Order) survey(ctx context.Context, key client.ObjectKey, r recovery.Request, want Choice) ([]Member, error) {
+func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest, want Options) ([]Member, error) {
 	limit := o.SurveyTime
 	if limit == 0 {
 		limit = surveyTime
@@ -189,7 +189,7 @@ func (o Order) survey(ctx context.Context, key client.ObjectKey, r recovery.Requ
 
 // members returns the Machines of a control plane, sorted by name, with the responses of their infrastructure machines;
 // complete reports whether all have responded that can.
-func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.Request) (out []Member, complete bool, err error) {
+func (o Recoverer) members(ctx context.Context, plane *controlplanev1.KubeadmControlPlane, r recovery.RecoveryRequest) (out []Member, complete bool, err error) {
 	list := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, list, client.InNamespace(plane.Namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
 		return nil, false, fmt.Errorf("listing Machines of KubeadmControlPlane %s: %w", plane.Name, err)
@@ -206,7 +206,7 @@ func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControl
 		}
 		switch {
 		case one.Lost != "" || one.Node == "":
-		case report.Answers(recovery.Order{ID: r.ID, Step: recovery.Survey}):
+		case report.IsFor(recovery.EtcdOrder{ID: r.ID, Step: recovery.Survey}):
 			one.Found, one.Problem = report.Member, report.Problem
 		default:
 			complete = false
@@ -218,7 +218,7 @@ func (o Order) members(ctx context.Context, plane *controlplanev1.KubeadmControl
 }
 
 // report returns the response of a Machine's infrastructure machine; nil if there is none.
-func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Report, error) {
+func (o Recoverer) report(ctx context.Context, m clusterv1.Machine) (*recovery.Report, error) {
 	ref := m.Spec.InfrastructureRef
 	mapping, err := o.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if err != nil {
@@ -233,9 +233,9 @@ func (o Order) report(ctx context.Context, m clusterv1.Machine) (*recovery.Repor
 }
 
 // Run requests the recovery, unless it is in progress, and waits until the control plane is restored.
-func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
+func (o Recoverer) Run(ctx context.Context, namespace string, p Plan) error {
 	key := client.ObjectKey{Namespace: namespace, Name: p.ControlPlane}
-	want := recovery.Request{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
+	want := recovery.RecoveryRequest{ID: p.ID, Survivor: p.Survivor, Manual: p.Manual, Force: p.Force}
 	if p.Snapshot != nil {
 		want.Snapshot = p.Snapshot.want
 	}
@@ -248,7 +248,7 @@ func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 			return err
 		}
 	}
-	f := &following{Order: o, plan: p}
+	f := &following{Recoverer: o, plan: p}
 	err := o.until(ctx, func(ctx context.Context) (bool, error) {
 		plane, err := o.plane(ctx, key)
 		if err != nil {
@@ -263,7 +263,7 @@ func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
 }
 
 // until polls until done reports true or returns an error, or until the context ends.
-func (o Order) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+func (o Recoverer) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextCancel(ctx, o.every(), true, done)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fault.New(fault.Transient, ReasonTimeout, "the recovery is not done in the time of --wait-timeout; once it was accepted it continues without this command").From(err)
@@ -271,22 +271,22 @@ func (o Order) until(ctx context.Context, done wait.ConditionWithContextFunc) er
 	return err
 }
 
-func (o Order) every() time.Duration {
+func (o Recoverer) every() time.Duration {
 	if o.Interval == 0 {
 		return interval
 	}
 	return o.Interval
 }
 
-func (o Order) say(form string, args ...any) {
-	if o.Say != nil {
-		o.Say(fmt.Sprintf(form, args...))
+func (o Recoverer) say(form string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(form, args...))
 	}
 }
 
 // following tracks the progress of a recovery.
 type following struct {
-	Order
+	Recoverer
 	plan    Plan
 	said    string
 	printed bool
@@ -296,7 +296,7 @@ type following struct {
 // isDone reports whether the control plane is restored. It returns an error if the recovery does not proceed.
 func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, error) {
 	if f.rebuilt {
-		return f.isWhole(plane), nil
+		return f.isRestored(plane), nil
 	}
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RecoveredCondition)
 	request, err := recovery.ParseRequest(plane.Annotations)
@@ -315,13 +315,13 @@ func (f *following) isDone(plane *controlplanev1.KubeadmControlPlane) (bool, err
 	}
 	if f.plan.Manual && !f.printed && f.Program != nil && c != nil && strings.Contains(c.Message, "by hand") {
 		f.printed = true
-		f.Program(f.plan.Node, recovery.Program(recovery.Order{ID: f.plan.ID, Step: recovery.Rebuild}))
+		f.Program(f.plan.Node, recovery.Program(recovery.EtcdOrder{ID: f.plan.ID, Step: recovery.Rebuild}))
 	}
 	return false, nil
 }
 
-// isWhole reports whether all Machines exist again, with healthy etcd members.
-func (f *following) isWhole(plane *controlplanev1.KubeadmControlPlane) bool {
+// isRestored reports whether all Machines exist again, with healthy etcd members.
+func (f *following) isRestored(plane *controlplanev1.KubeadmControlPlane) bool {
 	want := ptr.Deref(plane.Spec.Replicas, 1)
 	ready, replicas := ptr.Deref(plane.Status.ReadyReplicas, 0), ptr.Deref(plane.Status.Replicas, 0)
 	set := condition.Set(plane.Status.Conditions)

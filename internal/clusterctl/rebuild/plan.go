@@ -31,8 +31,8 @@ type Member struct {
 	// Lost is the reason why the member is lost; empty if it may not be.
 	Lost string `json:"lost,omitempty"`
 	// Found is the state that it reports; nil if there is none, for the reason Problem.
-	Found   *recovery.Member `json:"found,omitempty"`
-	Problem string           `json:"problem,omitempty"`
+	Found   *recovery.MemberState `json:"found,omitempty"`
+	Problem string                `json:"problem,omitempty"`
 	// Created is the creation time of the Machine.
 	Created time.Time `json:"-"`
 }
@@ -64,18 +64,18 @@ type Snapshot struct {
 	want recovery.Snapshot
 }
 
-// Choice has the options of a recovery.
-type Choice struct {
+// Options has the options of a recovery.
+type Options struct {
 	// Survivor is the Machine to rebuild from; empty for the one with the most recent data.
 	Survivor      string
 	Manual, Force bool
 	// Snapshot is the snapshot to restore; none if it has no name.
-	Snapshot snapshot.Choice
+	Snapshot snapshot.RestoreOptions
 }
 
 // chooseForSnapshot selects the Machine on which a snapshot is restored: the named one, or the oldest one that runs.
 // The Node of a Machine that joined after the snapshot is not in the snapshot.
-func chooseForSnapshot(plane string, members []Member, want Choice, s snapshot.Snapshot) (Member, error) {
+func chooseForSnapshot(plane string, members []Member, want Options, s snapshot.Snapshot) (Member, error) {
 	older := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Node == "" || !m.Created.Before(s.Time) })
 	if want.Survivor != "" {
 		if at := slices.IndexFunc(older, func(m Member) bool { return m.Machine == want.Survivor }); at >= 0 {
@@ -95,7 +95,7 @@ func chooseForSnapshot(plane string, members []Member, want Choice, s snapshot.S
 }
 
 // choose selects the Machine from which etcd is rebuilt: the named one, or the remaining one with the most recent data.
-func choose(plane string, members []Member, want Choice) (Member, error) {
+func choose(plane string, members []Member, want Options) (Member, error) {
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {
 			return Member{}, fault.New(fault.Invalid, ReasonNotNeeded,
@@ -178,7 +178,7 @@ func (p Plan) Lines() []string {
 	if p.Snapshot != nil {
 		lines = append(lines, p.Snapshot.lines(survivor)...)
 	} else {
-		lines = append(lines, p.kept(survivor)...)
+		lines = append(lines, p.describeData(survivor)...)
 	}
 	if len(replaced) > 0 {
 		lines = append(lines, "  Machines that are deleted with their disks, before etcd is rebuilt, and replaced: "+strings.Join(replaced, ", "))
@@ -206,8 +206,8 @@ func (s Snapshot) lines(survivor Member) []string {
 	return out
 }
 
-// kept describes the data that is preserved, and the data whose state is unknown.
-func (p Plan) kept(survivor Member) []string {
+// describeData describes the data that is preserved, and the data whose state is unknown.
+func (p Plan) describeData(survivor Member) []string {
 	var lines []string
 	if survivor.Found != nil {
 		lines = append(lines, fmt.Sprintf("  Kept: everything up to revision %d.", survivor.Found.Revision))

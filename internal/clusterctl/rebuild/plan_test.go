@@ -24,31 +24,31 @@ func member(name string, change ...func(*Member)) Member {
 func lost(m *Member) { m.Lost = "it does not run" }
 
 func found(index, revision int64) func(*Member) {
-	return func(m *Member) { m.Found = &recovery.Member{Index: index, Revision: revision} }
+	return func(m *Member) { m.Found = &recovery.MemberState{Index: index, Revision: revision} }
 }
 
-func leads(m *Member) { m.Found = &recovery.Member{Leader: true} }
+func leads(m *Member) { m.Found = &recovery.MemberState{Leader: true} }
 
 // The member that has most survives, unless another is named.
 func TestChoose(t *testing.T) { // KC-19
 	tests := map[string]struct {
 		members []Member
-		choice  Choice
+		choice  Options
 		want    string
 		fault   string
 	}{
-		"the only one":           {[]Member{member("a", lost), member("b", found(7, 3)), member("c", lost)}, Choice{}, "b", ""},
-		"most":                   {[]Member{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, Choice{}, "b", ""},
-		"as much":                {[]Member{member("b", found(7, 3)), member("a", found(7, 3))}, Choice{}, "a", ""},
-		"named":                  {[]Member{member("a", found(7, 3)), member("b", found(9, 3))}, Choice{Survivor: "a"}, "a", ""},
-		"named, and unknown":     {[]Member{member("a", found(7, 3))}, Choice{Survivor: "x"}, "", ReasonNoSurvivor},
-		"named, without a Node":  {[]Member{{Machine: "a"}}, Choice{Survivor: "a"}, "", ReasonNoSurvivor},
-		"a quorum":               {[]Member{member("a", leads), member("b", leads), member("c", lost)}, Choice{Survivor: "a", Force: true}, "", ReasonNotNeeded},
-		"none answers":           {[]Member{member("a"), member("b", lost), member("c", lost)}, Choice{}, "", ReasonNoSurvivor},
-		"none answers, by hand":  {[]Member{member("a"), member("b", lost), member("c", lost)}, Choice{Manual: true}, "a", ""},
-		"two left, by hand":      {[]Member{member("a"), member("b"), member("c", lost)}, Choice{Manual: true}, "", ReasonNoSurvivor},
-		"none is left":           {[]Member{member("a", lost), member("b", func(m *Member) { m.Problem = "no data" })}, Choice{}, "", ReasonNoSurvivor},
-		"one of two has trouble": {[]Member{member("a", func(m *Member) { m.Problem = "no data" }), member("b", found(1, 1))}, Choice{}, "b", ""},
+		"the only one":           {[]Member{member("a", lost), member("b", found(7, 3)), member("c", lost)}, Options{}, "b", ""},
+		"most":                   {[]Member{member("a", found(7, 3)), member("b", found(9, 3)), member("c", found(8, 9))}, Options{}, "b", ""},
+		"as much":                {[]Member{member("b", found(7, 3)), member("a", found(7, 3))}, Options{}, "a", ""},
+		"named":                  {[]Member{member("a", found(7, 3)), member("b", found(9, 3))}, Options{Survivor: "a"}, "a", ""},
+		"named, and unknown":     {[]Member{member("a", found(7, 3))}, Options{Survivor: "x"}, "", ReasonNoSurvivor},
+		"named, without a Node":  {[]Member{{Machine: "a"}}, Options{Survivor: "a"}, "", ReasonNoSurvivor},
+		"a quorum":               {[]Member{member("a", leads), member("b", leads), member("c", lost)}, Options{Survivor: "a", Force: true}, "", ReasonNotNeeded},
+		"none answers":           {[]Member{member("a"), member("b", lost), member("c", lost)}, Options{}, "", ReasonNoSurvivor},
+		"none answers, by hand":  {[]Member{member("a"), member("b", lost), member("c", lost)}, Options{Manual: true}, "a", ""},
+		"two left, by hand":      {[]Member{member("a"), member("b"), member("c", lost)}, Options{Manual: true}, "", ReasonNoSurvivor},
+		"none is left":           {[]Member{member("a", lost), member("b", func(m *Member) { m.Problem = "no data" })}, Options{}, "", ReasonNoSurvivor},
+		"one of two has trouble": {[]Member{member("a", func(m *Member) { m.Problem = "no data" }), member("b", found(1, 1))}, Options{}, "b", ""},
 	}
 	for name, tt := range tests {
 		got, err := choose("kcp", tt.members, tt.choice)
@@ -85,7 +85,7 @@ func TestChooseForSnapshot(t *testing.T) { // KC-19
 		"named, and unknown":  {[]Member{member("b", created(-3))}, "x", ""},
 	}
 	for name, tt := range tests {
-		got, err := chooseForSnapshot("kcp", tt.members, Choice{Survivor: tt.named}, snapshot.Snapshot{Name: "c1-20261125T120000Z", Time: at})
+		got, err := chooseForSnapshot("kcp", tt.members, Options{Survivor: tt.named}, snapshot.Snapshot{Name: "c1-20261125T120000Z", Time: at})
 		if f := fault.As(err); got.Machine != tt.want || (f != nil && f.Reason == ReasonNoSurvivor) != (tt.want == "") {
 			t.Errorf("%s: %q, %v", name, got.Machine, err)
 		}

@@ -26,7 +26,7 @@ func pauses() []time.Duration { return []time.Duration{time.Second, 4 * time.Sec
 func (o Options) fetcher() fetcher {
 	f := fetcher{client: &http.Client{Transport: o.transport()}, pause: o.Pause}
 	if f.pause == nil {
-		f.pause = pause.For
+		f.pause = pause.Sleep
 	}
 	return f
 }

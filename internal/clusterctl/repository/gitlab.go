@@ -29,12 +29,12 @@ func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 		return nil, malformed(p, "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE")
 	}
 	base := "https://" + u.Host + gitlabPrefix + strings.Join(segments[:4], "/")
-	version, file, err := named(p, segments[4], segments[5])
+	version, file, err := parseVersionFile(p, segments[4], segments[5])
 	return gitlab{fetcher: o.fetcher(), base: base, version: version, file: file, token: o.variable(gitlabToken)}, err
 }
 
-// named validates the version and the file in the URL of a repository that cannot list its versions.
-func named(p provider.Provider, version, file string) (string, string, error) {
+// parseVersionFile validates the version and the file in the URL of a repository that cannot list its versions.
+func parseVersionFile(p provider.Provider, version, file string) (string, string, error) {
 	version, err := url.PathUnescape(version)
 	if err != nil || !isSegment(version) || !isSegment(file) {
 		return "", "", malformed(p, "its last parts are not a version and a file; correct it")

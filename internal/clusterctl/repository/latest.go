@@ -94,7 +94,7 @@ func (r release) in(s ReleaseSeries) bool {
 // uploaded.
 func (s *Source) newest(ctx context.Context, releases []release) (release, Metadata, error) {
 	for _, r := range releases[:min(maxTagsWithoutRelease, len(releases))] {
-		data, err := s.released(ctx, r.tag, MetadataFile)
+		data, err := s.repositoryFile(ctx, r.tag, MetadataFile)
 		if fault.KindOf(err) == fault.Gone {
 			continue
 		}

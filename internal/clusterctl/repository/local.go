@@ -65,7 +65,7 @@ func (l local) File(_ context.Context, version, name string) ([]byte, error) {
 				files = append(files, e.Name())
 			}
 		}
-		return nil, notAmong(files, version, name, notFound(l.folder, version, name))
+		return nil, fileNotFound(files, version, name, notFound(l.folder, version, name))
 	}
 	return data, err
 }

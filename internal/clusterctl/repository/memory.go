@@ -35,14 +35,14 @@ func (m Memory) Versions(context.Context) ([]string, error) {
 func (m Memory) File(_ context.Context, version, name string) ([]byte, error) {
 	data, ok := m.Files[version][name]
 	if !ok {
-		return nil, notAmong(slices.Collect(maps.Keys(m.Files[version])), version, name, notFound("the repository", version, name))
+		return nil, fileNotFound(slices.Collect(maps.Keys(m.Files[version])), version, name, notFound("the repository", version, name))
 	}
 	return []byte(data), nil
 }
 
-// notAmong returns the fault for a file that does not exist in a version. It lists the files of the same kind, such as
+// fileNotFound returns the fault for a file that does not exist in a version. It lists the files of the same kind, such as
 // the templates of other flavors. If there are none, it returns other.
-func notAmong(files []string, version, name string, other error) error {
+func fileNotFound(files []string, version, name string, other error) error {
 	kind := "clusterclass-"
 	if strings.HasPrefix(name, "cluster-template") {
 		kind = "cluster-template"

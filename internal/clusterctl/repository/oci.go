@@ -106,7 +106,7 @@ func (o oci) explain(err error, version, file string) error {
 	}
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
-		return fault.New(fault.Unreachable, ReasonUnreachable, "reading from %s did not succeed (%v); check the network, then run the command again", o.repository, shortened(err)).From(err)
+		return fault.New(fault.Unreachable, ReasonUnreachable, "reading from %s did not succeed (%v); check the network, then run the command again", o.repository, innermostError(err)).From(err)
 	}
 	switch answer.StatusCode {
 	case http.StatusNotFound:
@@ -122,8 +122,8 @@ func (o oci) explain(err error, version, file string) error {
 	return fault.New(fault.Unreachable, ReasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
 }
 
-// shortened returns the innermost error. The outer errors repeat URLs, which may contain signatures.
-func shortened(err error) error {
+// innermostError returns the innermost error. The outer errors repeat URLs, which may contain signatures.
+func innermostError(err error) error {
 	inner := err
 	for inner != nil {
 		err, inner = inner, errors.Unwrap(inner)

@@ -65,7 +65,7 @@ func (s *Source) Versions(ctx context.Context) ([]string, error) {
 // all returns the versions of the repository unmodified.
 func (s *Source) all(ctx context.Context) ([]string, error) {
 	all, err := s.repository.Versions(ctx)
-	return all, s.withoutNetwork(err)
+	return all, s.hintLocalProvider(err)
 }
 
 // Components returns the components file of a version.
@@ -107,11 +107,11 @@ func (s *Source) File(ctx context.Context, version, name string) ([]byte, error)
 			return data, err
 		}
 	}
-	return s.released(ctx, version, name)
+	return s.repositoryFile(ctx, version, name)
 }
 
-// released returns a file from the repository itself.
-func (s *Source) released(ctx context.Context, version, name string) ([]byte, error) {
+// repositoryFile returns a file from the repository itself.
+func (s *Source) repositoryFile(ctx context.Context, version, name string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := [2]string{version, name}
@@ -120,7 +120,7 @@ func (s *Source) released(ctx context.Context, version, name string) ([]byte, er
 	}
 	data, err := s.repository.File(ctx, version, name)
 	if err != nil {
-		return nil, s.absent(ctx, version, err)
+		return nil, s.explainMissing(ctx, version, err)
 	}
 	s.files[key] = data
 	return data, nil
@@ -129,11 +129,11 @@ func (s *Source) released(ctx context.Context, version, name string) ([]byte, er
 // shownVersions is the maximum number of versions in an error.
 const shownVersions = 5
 
-// absent returns the fault for a file that could not be read. If the version does not exist, it lists the available
+// explainMissing returns the fault for a file that could not be read. If the version does not exist, it lists the available
 // versions.
-func (s *Source) absent(ctx context.Context, version string, err error) error {
+func (s *Source) explainMissing(ctx context.Context, version string, err error) error {
 	if fault.KindOf(err) != fault.Gone {
-		return s.withoutNetwork(err)
+		return s.hintLocalProvider(err)
 	}
 	all, listing := s.Versions(ctx)
 	if listing != nil || len(all) == 0 || slices.Contains(all, version) {
@@ -144,9 +144,9 @@ func (s *Source) absent(ctx context.Context, version string, err error) error {
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }
 
-// withoutNetwork extends an Unreachable error of the docker provider with the hint that the built-in provider "local"
+// hintLocalProvider extends an Unreachable error of the docker provider with the hint that the built-in provider "local"
 // needs no release.
-func (s *Source) withoutNetwork(err error) error {
+func (s *Source) hintLocalProvider(err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != ReasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {
 		return err

@@ -7,18 +7,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// guarded requires TLS except for loopback addresses, and sends credentials only to the host they are for.
-type guarded struct{ next http.RoundTripper }
+// secureTransport requires TLS except for loopback addresses, and sends credentials only to the host they are for.
+type secureTransport struct{ next http.RoundTripper }
 
 func (o Options) transport() http.RoundTripper {
 	if o.Transport == nil {
-		return guarded{http.DefaultTransport}
+		return secureTransport{http.DefaultTransport}
 	}
-	return guarded{o.Transport}
+	return secureTransport{o.Transport}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g secureTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	first := r
 	for first.Response != nil && first.Response.Request != nil { // r follows a redirect
 		first = first.Response.Request

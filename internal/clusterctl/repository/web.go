@@ -21,7 +21,7 @@ func newWeb(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	}
 	last := len(segments) - 1
 	base := "https://" + strings.Join(append([]string{u.Host}, segments[:last-1]...), "/")
-	version, file, err := named(p, segments[last-1], segments[last])
+	version, file, err := parseVersionFile(p, segments[last-1], segments[last])
 	if err != nil {
 		return nil, err
 	}

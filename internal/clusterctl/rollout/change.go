@@ -26,11 +26,11 @@ func Restart(ctx context.Context, c client.Client, namespace string, r Resource,
 		if isPaused(o) {
 			return fault.New(fault.Invalid, ReasonState, "%s is paused, so that nothing would be replaced; resume it first", r)
 		}
-		if due := after(o); due.After(now) {
+		if due := rolloutAfter(o); due.After(now) {
 			return fault.New(fault.Invalid, ReasonState, "%s is to be restarted at %s already; remove spec.rollout.after to restart it now", r, due.UTC().Format(time.RFC3339))
 		}
 		return nil
-	}, func(o client.Object) { *after(o) = metav1.NewTime(now.Truncate(time.Second)) })
+	}, func(o client.Object) { *rolloutAfter(o) = metav1.NewTime(now.Truncate(time.Second)) })
 }
 
 // Pause pauses the rollout.
@@ -90,8 +90,8 @@ func get(ctx context.Context, c client.Reader, namespace string, r Resource) (cl
 	return o, nil
 }
 
-// after returns the field spec.rollout.after, or an empty time for kinds without it.
-func after(o client.Object) *metav1.Time {
+// rolloutAfter returns the field spec.rollout.after, or an empty time for kinds without it.
+func rolloutAfter(o client.Object) *metav1.Time {
 	switch o := o.(type) {
 	case *clusterv1.MachineDeployment:
 		return &o.Spec.Rollout.After

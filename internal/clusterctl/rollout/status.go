@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// State is the progress of a rollout.
-type State struct {
+// Progress is the progress of a rollout.
+type Progress struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
 	// Cluster is the name of the resource's Cluster.
@@ -35,12 +35,12 @@ type State struct {
 }
 
 // Read returns the progress of the rollout of a resource.
-func Read(ctx context.Context, c client.Reader, namespace string, r Resource, now time.Time) (State, error) {
+func Read(ctx context.Context, c client.Reader, namespace string, r Resource, now time.Time) (Progress, error) {
 	o, err := get(ctx, c, namespace, r)
 	if err != nil {
-		return State{}, err
+		return Progress{}, err
 	}
-	s := State{Kind: r.Kind, Name: r.Name}
+	s := Progress{Kind: r.Kind, Name: r.Name}
 	if isPaused(o) {
 		s.Paused = "the annotation " + clusterv1.PausedAnnotation
 		if r.Kind == MachineDeployment {
@@ -52,27 +52,27 @@ func Read(ctx context.Context, c client.Reader, namespace string, r Resource, no
 		s.Cluster = o.Spec.ClusterName
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
-		s.says(o.Status.Conditions)
-		most, err := current(ctx, c, o, now)
+		s.setFromConditions(o.Status.Conditions)
+		most, err := countCurrentMachines(ctx, c, o, now)
 		s.UpToDate = min(s.UpToDate, most)
 		return s, err
 	case *controlplanev1.KubeadmControlPlane:
 		s.Cluster = o.Labels[clusterv1.ClusterNameLabel]
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
-		s.says(o.Status.Conditions)
+		s.setFromConditions(o.Status.Conditions)
 	case *clusterv1.MachinePool:
 		s.Cluster = o.Spec.ClusterName
 		s.counts(o.Spec.Replicas, o.Status.Replicas, o.Status.UpToDateReplicas, o.Status.AvailableReplicas)
 		s.Observed = o.Status.ObservedGeneration >= o.Generation
-		s.says(o.Status.Conditions)
+		s.setFromConditions(o.Status.Conditions)
 	}
 	return s, nil
 }
 
-// current counts the Machines of MachineSets that match the current spec of the MachineDeployment. Directly after a
+// countCurrentMachines counts the Machines of MachineSets that match the current spec of the MachineDeployment. Directly after a
 // change, the status of the MachineDeployment still counts outdated Machines as up to date.
-func current(ctx context.Context, c client.Reader, d *clusterv1.MachineDeployment, now time.Time) (int32, error) {
+func countCurrentMachines(ctx context.Context, c client.Reader, d *clusterv1.MachineDeployment, now time.Time) (int32, error) {
 	sets := &clusterv1.MachineSetList{}
 	if err := c.List(ctx, sets, client.InNamespace(d.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: d.Name}); err != nil {
 		return 0, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", d.Name, err)
@@ -88,7 +88,7 @@ func current(ctx context.Context, c client.Reader, d *clusterv1.MachineDeploymen
 	return out, nil
 }
 
-func (s *State) counts(desired, replicas, upToDate, available *int32) {
+func (s *Progress) counts(desired, replicas, upToDate, available *int32) {
 	value := func(n *int32, unset int32) int32 {
 		if n == nil {
 			return unset
@@ -99,8 +99,8 @@ func (s *State) counts(desired, replicas, upToDate, available *int32) {
 	s.UpToDate, s.Available = value(upToDate, 0), value(available, 0)
 }
 
-// says sets Reason and Paused from the conditions.
-func (s *State) says(conditions []metav1.Condition) {
+// setFromConditions sets Reason and Paused from the conditions.
+func (s *Progress) setFromConditions(conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition); c != nil && c.Status == metav1.ConditionTrue {
 		first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
 		s.Reason = strings.TrimPrefix(first, "* ")
@@ -111,12 +111,12 @@ func (s *State) says(conditions []metav1.Condition) {
 }
 
 // Done reports whether all Machines are up to date and available, and no surplus Machine is left.
-func (s State) Done() bool {
+func (s Progress) Done() bool {
 	return s.Observed && s.UpToDate >= s.Desired && s.Replicas == s.Desired && s.Available >= s.Desired
 }
 
 // String describes the progress in the words of kubectl, with the reason for waiting.
-func (s State) String() string {
+func (s Progress) String() string {
 	name := fmt.Sprintf("%s %q", strings.ToLower(string(s.Kind)), s.Name)
 	waiting := "Waiting for rollout of " + name + " to finish: "
 	switch {
@@ -142,7 +142,7 @@ func shortened(text string) string {
 	return text
 }
 
-func (s State) because() string {
+func (s Progress) because() string {
 	if s.Reason == "" {
 		return ""
 	}

@@ -31,8 +31,8 @@ type Snapshot struct {
 	Machines    []clusterv1.Machine
 }
 
-// soon is the maximum distance in the future of a restart that the rotation itself has requested.
-const soon = 2 * time.Minute
+// restartTolerance is the maximum distance in the future of a restart that the rotation itself has requested.
+const restartTolerance = 2 * time.Minute
 
 // Action is an action of a rotation.
 type Action interface{ String() string }
@@ -52,10 +52,10 @@ func (a Install) String() string {
 	return "The rotation is done"
 }
 
-// Note records that the phase is in effect, with the Machines that existed at this time.
-type Note struct{ Machines string }
+// RecordPhase records that the phase is in effect, with the Machines that existed at this time.
+type RecordPhase struct{ Machines string }
 
-func (a Note) String() string { return "The control plane has followed" }
+func (a RecordPhase) String() string { return "The control plane has followed" }
 
 // Restart replaces the Machines of a MachineDeployment.
 type Restart struct{ Deployment string }
@@ -94,14 +94,14 @@ func Decide(s Snapshot) (Step, error) {
 	if state.Phase == None {
 		return Step{Actions: []Action{Install{None}}}, nil
 	}
-	if wait := s.planeBehind(); wait != "" {
+	if wait := s.controlPlaneLag(); wait != "" {
 		return Step{Wait: wait}, nil
 	}
-	if state.Phase == NewAlone {
-		if wait := s.unsettled(); wait != "" {
+	if state.Phase == NewOnly {
+		if wait := s.pendingRollout(); wait != "" {
 			return Step{Wait: wait}, nil
 		}
-		return Step{Actions: []Action{Install{NewAlone}}}, nil
+		return Step{Actions: []Action{Install{NewOnly}}}, nil
 	}
 	if !state.InEffect {
 		for i := range s.Pools { // the machine of a pool may be bootstrapped before its Machine exists
@@ -109,7 +109,7 @@ func Decide(s Snapshot) (Step, error) {
 				return Step{Wait: wait}, nil
 			}
 		}
-		return Step{Actions: []Action{Note{Machines: strings.Join(s.machineNames(), ",")}}}, nil
+		return Step{Actions: []Action{RecordPhase{Machines: strings.Join(s.machineNames(), ",")}}}, nil
 	}
 	return s.replace(state), nil
 }
@@ -134,7 +134,7 @@ func (s Snapshot) replace(state State) Step {
 	if len(out.Actions) > 0 {
 		return out
 	}
-	wait := s.unsettled()
+	wait := s.pendingRollout()
 	if len(left) > 0 {
 		wait = strings.TrimSuffix(fmt.Sprintf("Waiting for %d of %d Machines to be replaced: %s", len(left), len(state.Outdated), wait), ": ")
 	}
@@ -186,9 +186,9 @@ func (s Snapshot) poolReplaces(p *clusterv1.MachinePool) bool {
 	})
 }
 
-// planeBehind returns the reason why the control plane is not available with the certificates in the Secret; empty if
+// controlPlaneLag returns the reason why the control plane is not available with the certificates in the Secret; empty if
 // it is.
-func (s Snapshot) planeBehind() string {
+func (s Snapshot) controlPlaneLag() string {
 	name := "HostedControlPlane " + s.Plane.Name
 	available := condition.Set(s.Plane.Status.Conditions).Get(hostedv1.AvailableCondition)
 	isAvailable, why := available != nil && available.Status == metav1.ConditionTrue, ""
@@ -204,8 +204,8 @@ func (s Snapshot) planeBehind() string {
 	return ""
 }
 
-// unsettled describes a rollout in progress; empty if all Machines are up to date and available.
-func (s Snapshot) unsettled() string {
+// pendingRollout describes a rollout in progress; empty if all Machines are up to date and available.
+func (s Snapshot) pendingRollout() string {
 	for i := range s.Deployments {
 		if text := deploymentBehind(&s.Deployments[i]); text != "" {
 			return text
@@ -221,7 +221,7 @@ func (s Snapshot) unsettled() string {
 
 func deploymentBehind(d *clusterv1.MachineDeployment) string {
 	st := d.Status
-	return behind("MachineDeployment "+d.Name, counts{
+	return rolloutLag("MachineDeployment "+d.Name, counts{
 		observed: st.ObservedGeneration >= d.Generation, desired: ptr.Deref(d.Spec.Replicas, 1), replicas: ptr.Deref(st.Replicas, 0),
 		upToDate: ptr.Deref(st.UpToDateReplicas, 0), available: ptr.Deref(st.AvailableReplicas, 0),
 		why: condition.Set(st.Conditions).Get(clusterv1.RollingOutCondition),
@@ -230,7 +230,7 @@ func deploymentBehind(d *clusterv1.MachineDeployment) string {
 
 func poolBehind(p *clusterv1.MachinePool) string {
 	st := p.Status
-	return behind("MachinePool "+p.Name, counts{
+	return rolloutLag("MachinePool "+p.Name, counts{
 		observed: st.ObservedGeneration >= p.Generation, desired: ptr.Deref(p.Spec.Replicas, 1), replicas: ptr.Deref(st.Replicas, 0),
 		upToDate: ptr.Deref(st.UpToDateReplicas, 0), available: ptr.Deref(st.AvailableReplicas, 0),
 		why: condition.Set(st.Conditions).Get(clusterv1.RollingOutCondition),
@@ -244,7 +244,7 @@ type counts struct {
 	why                                    *metav1.Condition
 }
 
-func behind(name string, c counts) string {
+func rolloutLag(name string, c counts) string {
 	text := ""
 	switch {
 	case !c.observed:
@@ -281,15 +281,15 @@ func (s Snapshot) problems(state State) []string {
 		out = append(out, "HostedControlPlane "+s.Plane.Name+" is paused: remove annotation "+clusterv1.PausedAnnotation)
 	}
 	if state.Phase == None {
-		if text := s.planeBehind(); text != "" {
+		if text := s.controlPlaneLag(); text != "" {
 			out = append(out, text)
 		}
-		if text := s.unsettled(); text != "" {
+		if text := s.pendingRollout(); text != "" {
 			out = append(out, text)
 		}
 		return append(out, s.unreplaceable(s.all())...)
 	}
-	if !state.InEffect || state.Phase == NewAlone {
+	if !state.InEffect || state.Phase == NewOnly {
 		return out
 	}
 	return append(out, s.unreplaceable(s.outdated(state))...)
@@ -308,9 +308,9 @@ func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
 		switch {
 		case !m.DeletionTimestamp.IsZero():
 		case deployment != "":
-			text = s.heldDeployment(deployment)
+			text = s.deploymentBlocker(deployment)
 		case pool != "":
-			text = s.heldPool(pool)
+			text = s.poolBlocker(pool)
 		default:
 			alone = append(alone, m.Name)
 		}
@@ -319,7 +319,7 @@ func (s Snapshot) unreplaceable(machines []*clusterv1.Machine) []string {
 		}
 	}
 	for i := range s.Pools { // the machines of a pool without Machines are unknown
-		if text := s.heldPool(s.Pools[i].Name); text != "" && !slices.Contains(out, text) {
+		if text := s.poolBlocker(s.Pools[i].Name); text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -337,8 +337,8 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// heldDeployment returns the reason why a MachineDeployment does not replace its Machines.
-func (s Snapshot) heldDeployment(name string) string {
+// deploymentBlocker returns the reason why a MachineDeployment does not replace its Machines.
+func (s Snapshot) deploymentBlocker(name string) string {
 	at := slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })
 	if at < 0 {
 		return "MachineDeployment " + name + " is gone, and its Machines are not: delete them"
@@ -348,14 +348,14 @@ func (s Snapshot) heldDeployment(name string) string {
 		return fmt.Sprintf("MachineDeployment %s is paused: resume it (slipway rollout resume md/%s)", name, name)
 	case d.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType:
 		return "MachineDeployment " + name + " replaces only Machines that are deleted (OnDelete): give it the strategy RollingUpdate for the time of the rotation"
-	case d.Spec.Rollout.After.Time.After(s.Now.Add(soon)):
+	case d.Spec.Rollout.After.Time.After(s.Now.Add(restartTolerance)):
 		return "MachineDeployment " + name + " is to be restarted later: remove spec.rollout.after"
 	}
 	return ""
 }
 
-// heldPool returns the reason why a MachinePool does not replace its machines.
-func (s Snapshot) heldPool(name string) string {
+// poolBlocker returns the reason why a MachinePool does not replace its machines.
+func (s Snapshot) poolBlocker(name string) string {
 	at := slices.IndexFunc(s.Pools, func(p clusterv1.MachinePool) bool { return p.Name == name })
 	if at < 0 {
 		return ""

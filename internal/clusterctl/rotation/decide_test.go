@@ -26,7 +26,7 @@ func another(t *testing.T, a pki.Algorithm) pki.Pair {
 // in puts the snapshot into a phase, in effect with the Machines of now as outdated.
 func in(t *testing.T, phase Phase, inEffect bool) func(*Snapshot) {
 	return func(s *Snapshot) {
-		for _, p := range []Phase{TrustBoth, NewSigns, NewAlone} {
+		for _, p := range []Phase{TrustBoth, NewSigns, NewOnly} {
 			state, err := Read(s.Secret)
 			must(t, err)
 			state.install(s.Secret, another(t, ""))
@@ -38,7 +38,7 @@ func in(t *testing.T, phase Phase, inEffect bool) func(*Snapshot) {
 		if inEffect {
 			state, err := Read(s.Secret)
 			must(t, err)
-			state.note(s.Secret, s.machineNames())
+			state.recordInEffect(s.Secret, s.machineNames())
 		}
 	}
 }
@@ -83,8 +83,8 @@ func TestDecide(t *testing.T) { // CP-15
 			"MachineDeployment md: 0 of 2 Machines are available", ""},
 		"replaced":            {[]func(*Snapshot){in(t, TrustBoth, true), newMachines}, "The new authority signs, and the old one is still trusted", ""},
 		"replaced again":      {[]func(*Snapshot){in(t, NewSigns, true), newMachines}, "The old authority is removed", ""},
-		"alone, plane behind": {[]func(*Snapshot){in(t, NewAlone, false), behindPlane}, "HostedControlPlane demo does not run", ""},
-		"done":                {[]func(*Snapshot){in(t, NewAlone, false)}, "The rotation is done", ""},
+		"alone, plane behind": {[]func(*Snapshot){in(t, NewOnly, false), behindPlane}, "HostedControlPlane demo does not run", ""},
+		"done":                {[]func(*Snapshot){in(t, NewOnly, false)}, "The rotation is done", ""},
 
 		"something rolls out":  {[]func(*Snapshot){func(s *Snapshot) { s.Deployments[0].Status.UpToDateReplicas = nil }}, "", "cannot begin: MachineDeployment md: 0 of 2 Machines are up to date; nothing was changed"},
 		"paused":               {[]func(*Snapshot){pausedDeployment}, "", "cannot begin: MachineDeployment md is paused: resume it (slipway rollout resume md/md)"},
@@ -116,7 +116,7 @@ func TestDecide(t *testing.T) { // CP-15
 		"put back by hand": {[]func(*Snapshot){in(t, TrustBoth, true), func(s *Snapshot) {
 			state, err := Read(s.Secret)
 			must(t, err)
-			s.Secret.Data[corev1.TLSCertKey] = state.signer.Alone()
+			s.Secret.Data[corev1.TLSCertKey] = state.signer.FirstCertPEM()
 			s.Plane.Status.Authority = authority.Fingerprint(s.Secret)
 		}}, "The new authority is installed beside the old one", ""},
 	} {
@@ -195,9 +195,9 @@ func TestGiven(t *testing.T) {
 		"ended":       {ended.CertPEM, ended.KeyPEM, "the certificate is valid from"},
 		"more in PEM": {append([]byte("text\n"), pair.CertPEM...), append([]byte("text\n"), pair.KeyPEM...), ""},
 	} {
-		got, err := Given(tc.cert, tc.key, began)
+		got, err := ParseCA(tc.cert, tc.key, began)
 		if tc.want == "" {
-			if err != nil || strings.Contains(string(got.Alone())+string(got.KeyPEM), "text") {
+			if err != nil || strings.Contains(string(got.FirstCertPEM())+string(got.KeyPEM), "text") {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

@@ -34,12 +34,12 @@ func FuzzRead(f *testing.F) {
 	none := []byte{}
 	f.Add(one.CertPEM, one.KeyPEM, none, none, none)
 	f.Add(one.CertPEM, two.KeyPEM, none, none, none)
-	f.Add(both(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: TrustBoth, InEffect: true, Outdated: []string{"m1"}}))
-	f.Add(both(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: NewSigns, InEffect: true}))
-	f.Add(both(one, one), one.KeyPEM, one.KeyPEM, one.KeyPEM, []byte(`{"phase":"TrustBoth","outdated":["\ud800"]}`))
-	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: NewAlone, Outdated: []string{"m1"}}))
-	f.Add(append(both(one, two), next.CertPEM...), one.KeyPEM, two.KeyPEM, none, []byte("{"))
-	f.Add(append([]byte("a: b\n"), both(one, two)...), one.KeyPEM, []byte("x"), none, []byte(`{"phase":"None","inEffect":true}`))
+	f.Add(concatCerts(one, two), one.KeyPEM, two.KeyPEM, none, recorded(record{Phase: TrustBoth, InEffect: true, Outdated: []string{"m1"}}))
+	f.Add(concatCerts(two, one), two.KeyPEM, none, one.KeyPEM, recorded(record{Phase: NewSigns, InEffect: true}))
+	f.Add(concatCerts(one, one), one.KeyPEM, one.KeyPEM, one.KeyPEM, []byte(`{"phase":"TrustBoth","outdated":["\ud800"]}`))
+	f.Add(two.CertPEM, two.KeyPEM, one.KeyPEM, none, recorded(record{Phase: NewOnly, Outdated: []string{"m1"}}))
+	f.Add(append(concatCerts(one, two), next.CertPEM...), one.KeyPEM, two.KeyPEM, none, []byte("{"))
+	f.Add(append([]byte("a: b\n"), concatCerts(one, two)...), one.KeyPEM, []byte("x"), none, []byte(`{"phase":"None","inEffect":true}`))
 	f.Fuzz(func(t *testing.T, cert, key, nextKeyPEM, previousKeyPEM, rotation []byte) {
 		secret := &corev1.Secret{Data: map[string][]byte{
 			corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key, nextKey: nextKeyPEM, previousKey: previousKeyPEM, recordKey: rotation, "other": []byte("x"),
@@ -52,7 +52,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		noted := secret.DeepCopy()
-		s.note(noted, s.Outdated)
+		s.recordInEffect(noted, s.Outdated)
 		again, err := Read(noted)
 		if err != nil || again.Phase != s.Phase || !again.signer.Cert.Equal(s.signer.Cert) {
 			t.Errorf("phase %s is %s when it is read again: %v", s.Phase, again.Phase, err)
@@ -74,7 +74,7 @@ func checkPhases(t *testing.T, secret *corev1.Secret, s State, next pki.Pair) {
 	if s.Phase != None {
 		next = s.next()
 	}
-	follows := map[Phase]Phase{None: TrustBoth, TrustBoth: NewSigns, NewSigns: NewAlone}
+	follows := map[Phase]Phase{None: TrustBoth, TrustBoth: NewSigns, NewSigns: NewOnly}
 	for phase := s.Phase; follows[phase] != ""; phase = s.Phase {
 		s.install(secret, next)
 		var err error

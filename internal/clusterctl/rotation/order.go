@@ -25,26 +25,26 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// patience is the maximum number of consecutive reads during which the management cluster may be unreachable,
+	// maxUnreachableReads is the maximum number of consecutive reads during which the management cluster may be unreachable,
 	// because it may be restarting.
-	patience = 15
+	maxUnreachableReads = 15
 )
 
-// Order rotates CAs.
-type Order struct {
+// Rotator rotates CAs.
+type Rotator struct {
 	Client client.Client
 	Now    func() time.Time
-	// New is the CA to install; nil to generate one.
-	New *pki.Pair
+	// NewCA is the CA to install; nil to generate one.
+	NewCA *pki.Pair
 	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is called with a progress message when the progress changes.
-	Say func(string)
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
 }
 
 // Prepare returns the plan of the rotation of a Cluster's CA, or the state of a rotation in progress. It changes
 // nothing.
-func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
+func (o Rotator) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, error) {
 	s, err := o.read(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return Plan{}, err
@@ -53,30 +53,30 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster) (Plan, e
 	if err != nil {
 		return Plan{}, err
 	}
-	if o.New == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
+	if o.NewCA == nil && state.Phase == None && s.Secret.Type != clusterv1.ClusterSecretType {
 		return Plan{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s was not made here, so that its successor is not either: give the new authority with --certificate and --key", s.Secret.Name)
 	}
-	if o.New != nil && state.Phase != None && !bytes.Equal(o.New.Cert.Raw, state.next().Cert.Raw) {
+	if o.NewCA != nil && state.Phase != None && !bytes.Equal(o.NewCA.Cert.Raw, state.next().Cert.Raw) {
 		return Plan{}, fault.New(fault.Invalid, ReasonNotNow, "a rotation of the authority of cluster %q to another one is under way: run the command without --certificate and --key to continue it", cluster.Name)
 	}
-	if o.New != nil && state.Phase == None {
-		if err := state.checkNew(*o.New); err != nil {
+	if o.NewCA != nil && state.Phase == None {
+		if err := state.checkNew(*o.NewCA); err != nil {
 			return Plan{}, err
 		}
 	}
-	return planOf(s, state, o.New), nil
+	return planOf(s, state, o.NewCA), nil
 }
 
 // Run executes the plan until the rotation is done.
-func (o Order) Run(ctx context.Context, namespace string, p Plan) error {
-	r := &run{Order: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
-	return steps.Runner{Interval: o.Interval, Patience: patience, Say: o.Say, Timeout: overdue}.Run(ctx, r.step)
+func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
+	r := &run{Rotator: o, cluster: client.ObjectKey{Namespace: namespace, Name: p.Cluster}, begun: p.UnderWay()}
+	return steps.Runner{Interval: o.Interval, Patience: maxUnreachableReads, Progress: o.Progress, Timeout: timeoutError}.Run(ctx, r.step)
 }
 
 // run is one run of a rotation. Once the rotation has started, a Secret without a rotation means that it is done, even
 // if the response to the last write was lost.
 type run struct {
-	Order
+	Rotator
 	cluster client.ObjectKey
 	begun   bool
 }
@@ -100,14 +100,14 @@ func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 		if err := r.act(ctx, s, a); err != nil {
 			return false, "", err
 		}
-		if a != (Install{NewAlone}) {
+		if a != (Install{NewOnly}) {
 			r.say(a.String())
 		}
 	}
 	return false, next.Wait, nil
 }
 
-func (o Order) act(ctx context.Context, s Snapshot, do Action) error {
+func (o Rotator) act(ctx context.Context, s Snapshot, do Action) error {
 	writer := kube.NewWriter(o.Client, manager)
 	state, err := Read(s.Secret)
 	if err != nil {
@@ -122,9 +122,9 @@ func (o Order) act(ctx context.Context, s Snapshot, do Action) error {
 			}
 		}
 		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.install(o.(*corev1.Secret), next) })
-	case Note:
+	case RecordPhase:
 		names := slices.DeleteFunc(strings.Split(a.Machines, ","), func(name string) bool { return name == "" })
-		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.note(o.(*corev1.Secret), names) })
+		return writer.Patch(ctx, s.Secret, func(o client.Object) { state.recordInEffect(o.(*corev1.Secret), names) })
 	case Restart:
 		return o.restart(ctx, s, a.Deployment)
 	case Replace:
@@ -135,16 +135,16 @@ func (o Order) act(ctx context.Context, s Snapshot, do Action) error {
 }
 
 // newPair returns the CA to install.
-func (o Order) newPair(state State) (pki.Pair, error) {
-	if o.New == nil {
+func (o Rotator) newPair(state State) (pki.Pair, error) {
+	if o.NewCA == nil {
 		return state.generate(o.Now())
 	}
-	return *o.New, state.checkNew(*o.New)
+	return *o.NewCA, state.checkNew(*o.NewCA)
 }
 
 // restart restarts a MachineDeployment. If its topology sets spec.rollout.after, it is set there, because the topology
 // would overwrite the field.
-func (o Order) restart(ctx context.Context, s Snapshot, name string) error {
+func (o Rotator) restart(ctx context.Context, s Snapshot, name string) error {
 	d := s.Deployments[slices.IndexFunc(s.Deployments, func(d clusterv1.MachineDeployment) bool { return d.Name == name })]
 	when := o.Now().Truncate(time.Second)
 	for _, set := range s.Sets { // their times are from the clock of the management cluster
@@ -163,7 +163,7 @@ func (o Order) restart(ctx context.Context, s Snapshot, name string) error {
 }
 
 // read reads the input of a decision, the Machines last.
-func (o Order) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
+func (o Rotator) read(ctx context.Context, key client.ObjectKey) (Snapshot, error) {
 	s := Snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {
 		return s, fmt.Errorf("reading Cluster %s: %w", key.Name, err)
@@ -197,13 +197,13 @@ func unsupported(cluster, kind string) string {
 	return fmt.Sprintf("the authority of cluster %q is replaced by its control plane's provider: its kind is %q, and this command knows HostedControlPlane", cluster, kind)
 }
 
-// overdue returns the error for a rotation that timed out.
-func overdue(said string, cause error) error {
+// timeoutError returns the error for a rotation that timed out.
+func timeoutError(said string, cause error) error {
 	return fault.New(fault.Transient, ReasonTimeout, "the rotation is not done in the time of --wait-timeout, and does not proceed without this command: run it again to continue. The last that was seen: %s", said).From(cause)
 }
 
-func (o Order) say(text string) {
-	if o.Say != nil {
-		o.Say(text)
+func (o Rotator) say(text string) {
+	if o.Progress != nil {
+		o.Progress(text)
 	}
 }

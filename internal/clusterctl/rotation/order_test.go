@@ -42,7 +42,7 @@ func TestPrepare(t *testing.T) { // CP-15
 		before := w.secret()
 		order := w.order()
 		if tc.given {
-			order.New = &pair
+			order.NewCA = &pair
 		}
 		p, err := order.Prepare(t.Context(), w.cluster())
 		switch {
@@ -62,8 +62,8 @@ func TestGivenAgain(t *testing.T) {
 	w := newWorld(t)
 	pair := another(t, "")
 	order := w.order()
-	order.New = &pair
-	for _, phase := range []Phase{None, TrustBoth, NewSigns, NewAlone} {
+	order.NewCA = &pair
+	for _, phase := range []Phase{None, TrustBoth, NewSigns, NewOnly} {
 		p, err := order.Prepare(t.Context(), w.cluster())
 		if err != nil || p.Phase != phase || p.New == nil || p.New.SHA256 != certificate(pair.Cert).SHA256 {
 			t.Fatalf("%s: %+v, %v", phase, p, err)
@@ -79,12 +79,12 @@ func TestInstallGiven(t *testing.T) {
 	w := newWorld(t, func(s *Snapshot) { s.Secret.Type, s.Secret.Data["mine"] = corev1.SecretTypeTLS, []byte("x") })
 	pair := another(t, "")
 	r := w.run(false)
-	r.New = &pair
+	r.NewCA = &pair
 	if _, _, err := r.step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	data := w.secret().Data
-	if string(data[nextKey]) != string(pair.KeyPEM) || !strings.HasSuffix(string(data[corev1.TLSCertKey]), string(pair.Alone())) || string(data["mine"]) != "x" {
+	if string(data[nextKey]) != string(pair.KeyPEM) || !strings.HasSuffix(string(data[corev1.TLSCertKey]), string(pair.FirstCertPEM())) || string(data["mine"]) != "x" {
 		t.Errorf("%s", data[corev1.TLSCertKey])
 	}
 }

@@ -56,13 +56,13 @@ func planOf(s Snapshot, state State, given *pki.Pair) Plan {
 		p.New = certificate(state.other.Cert)
 	case state.Phase == NewSigns:
 		p.Old, p.New = certificate(state.other.Cert), certificate(state.signer.Cert)
-	case state.Phase == NewAlone:
+	case state.Phase == NewOnly:
 		p.Old, p.New = nil, certificate(state.signer.Cert)
 	case given != nil:
 		p.New = certificate(given.Cert)
 	}
 	nodes := s.nodesText()
-	at := map[Phase]int{None: -1, TrustBoth: 0, NewSigns: 2, NewAlone: 4}[state.Phase]
+	at := map[Phase]int{None: -1, TrustBoth: 0, NewSigns: 2, NewOnly: 4}[state.Phase]
 	if state.InEffect {
 		at++
 	}

@@ -37,7 +37,7 @@ const (
 	None      Phase = "None"
 	TrustBoth Phase = "TrustBoth"
 	NewSigns  Phase = "NewSigns"
-	NewAlone  Phase = "NewAlone"
+	NewOnly   Phase = "NewAlone"
 )
 
 // Keys of the Secret in addition to tls.crt and tls.key.
@@ -79,9 +79,9 @@ func Read(secret *corev1.Secret) (State, error) {
 	}
 	s := State{Phase: None, signer: signer}
 	switch {
-	case len(certs) == 2 && s.takeOther(certs[1], secret.Data[nextKey]):
+	case len(certs) == 2 && s.setOther(certs[1], secret.Data[nextKey]):
 		s.Phase = TrustBoth
-	case len(certs) == 2 && s.takeOther(certs[1], secret.Data[previousKey]):
+	case len(certs) == 2 && s.setOther(certs[1], secret.Data[previousKey]):
 		s.Phase = NewSigns
 	case len(certs) > 1:
 		return State{}, fault.New(fault.Invalid, ReasonUnsupported, "Secret %s has %d certificates, and they are not those of a rotation: leave the one that belongs to tls.key alone in tls.crt, "+
@@ -92,8 +92,8 @@ func Read(secret *corev1.Secret) (State, error) {
 		r = record{} // the state is determined again
 	}
 	switch {
-	case s.Phase == None && r.Phase == NewAlone:
-		s.Phase = NewAlone
+	case s.Phase == None && r.Phase == NewOnly:
+		s.Phase = NewOnly
 	case r.Phase == s.Phase && s.Phase != None:
 		s.InEffect, s.Outdated = r.InEffect, r.Outdated
 	}
@@ -108,8 +108,8 @@ func (s State) next() pki.Pair {
 	return s.signer
 }
 
-// takeOther sets s.other if the certificate and the key match.
-func (s *State) takeOther(cert, key []byte) bool {
+// setOther sets s.other if the certificate and the key match.
+func (s *State) setOther(cert, key []byte) bool {
 	if len(key) == 0 {
 		return false
 	}
@@ -149,14 +149,14 @@ func (s State) install(secret *corev1.Secret, next pki.Pair) {
 	switch s.Phase {
 	case None:
 		r.Phase = TrustBoth
-		data[corev1.TLSCertKey], data[nextKey] = both(s.signer, next), next.KeyPEM
+		data[corev1.TLSCertKey], data[nextKey] = concatCerts(s.signer, next), next.KeyPEM
 	case TrustBoth:
 		r.Phase = NewSigns
-		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = both(s.other, s.signer), s.other.KeyPEM
+		data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey] = concatCerts(s.other, s.signer), s.other.KeyPEM
 		data[previousKey] = s.signer.KeyPEM
 	case NewSigns:
-		r.Phase = NewAlone
-		data[corev1.TLSCertKey] = s.signer.Alone()
+		r.Phase = NewOnly
+		data[corev1.TLSCertKey] = s.signer.FirstCertPEM()
 	}
 	if r.Phase != "" {
 		data[recordKey] = r.encoded()
@@ -164,8 +164,8 @@ func (s State) install(secret *corev1.Secret, next pki.Pair) {
 	secret.Data = data
 }
 
-// note records in the Secret that the phase is in effect, and the Machines that existed then.
-func (s State) note(secret *corev1.Secret, machines []string) {
+// recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then.
+func (s State) recordInEffect(secret *corev1.Secret, machines []string) {
 	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
 }
 
@@ -174,7 +174,9 @@ func (r record) encoded() []byte {
 	return out
 }
 
-func both(first, second pki.Pair) []byte { return append(first.Alone(), second.Alone()...) }
+func concatCerts(first, second pki.Pair) []byte {
+	return append(first.FirstCertPEM(), second.FirstCertPEM()...)
+}
 
 // generate generates a new CA with the key algorithm of the old one.
 func (s State) generate(now time.Time) (pki.Pair, error) {
@@ -204,8 +206,8 @@ func algorithmOf(cert *x509.Certificate) pki.Algorithm {
 	return ""
 }
 
-// Given parses a CA provided by the user as PEM data. It must be valid now, and without a chain.
-func Given(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
+// ParseCA parses a CA provided by the user as PEM data. It must be valid now, and without a chain.
+func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	certs, err := split(certPEM)
 	if err != nil {
 		return pki.Pair{}, fault.New(fault.Invalid, ReasonCertificate, "the certificate of the new authority cannot be read").From(err)

@@ -138,8 +138,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (w *world) order() Order {
-	return Order{Now: func() time.Time { return w.now }, Client: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+func (w *world) order() Rotator {
+	return Rotator{Now: func() time.Time { return w.now }, Client: interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return w.guarded(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
@@ -150,7 +150,7 @@ func (w *world) order() Order {
 }
 
 func (w *world) run(begun bool) *run {
-	return &run{Order: w.order(), cluster: client.ObjectKey{Namespace: "ns", Name: "demo"}, begun: begun}
+	return &run{Rotator: w.order(), cluster: client.ObjectKey{Namespace: "ns", Name: "demo"}, begun: begun}
 }
 
 func (w *world) guarded(write func() error) error {
@@ -321,14 +321,14 @@ func TestRotationKilledAnywhere(t *testing.T) { // CP-15
 				continue // the kubeconfig of a phase is given out when it is in effect
 			}
 			access[state.Phase] = w.kubeconfig()
-			before := map[Phase]Phase{TrustBoth: None, NewSigns: TrustBoth, NewAlone: NewSigns, None: NewSigns}[state.Phase]
+			before := map[Phase]Phase{TrustBoth: None, NewSigns: TrustBoth, NewOnly: NewSigns, None: NewSigns}[state.Phase]
 			for _, p := range []Phase{state.Phase, before} {
 				if k, ok := access[p]; ok && talks(k, w.api) != nil {
 					t.Fatalf("seed %d: a kubeconfig of phase %s does not work in phase %s: %v", seed, p, state.Phase, talks(k, w.api))
 				}
 			}
 		}
-		if want := []Phase{None, TrustBoth, NewSigns, NewAlone, None}; !slices.Equal(phases, want) {
+		if want := []Phase{None, TrustBoth, NewSigns, NewOnly, None}; !slices.Equal(phases, want) {
 			t.Errorf("seed %d: phases %v", seed, phases)
 		}
 		if kills == 0 {

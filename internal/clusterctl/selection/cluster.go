@@ -26,7 +26,7 @@ const coreCRD = "clusters.cluster.x-k8s.io"
 
 // Cluster is the state of a management cluster.
 type Cluster struct {
-	installation.State
+	installation.ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
 	// installed with these commands.
 	Builtin []providerset.Name
@@ -80,7 +80,7 @@ func builtin(ctx context.Context, c client.Reader, installed []inventory.Provide
 	}
 	var out []providerset.Name
 	for _, set := range providerset.All() {
-		there := slices.ContainsFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == set.Validation() })
+		there := slices.ContainsFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == set.ValidatingWebhookName() })
 		recorded := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Label() == string(set.Name) })
 		if there && !recorded {
 			out = append(out, set.Name)

@@ -47,8 +47,8 @@ type Snapshot struct {
 	Encrypted bool      `json:"encrypted,omitempty"`
 }
 
-// Listed has the snapshots in the status of the policies of a namespace.
-type Listed struct {
+// SnapshotList has the snapshots in the status of the policies of a namespace.
+type SnapshotList struct {
 	Snapshots []Snapshot `json:"snapshots"`
 	// More is the number of further snapshots in the stores.
 	More int32 `json:"more,omitempty"`
@@ -57,17 +57,17 @@ type Listed struct {
 }
 
 // List returns the snapshots of one Cluster or of all Clusters in a namespace, newest first.
-func List(ctx context.Context, c client.Client, namespace, cluster string) (Listed, error) {
+func List(ctx context.Context, c client.Client, namespace, cluster string) (SnapshotList, error) {
 	policies, err := policiesOf(ctx, c, namespace)
 	if err != nil {
-		return Listed{}, err
+		return SnapshotList{}, err
 	}
 	return listOf(policies, cluster), nil
 }
 
 // listOf returns the snapshots in the status of the policies, for one Cluster or for all.
-func listOf(policies []hostedv1.EtcdSnapshotPolicy, cluster string) Listed {
-	out := Listed{Snapshots: []Snapshot{}}
+func listOf(policies []hostedv1.EtcdSnapshotPolicy, cluster string) SnapshotList {
+	out := SnapshotList{Snapshots: []Snapshot{}}
 	for _, p := range policies {
 		for _, of := range p.Status.Clusters {
 			if cluster != "" && of.Name != cluster {

@@ -25,8 +25,8 @@ type Restore struct {
 	ControlPlane string `json:"controlPlane"`
 	// Age is the age of the snapshot. All data written since then is lost.
 	Age time.Duration `json:"-"`
-	// Since are the Machines created after the snapshot, whose Nodes are not in it.
-	Since []string `json:"machinesSince,omitempty"`
+	// NewerMachines are the Machines created after the snapshot, whose Nodes are not in it.
+	NewerMachines []string `json:"machinesSince,omitempty"`
 	// IdentitySecret is the Secret with the age identity. OtherCluster allows a snapshot of a Cluster with another UID.
 	IdentitySecret string `json:"identitySecret,omitempty"`
 	OtherCluster   bool   `json:"otherCluster,omitempty"`
@@ -34,8 +34,8 @@ type Restore struct {
 	key client.ObjectKey
 }
 
-// Choice selects the snapshot to restore, and the options of the restore.
-type Choice struct {
+// RestoreOptions selects the snapshot to restore, and the options of the restore.
+type RestoreOptions struct {
 	// Name is the snapshot; empty for the newest. Policy is the policy that stores it; empty for any policy that lists
 	// it.
 	Name, Policy   string
@@ -45,7 +45,7 @@ type Choice struct {
 
 // Prepare finds the control plane of a Cluster and the snapshot, and returns the data that a restore would lose. It
 // changes nothing.
-func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Restore, error) {
+func (o Client) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Restore, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind == "KubeadmControlPlane" {
 		return Restore{}, fault.New(fault.Invalid, ReasonUnsupported,
@@ -69,12 +69,12 @@ func (o Order) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want Cho
 		return Restore{}, err
 	}
 	out := Restore{Snapshot: found, ControlPlane: ref.Name, Age: o.Now().Sub(found.Time), IdentitySecret: want.IdentitySecret, OtherCluster: want.OtherCluster, key: key}
-	out.Since, err = o.MachinesSince(ctx, cluster, found.Time)
+	out.NewerMachines, err = o.MachinesSince(ctx, cluster, found.Time)
 	return out, err
 }
 
 // MachinesSince returns the names of the Machines of a Cluster that were created after a time.
-func (o Order) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
+func (o Client) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
 	machines := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("listing Machines of cluster %s: %w", cluster.Name, err)
@@ -90,7 +90,7 @@ func (o Order) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at
 }
 
 // Find returns the selected snapshot as a policy lists it.
-func (o Order) Find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
+func (o Client) Find(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Snapshot, error) {
 	found, err := o.find(ctx, cluster, want)
 	if err == nil && found.Encrypted && want.IdentitySecret == "" {
 		return Snapshot{}, fault.New(fault.Invalid, ReasonFailed,
@@ -99,7 +99,7 @@ func (o Order) Find(ctx context.Context, cluster *clusterv1.Cluster, want Choice
 	return found, err
 }
 
-func (o Order) find(ctx context.Context, cluster *clusterv1.Cluster, want Choice) (Snapshot, error) {
+func (o Client) find(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Snapshot, error) {
 	listed, err := List(ctx, o.Client, cluster.Namespace, cluster.Name)
 	if err != nil {
 		return Snapshot{}, err
@@ -129,8 +129,8 @@ func (r Restore) Lines() []string {
 		from += fmt.Sprintf(", revision %d", r.Revision)
 	}
 	lines := []string{from + ":", "  everything that was written to its API since then is lost"}
-	if len(r.Since) > 0 {
-		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.Since), Text(r.Since)))
+	if len(r.NewerMachines) > 0 {
+		lines = append(lines, fmt.Sprintf("  the Nodes of %d Machines that were created since then are not in it, and have to join again: %s", len(r.NewerMachines), Text(r.NewerMachines)))
 	}
 	return append(lines, "  its API does not answer meanwhile; the data of now is kept beside it until the next restore")
 }
@@ -145,7 +145,7 @@ func Text(names []string) string {
 }
 
 // Run requests the restore and waits until the API server serves the data of the snapshot.
-func (o Order) Run(ctx context.Context, r Restore) error {
+func (o Client) Run(ctx context.Context, r Restore) error {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := o.Client.Get(ctx, r.key, plane); err != nil {
 		return fmt.Errorf("reading HostedControlPlane %s: %w", r.ControlPlane, err)
@@ -157,8 +157,8 @@ func (o Order) Run(ctx context.Context, r Restore) error {
 	if err := kube.NewWriter(o.Client, manager).Patch(ctx, plane, func(o client.Object) { kube.Annotate(o, hostedv1.RestoreAnnotation, &value) }); err != nil {
 		return fmt.Errorf("asking for a restore of HostedControlPlane %s: %w", r.ControlPlane, err)
 	}
-	f := following{Order: o, value: value, asked: asked}
-	return o.until(ctx, "the restore", func(ctx context.Context) (bool, error) {
+	f := restoreProgress{Client: o, value: value, asked: asked}
+	return o.poll(ctx, "the restore", func(ctx context.Context) (bool, error) {
 		now := &hostedv1.HostedControlPlane{}
 		err := o.Client.Get(ctx, r.key, now)
 		if apierrors.IsNotFound(err) {
@@ -171,9 +171,9 @@ func (o Order) Run(ctx context.Context, r Restore) error {
 	})
 }
 
-// following tracks the progress of a restore.
-type following struct {
-	Order
+// restoreProgress tracks the progress of a restore.
+type restoreProgress struct {
+	Client
 	// value is the value of the restore annotation, and asked the request in it.
 	value string
 	asked restoring.Request
@@ -183,7 +183,7 @@ type following struct {
 }
 
 // done reports whether the restore has finished. It returns an error if the restore does not proceed or was cancelled.
-func (f *following) done(plane *hostedv1.HostedControlPlane) (bool, error) {
+func (f *restoreProgress) done(plane *hostedv1.HostedControlPlane) (bool, error) {
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
 	switch {
 	case plane.Annotations[hostedv1.RestoreAnnotation] != f.value:

@@ -53,7 +53,7 @@ func machine(name string, hoursAgo int) *clusterv1.Machine {
 
 // play is a management cluster in which react is the controller: it is called at each reading with what was asked of it, and a clock that a
 // second passes on at each.
-func play(t *testing.T, react func(c client.Client, readings int), objects ...client.Object) (Order, client.Client) {
+func play(t *testing.T, react func(c client.Client, readings int), objects ...client.Object) (Client, client.Client) {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, hostedv1.AddToScheme} {
@@ -75,7 +75,7 @@ func play(t *testing.T, react func(c client.Client, readings int), objects ...cl
 		}
 		return w.Get(ctx, key, o, opts...)
 	}})
-	return Order{Client: c, Interval: time.Millisecond, Now: func() time.Time {
+	return Client{Client: c, Interval: time.Millisecond, Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return clock
@@ -87,7 +87,7 @@ func TestList(t *testing.T) {
 	other.Status.Clusters[0].Count, other.Status.Clusters[0].Message = 12, "the store is full"
 	o, _ := play(t, nil, policy("nightly", taken(2), taken(26)), other)
 	got, err := List(t.Context(), o.Client, "team", "demo")
-	want := Listed{
+	want := SnapshotList{
 		Snapshots: []Snapshot{
 			{"demo", "nightly", taken(2).Name, now.Add(-2 * time.Hour), 998, 5 << 20, "v1.36.3", false},
 			{"demo", "nightly", taken(26).Name, now.Add(-26 * time.Hour), 974, 5 << 20, "v1.36.3", false},
@@ -207,24 +207,24 @@ func TestPrepare(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster *clusterv1.Cluster
 		objects []client.Object
-		want    Choice
+		want    RestoreOptions
 		says    string // joined lines, or the error
 	}{
-		"newest": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26)), machine("old", 27), machine("new", 1)}, Choice{},
+		"newest": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26)), machine("old", 27), machine("new", 1)}, RestoreOptions{},
 			"Restore of the control plane of cluster demo from snapshot demo-20260102T010405Z of EtcdSnapshotPolicy nightly, taken 2026-01-02T01:04:05Z (2h0m1s ago), revision 998:\n" +
 				"  everything that was written to its API since then is lost\n" +
 				"  the Nodes of 1 Machines that were created since then are not in it, and have to join again: new\n" +
 				"  its API does not answer meanwhile; the data of now is kept beside it until the next restore"},
-		"by name": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26))}, Choice{Name: taken(26).Name}, "taken 2026-01-01T01:04:05Z (26h0m1s ago), revision 974"},
-		"older than those that are listed": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, Choice{Name: "demo-20251201T010405Z", Policy: "nightly"},
+		"by name": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2), taken(26))}, RestoreOptions{Name: taken(26).Name}, "taken 2026-01-01T01:04:05Z (26h0m1s ago), revision 974"},
+		"older than those that are listed": {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, RestoreOptions{Name: "demo-20251201T010405Z", Policy: "nightly"},
 			"taken 2025-12-01T01:04:05Z (770h0m1s ago):"},
-		"not listed":            {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, Choice{Name: "demo-20251201T010405Z"}, "no EtcdSnapshotPolicy lists snapshot \"demo-20251201T010405Z\" of cluster \"demo\""},
-		"none":                  {demo("HostedControlPlane"), []client.Object{plane()}, Choice{}, "no EtcdSnapshotPolicy lists a snapshot of cluster \"demo\""},
-		"encrypted":             {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", encrypted)}, Choice{}, "is encrypted: name a Secret of namespace \"team\" with the identity of age in its key \"identity\" with --identity-secret"},
-		"under way":             {demo("HostedControlPlane"), []client.Object{asked, policy("nightly", taken(2))}, Choice{}, "a restore of HostedControlPlane demo-plane is under way"},
-		"another kind":          {demo("OtherControlPlane"), nil, Choice{}, "cluster \"demo\" has a control plane of kind OtherControlPlane, and only a HostedControlPlane"},
-		"on machines":           {demo("KubeadmControlPlane"), nil, Choice{}, "`slipway recover controlplane demo --snapshot NAME` restores it"},
-		"no such control plane": {demo("HostedControlPlane"), nil, Choice{}, "reading HostedControlPlane demo-plane"},
+		"not listed":            {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", taken(2))}, RestoreOptions{Name: "demo-20251201T010405Z"}, "no EtcdSnapshotPolicy lists snapshot \"demo-20251201T010405Z\" of cluster \"demo\""},
+		"none":                  {demo("HostedControlPlane"), []client.Object{plane()}, RestoreOptions{}, "no EtcdSnapshotPolicy lists a snapshot of cluster \"demo\""},
+		"encrypted":             {demo("HostedControlPlane"), []client.Object{plane(), policy("nightly", encrypted)}, RestoreOptions{}, "is encrypted: name a Secret of namespace \"team\" with the identity of age in its key \"identity\" with --identity-secret"},
+		"under way":             {demo("HostedControlPlane"), []client.Object{asked, policy("nightly", taken(2))}, RestoreOptions{}, "a restore of HostedControlPlane demo-plane is under way"},
+		"another kind":          {demo("OtherControlPlane"), nil, RestoreOptions{}, "cluster \"demo\" has a control plane of kind OtherControlPlane, and only a HostedControlPlane"},
+		"on machines":           {demo("KubeadmControlPlane"), nil, RestoreOptions{}, "`slipway recover controlplane demo --snapshot NAME` restores it"},
+		"no such control plane": {demo("HostedControlPlane"), nil, RestoreOptions{}, "reading HostedControlPlane demo-plane"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := play(t, nil, tc.objects...)
@@ -277,8 +277,8 @@ func TestRestore(t *testing.T) {
 				}
 			}, plane(), policy("nightly", taken(2)))
 			var said []string
-			o.Say = func(text string) { said = append(said, text) }
-			r, err := o.Prepare(t.Context(), demo("HostedControlPlane"), Choice{IdentitySecret: "key"})
+			o.Progress = func(text string) { said = append(said, text) }
+			r, err := o.Prepare(t.Context(), demo("HostedControlPlane"), RestoreOptions{IdentitySecret: "key"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,19 +30,19 @@ const (
 	grace = 15 * time.Second
 )
 
-// Order requests snapshots and restores, and waits for them.
-type Order struct {
+// Client requests snapshots and restores, and waits for them.
+type Client struct {
 	Client client.Client
 	Now    func() time.Time
 	// Interval is the polling interval. Default: 1 s.
 	Interval time.Duration
-	// Say is called with a progress message when the progress changes.
-	Say func(string)
+	// Progress is called with a progress message when the progress changes.
+	Progress func(string)
 }
 
 // Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the
 // only policy that selects the Cluster.
-func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
+func (o Client) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
 	p, err := policyFor(ctx, o.Client, cluster, policy)
 	if err != nil {
 		return Snapshot{}, err
@@ -61,7 +61,7 @@ func (o Order) Take(ctx context.Context, cluster *clusterv1.Cluster, policy stri
 	}
 	o.say("Requested snapshot %s from EtcdSnapshotPolicy %s", r.name, p.Name)
 	var out Snapshot
-	err = o.until(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
+	err = o.poll(ctx, "snapshot "+r.name, func(ctx context.Context) (done bool, err error) {
 		out, done, err = o.taken(ctx, client.ObjectKeyFromObject(p), r)
 		return done, err
 	})
@@ -76,7 +76,7 @@ type request struct {
 
 // taken reports whether the snapshot is stored. It returns an error if the policy gave up, or if its store is not
 // available.
-func (o Order) taken(ctx context.Context, key client.ObjectKey, r request) (Snapshot, bool, error) {
+func (o Client) taken(ctx context.Context, key client.ObjectKey, r request) (Snapshot, bool, error) {
 	p := &hostedv1.EtcdSnapshotPolicy{}
 	if err := o.Client.Get(ctx, key, p); err != nil {
 		return Snapshot{}, false, fmt.Errorf("reading EtcdSnapshotPolicy %s: %w", key.Name, err)
@@ -102,14 +102,14 @@ func (o Order) taken(ctx context.Context, key client.ObjectKey, r request) (Snap
 	return Snapshot{}, false, nil
 }
 
-func (o Order) say(form string, args ...any) {
-	if o.Say != nil {
-		o.Say(fmt.Sprintf(form, args...))
+func (o Client) say(form string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(form, args...))
 	}
 }
 
-// until polls until done reports true or returns an error, or until the context ends.
-func (o Order) until(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
+// poll polls until done reports true or returns an error, or until the context ends.
+func (o Client) poll(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
 	every := o.Interval
 	if every == 0 {
 		every = interval

@@ -23,8 +23,8 @@ type Runner struct {
 	// Patience is the maximum number of consecutive steps during which a cluster may be unreachable, because it may be
 	// restarting.
 	Patience int
-	// Say is called with the reason for waiting when it changes; it may be nil.
-	Say func(string)
+	// Progress is called with the reason for waiting when it changes; it may be nil.
+	Progress func(string)
 	// Timeout returns the error after a timeout; said is the last reason for waiting.
 	Timeout func(said string, cause error) error
 }
@@ -50,14 +50,14 @@ func (r Runner) Run(ctx context.Context, step func(context.Context) (done bool, 
 		}
 		if text != "" && text != said {
 			said = text
-			if r.Say != nil {
-				r.Say(text)
+			if r.Progress != nil {
+				r.Progress(text)
 			}
 		}
 		if done {
 			return nil
 		}
-		if err := pause.For(ctx, every); err != nil {
+		if err := pause.Sleep(ctx, every); err != nil {
 			return r.over(ctx, said)
 		}
 	}

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	} {
 		var said []string
 		n := 0
-		r := Runner{Interval: time.Nanosecond, Patience: 2, Say: func(text string) { said = append(said, text) }}
+		r := Runner{Interval: time.Nanosecond, Patience: 2, Progress: func(text string) { said = append(said, text) }}
 		err := r.Run(t.Context(), func(context.Context) (bool, string, error) {
 			n++
 			if n > len(tc.errs) {

@@ -43,12 +43,12 @@ type Envsubst struct{}
 
 var spaces = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
 
-// normalized removes spaces within the braces, which envsubst does not accept.
-func normalized(template []byte) string { return spaces.ReplaceAllString(string(template), "$${$1}") }
+// normalize removes spaces within the braces, which envsubst does not accept.
+func normalize(template []byte) string { return spaces.ReplaceAllString(string(template), "$${$1}") }
 
 // Variables implements Processor.
 func (Envsubst) Variables(template []byte) ([]Variable, error) {
-	text := normalized(template)
+	text := normalize(template)
 	tree, err := parse.Parse(text)
 	if err != nil {
 		return nil, malformed(text, err)
@@ -107,7 +107,7 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 	if len(missing) > 0 {
 		return nil, fault.New(fault.Invalid, ReasonMissing, "no value is set for: %s; set these variables in the environment or in the configuration file", strings.Join(missing, ", "))
 	}
-	text := normalized(template)
+	text := normalize(template)
 	defer func() {
 		if recover() != nil { // a substring that does not exist, for example one with a negative length
 			out, err = nil, fault.New(fault.Invalid, ReasonTemplate, "the template cuts a part out of the value of a variable that is not there; correct the value or the template")

@@ -25,10 +25,10 @@ func Installed(ctx context.Context, c client.Client, name string) (provider.Refe
 		return provider.Reference{}, err
 	}
 	found := infrastructure(installed, name)
-	if len(found) == 0 && name == "" && isOwn(c) {
+	if len(found) == 0 && name == "" && hasBuiltinCRDs(c) {
 		return provider.Reference{Name: BuiltinName}, nil
 	}
-	return only(found, name)
+	return selectOnly(found, name)
 }
 
 // infrastructure returns the infrastructure providers in an inventory, without duplicates.
@@ -43,13 +43,13 @@ func infrastructure(installed []inventory.Provider, name string) []provider.Refe
 	return out
 }
 
-// isOwn reports whether the management cluster has the CRDs of the built-in provider.
-func isOwn(c client.Client) bool {
+// hasBuiltinCRDs reports whether the management cluster has the CRDs of the built-in provider.
+func hasBuiltinCRDs(c client.Client) bool {
 	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: localv1.GroupVersion.Group, Kind: "LocalCluster"})
 	return err == nil
 }
 
-func only(found []provider.Reference, name string) (provider.Reference, error) {
+func selectOnly(found []provider.Reference, name string) (provider.Reference, error) {
 	var names []string
 	for _, r := range found {
 		names = append(names, r.String())

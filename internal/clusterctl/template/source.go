@@ -47,7 +47,7 @@ type Source struct {
 // GitHub, or the path of a file.
 func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	if from == "-" {
-		return bounded(s.In, "the standard input")
+		return readLimited(s.In, "the standard input")
 	}
 	u, err := url.Parse(from)
 	if err == nil && (u.Scheme == "https" || u.Scheme == "http") {
@@ -62,7 +62,7 @@ func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 		return nil, fault.New(fault.Gone, ReasonNotFound, "the template %s cannot be read: %v", path, pathCause(err)).From(err)
 	}
 	defer func() { _ = f.Close() }()
-	return bounded(f, path)
+	return readLimited(f, path)
 }
 
 // pathCause returns the error of the operating system without the path.
@@ -73,7 +73,7 @@ func pathCause(err error) error {
 	return err
 }
 
-func bounded(r io.Reader, what string) ([]byte, error) {
+func readLimited(r io.Reader, what string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
 	if err != nil {
 		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "the template at %s cannot be read to its end (%v); run the command again", what, pathCause(err)).From(err)
@@ -86,8 +86,8 @@ func bounded(r io.Reader, what string) ([]byte, error) {
 
 const githubHost = "github.com"
 
-// raw returns the download URL for the page of a file on GitHub.
-func raw(u *url.URL) *url.URL {
+// rawURL returns the download URL for the page of a file on GitHub.
+func rawURL(u *url.URL) *url.URL {
 	// /OWNER/REPOSITORY/blob/REF/PATH
 	segments := strings.SplitN(strings.Trim(u.EscapedPath(), "/"), "/", 4)
 	if u.Host != githubHost || len(segments) < 4 || segments[2] != "blob" && segments[2] != "tree" && segments[2] != "raw" {
@@ -106,7 +106,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	if page.Scheme != "https" && !isLoopback(page.Hostname()) {
 		return nil, invalid("the template at %s would be read without TLS; use an address that begins with https", page.Host)
 	}
-	u := raw(page)
+	u := rawURL(page)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return nil, invalid("the address of the template cannot be read; correct it")
@@ -138,7 +138,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	case response.StatusCode != http.StatusOK:
 		return nil, fault.New(fault.Unreachable, ReasonUnreachable, "%s answers %s for the template; check the address, or try again", u.Host, response.Status)
 	}
-	return bounded(response.Body, u.Host+u.Path)
+	return readLimited(response.Body, u.Host+u.Path)
 }
 
 // FromConfigMap reads the template in a key of a ConfigMap.

@@ -142,7 +142,7 @@ func (b builder) deployment(d *clusterv1.MachineDeployment) *Object {
 		if !ownedBy(&b.Sets[i], "MachineDeployment", d.Name, clusterv1.MachineDeploymentNameLabel) {
 			continue
 		}
-		if set := b.set(&b.Sets[i]); b.ShowMachineSets || set.adds(row) {
+		if set := b.set(&b.Sets[i]); b.ShowMachineSets || set.hasOwnIssue(row) {
 			row.add(set)
 			continue
 		}
@@ -209,21 +209,21 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 		b.referenced(infrastructure, spec.InfrastructureRef),
 		b.referenced("BootstrapConfig", spec.Bootstrap.ConfigRef),
 	} {
-		if child != nil && (b.Echo || child.ShowConditions || !echoes(child, row)) {
+		if child != nil && (b.Echo || child.ShowConditions || !repeatsParent(child, row)) {
 			row.add(child)
 		}
 	}
 }
 
-// echoes reports whether a child adds no information to its parent: its issues are displayed there, and it is ready,
+// repeatsParent reports whether a child adds no information to its parent: its issues are displayed there, and it is ready,
 // reports no state, or has the same status.
-func echoes(child, parent *Object) bool {
+func repeatsParent(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false
 	}
-	heard := parent.sayable()
+	heard := parent.displayableConditions()
 	for _, issue := range child.Issues() {
-		if !heard.includes(issue.Message) {
+		if !heard.displays(issue.Message) {
 			return false
 		}
 	}
@@ -234,13 +234,13 @@ func echoes(child, parent *Object) bool {
 	return p != nil && c.Status == p.Status && (c.Message != "" || c.Reason == p.Reason)
 }
 
-// adds reports whether a set has an issue that is displayed neither at its deployment nor at its Machines.
-func (o *Object) adds(deployment *Object) bool {
-	heard := deployment.sayable()
+// hasOwnIssue reports whether a set has an issue that is displayed neither at its deployment nor at its Machines.
+func (o *Object) hasOwnIssue(deployment *Object) bool {
+	heard := deployment.displayableConditions()
 	for _, c := range o.Children {
-		heard = append(heard, c.sayable()...)
+		heard = append(heard, c.displayableConditions()...)
 	}
-	return slices.ContainsFunc(o.Issues(), func(c Condition) bool { return !heard.includes(c.Message) })
+	return slices.ContainsFunc(o.Issues(), func(c Condition) bool { return !heard.displays(c.Message) })
 }
 
 func (b builder) addons() *Object {
@@ -263,16 +263,16 @@ func sortObjects(objects []*Object) {
 
 // Unmatched returns the entries of ShowConditions that match no object of the tree.
 func (o Options) Unmatched(root *Object) []string {
-	return slices.DeleteFunc(slices.Clone(o.ShowConditions), func(want string) bool { return strings.EqualFold(want, "all") || root.is(want) })
+	return slices.DeleteFunc(slices.Clone(o.ShowConditions), func(want string) bool { return strings.EqualFold(want, "all") || root.matches(want) })
 }
 
-// is reports whether the subtree contains an object of the kind or kind/name.
-func (o *Object) is(want string) bool {
+// matches reports whether the subtree contains an object of the kind or kind/name.
+func (o *Object) matches(want string) bool {
 	kind, name, one := strings.Cut(want, "/")
 	if strings.EqualFold(kind, o.Kind) && (!one || strings.EqualFold(name, o.Name) || slices.ContainsFunc(o.Members, func(m string) bool { return strings.EqualFold(m, name) })) {
 		return true
 	}
-	return slices.ContainsFunc(o.Children, func(c *Object) bool { return c.is(want) })
+	return slices.ContainsFunc(o.Children, func(c *Object) bool { return c.matches(want) })
 }
 
 // Kinds returns the kinds of the objects of the subtree, sorted.
@@ -288,8 +288,8 @@ func (o *Object) Kinds() []string {
 	return slices.Compact(kinds)
 }
 
-// asked reports whether the conditions of an object are shown as rows.
-func (o Options) asked(kind, name string) bool {
+// showsConditions reports whether the conditions of an object are shown as rows.
+func (o Options) showsConditions(kind, name string) bool {
 	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {
 		return strings.EqualFold(want, "all") || strings.EqualFold(want, kind) || strings.EqualFold(want, kind+"/"+name)
 	})

@@ -28,7 +28,7 @@ func TestEchoes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := echoes(tc.child, tc.parent); got != tc.want {
+			if got := repeatsParent(tc.child, tc.parent); got != tc.want {
 				t.Errorf("%s: got %t, want %t", tc.reason, got, tc.want)
 			}
 		})

@@ -50,7 +50,7 @@ func (b builder) identity(o metav1.Object, kind string) *Object {
 		Namespace:      o.GetNamespace(),
 		Name:           o.GetName(),
 		DeletedAt:      o.GetDeletionTimestamp(),
-		ShowConditions: b.asked(kind, o.GetName()),
+		ShowConditions: b.showsConditions(kind, o.GetName()),
 	}
 }
 

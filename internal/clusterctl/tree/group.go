@@ -33,7 +33,7 @@ func (b builder) group(machines []*Object) []*Object {
 	}
 	for key, group := range members {
 		if len(group) > 1 {
-			rows[at[key]] = join(group)
+			rows[at[key]] = groupRow(group)
 		}
 	}
 	return rows
@@ -43,16 +43,16 @@ func (b builder) group(machines []*Object) []*Object {
 func (o *Object) state() string {
 	key := fmt.Sprint(o.DeletedAt != nil)
 	for _, c := range o.Conditions {
-		if slices.Contains([]string{"Ready", "Available", "UpToDate", "Paused"}, c.Type) || c.Message != "" && !o.isGood(c) {
+		if slices.Contains([]string{"Ready", "Available", "UpToDate", "Paused"}, c.Type) || c.Message != "" && !o.hasExpectedStatus(c) {
 			key += fmt.Sprintf("|%s=%s,%s,%s", c.Type, c.Status, c.Severity, c.Reason)
 		}
 	}
 	return key
 }
 
-// join returns one row for several machines. It has the conditions that all machines have in common, with the latest
+// groupRow returns one row for several machines. It has the conditions that all machines have in common, with the latest
 // transition time.
-func join(members []*Object) *Object {
+func groupRow(members []*Object) *Object {
 	first := members[0]
 	row := &Object{APIVersion: first.APIVersion, Kind: first.Kind, Namespace: first.Namespace, negative: first.negative}
 	for _, m := range members {
@@ -61,16 +61,16 @@ func join(members []*Object) *Object {
 		row.DeletedAt = later(row.DeletedAt, m.DeletedAt)
 	}
 	for _, c := range first.Conditions {
-		if joined, ok := joinCondition(c, members); ok {
+		if joined, ok := groupCondition(c, members); ok {
 			row.Conditions = append(row.Conditions, joined)
 		}
 	}
 	return row
 }
 
-// joinCondition returns the condition of a group, and false if not all members have it. Different messages are listed
+// groupCondition returns the condition of a group, and false if not all members have it. Different messages are listed
 // with the name of their machine.
-func joinCondition(c Condition, members []*Object) (Condition, bool) {
+func groupCondition(c Condition, members []*Object) (Condition, bool) {
 	var lines []string
 	differ := false
 	for _, m := range members {

@@ -18,23 +18,23 @@ type Remediation struct {
 	HealthCheck string `json:"healthCheck"`
 	// At is the time when the timeout of the check expires.
 	At metav1.Time `json:"at"`
-	// Because is the condition that makes the Machine unhealthy.
-	Because string `json:"because"`
-	// Held is the reason why the Machine will not be remediated; empty if it will be.
-	Held string `json:"held,omitempty"`
+	// Condition is the condition that makes the Machine unhealthy.
+	Condition string `json:"because"`
+	// BlockedReason is the reason why the Machine will not be remediated; empty if it will be.
+	BlockedReason string `json:"held,omitempty"`
 }
 
 // text describes the remediation in one sentence. With a zero now it does not mention the remaining time.
 func (r Remediation) text(now time.Time) string {
 	switch left := r.At.Sub(now); {
-	case r.Held != "":
-		return fmt.Sprintf("MachineHealthCheck %s does not remediate it: %s", r.HealthCheck, r.Held)
+	case r.BlockedReason != "":
+		return fmt.Sprintf("MachineHealthCheck %s does not remediate it: %s", r.HealthCheck, r.BlockedReason)
 	case now.IsZero():
-		return fmt.Sprintf("MachineHealthCheck %s remediates it: %s", r.HealthCheck, r.Because)
+		return fmt.Sprintf("MachineHealthCheck %s remediates it: %s", r.HealthCheck, r.Condition)
 	case left <= 0:
-		return fmt.Sprintf("MachineHealthCheck %s is about to remediate it: %s", r.HealthCheck, r.Because)
+		return fmt.Sprintf("MachineHealthCheck %s is about to remediate it: %s", r.HealthCheck, r.Condition)
 	default:
-		return fmt.Sprintf("MachineHealthCheck %s remediates it in %s: %s", r.HealthCheck, duration.HumanDuration(left), r.Because)
+		return fmt.Sprintf("MachineHealthCheck %s remediates it in %s: %s", r.HealthCheck, duration.HumanDuration(left), r.Condition)
 	}
 }
 
@@ -42,29 +42,29 @@ func (r Remediation) text(now time.Time) string {
 // field has this information, so it is computed from the conditions. Node conditions other than Ready are not
 // available.
 func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
-	if !m.DeletionTimestamp.IsZero() || !b.judges(m) {
+	if !m.DeletionTimestamp.IsZero() || !b.appliesHealthChecks(m) {
 		return nil
 	}
 	for i := range b.Checks {
 		check := &b.Checks[i]
-		if !selects(check, m) {
+		if !appliesTo(check, m) {
 			continue
 		}
 		at, why := deadline(check.Spec.Checks, m)
 		if why == "" || first != nil && !at.Before(first.At.Time) {
 			continue
 		}
-		first = &Remediation{HealthCheck: check.Name, At: metav1.NewTime(at), Because: why}
+		first = &Remediation{HealthCheck: check.Name, At: metav1.NewTime(at), Condition: why}
 		if set := condition.Set(check.Status.Conditions); set.IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition) {
-			first.Held = set.Get(clusterv1.MachineHealthCheckRemediationAllowedCondition).Message
+			first.BlockedReason = set.Get(clusterv1.MachineHealthCheckRemediationAllowedCondition).Message
 		}
 	}
 	return first
 }
 
-// judges reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane is
+// appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane is
 // initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
-func (b builder) judges(m *clusterv1.Machine) bool {
+func (b builder) appliesHealthChecks(m *clusterv1.Machine) bool {
 	c := b.Cluster
 	if c.Spec.Paused != nil && *c.Spec.Paused || condition.Set(c.Status.Conditions).IsFalse(clusterv1.ClusterInfrastructureReadyCondition) {
 		return false
@@ -74,8 +74,8 @@ func (b builder) judges(m *clusterv1.Machine) bool {
 	return controlPlane || reached != nil && *reached
 }
 
-// selects reports whether the check applies to the Machine.
-func selects(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
+// appliesTo reports whether the check applies to the Machine.
+func appliesTo(check *clusterv1.MachineHealthCheck, m *clusterv1.Machine) bool {
 	for _, mark := range []string{clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation} {
 		if _, marked := m.Annotations[mark]; marked {
 			return false
@@ -100,7 +100,7 @@ func deadline(checks clusterv1.MachineHealthCheckChecks, m *clusterv1.Machine) (
 	}
 	for _, want := range checks.UnhealthyNodeConditions {
 		c := have.Get(clusterv1.MachineNodeReadyCondition)
-		if string(want.Type) == "Ready" && c != nil && string(c.Status) == string(want.Status) && ofNode(c.Reason) {
+		if string(want.Type) == "Ready" && c != nil && string(c.Status) == string(want.Status) && isNodeReason(c.Reason) {
 			under(c, want.TimeoutSeconds, fmt.Sprintf("Ready of its Node is %s", c.Status))
 		}
 	}
@@ -112,7 +112,7 @@ func deadline(checks clusterv1.MachineHealthCheckChecks, m *clusterv1.Machine) (
 	return first, why
 }
 
-// ofNode reports whether a reason of NodeReady was derived from an existing Node.
-func ofNode(reason string) bool {
+// isNodeReason reports whether a reason of NodeReady was derived from an existing Node.
+func isNodeReason(reason string) bool {
 	return slices.Contains([]string{clusterv1.MachineNodeReadyReason, clusterv1.MachineNodeNotReadyReason, clusterv1.MachineNodeReadyUnknownReason}, reason)
 }

@@ -23,15 +23,15 @@ func Negative() []string {
 func (o *Object) Issues() []Condition {
 	var issues []Condition
 	for _, c := range o.Conditions {
-		if c.Message != "" && !o.isGood(c) {
+		if c.Message != "" && !o.hasExpectedStatus(c) {
 			issues = append(issues, c)
 		}
 	}
 	return issues
 }
 
-// isGood reports whether a condition has the status it should have.
-func (o *Object) isGood(c Condition) bool {
+// hasExpectedStatus reports whether a condition has the status it should have.
+func (o *Object) hasExpectedStatus(c Condition) bool {
 	if slices.Contains(Negative(), c.Type) || slices.Contains(o.negative, c.Type) {
 		return c.Status == metav1.ConditionFalse
 	}
@@ -49,8 +49,8 @@ func (o *Object) Shown() []Condition {
 }
 
 // chooseShown selects the conditions to show, children first, and returns all displayed conditions of the subtree.
-func (o *Object) chooseShown() said {
-	var all said
+func (o *Object) chooseShown() displayedConditions {
+	var all displayedConditions
 	for _, c := range o.Children {
 		all = append(all, c.chooseShown()...)
 	}
@@ -62,7 +62,7 @@ func (o *Object) chooseShown() said {
 		paused := c.Type == clusterv1.PausedCondition && c.Status == metav1.ConditionTrue
 		switch {
 		case head != nil && c.Type == head.Type:
-		case paused, c.Message != "" && !o.isGood(c) && !all.includes(c.Message):
+		case paused, c.Message != "" && !o.hasExpectedStatus(c) && !all.displays(c.Message):
 			o.shown = append(o.shown, c)
 			all = append(all, c)
 		}
@@ -70,27 +70,27 @@ func (o *Object) chooseShown() said {
 	return all
 }
 
-// sayable returns the headlines and issues of a subtree.
-func (o *Object) sayable() said {
-	all := said(o.Issues())
+// displayableConditions returns the headlines and issues of a subtree.
+func (o *Object) displayableConditions() displayedConditions {
+	all := displayedConditions(o.Issues())
 	if head := o.Headline(); head != nil {
 		all = append(all, *head)
 	}
 	for _, c := range o.Children {
-		all = append(all, c.sayable()...)
+		all = append(all, c.displayableConditions()...)
 	}
 	return all
 }
 
-// said is a list of conditions whose messages are displayed.
-type said []Condition
+// displayedConditions is a list of conditions whose messages are displayed.
+type displayedConditions []Condition
 
 // subject matches the prefix of a message line that repeats the messages of other objects: "Machines a, b: ".
 var subject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]* [a-z0-9][a-z0-9.-]*(, [a-z0-9][a-z0-9.-]*)*(, \.\.\. \(\d+ more\))?:\s*`)
 
-// includes reports whether every line of a message is already displayed, ignoring indentation and object names. The
+// displays reports whether every line of a message is already displayed, ignoring indentation and object names. The
 // line "Deleting: …" counts as displayed if the more detailed Deleting condition of an object is.
-func (s said) includes(message string) bool {
+func (s displayedConditions) displays(message string) bool {
 	for line := range strings.Lines(message) {
 		line = strings.TrimSpace(strings.TrimLeft(line, "* "))
 		for subject.MatchString(line) {
@@ -109,9 +109,9 @@ func (s said) includes(message string) bool {
 // item matches a line of a summary message: "* Type: message".
 var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
-// lastWords precedes the last log lines of a failed control plane in a message. Most of these lines do not explain the
+// logMarker precedes the last log lines of a failed control plane in a message. Most of these lines do not explain the
 // failure.
-const lastWords = "; it last said:"
+const logMarker = "; it last said:"
 
 // withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them
 // describes how to view the log.
@@ -122,15 +122,15 @@ func withoutLog(message string) string {
 		if inLog = inLog && !strings.HasPrefix(strings.TrimSpace(line), "* "); inLog {
 			continue
 		}
-		rest, follows := strings.CutSuffix(line, lastWords)
+		rest, follows := strings.CutSuffix(line, logMarker)
 		out, inLog = append(out, rest), follows
 	}
 	return strings.Join(out, "\n")
 }
 
-// joined merges the lines of a message that are the same for several conditions: "* A, B: message". Lines with
+// mergeRepeatedItems merges the lines of a message that are the same for several conditions: "* A, B: message". Lines with
 // continuation lines are left unchanged.
-func joined(message string) string {
+func mergeRepeatedItems(message string) string {
 	lines := strings.Split(message, "\n")
 	var out []string
 	at := map[string]int{}
@@ -150,10 +150,10 @@ func joined(message string) string {
 	return strings.Join(out, "\n")
 }
 
-// Said returns the issue messages displayed in the row of an object.
-func (o *Object) Said() []string {
+// DisplayedIssues returns the issue messages displayed in the row of an object.
+func (o *Object) DisplayedIssues() []string {
 	var messages []string
-	if head := o.Headline(); head != nil && head.Message != "" && !o.isGood(*head) {
+	if head := o.Headline(); head != nil && head.Message != "" && !o.hasExpectedStatus(*head) {
 		messages = append(messages, head.Message)
 	}
 	for _, c := range o.shown {

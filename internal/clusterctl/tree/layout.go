@@ -7,15 +7,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/visible"
 )
 
-// narrowest is the minimum width of the message column. In a narrower one messages are printed below their row.
-const narrowest = 30
+// minMessageWidth is the minimum width of the message column. In a narrower one messages are printed below their row.
+const minMessageWidth = 30
 
 // String formats the lines with columns as wide as their widest cell, two spaces between columns, and no trailing
 // spaces. Messages are in the last column, or below their row if the terminal is too narrow.
 func (t *table) String() string {
 	for _, l := range t.lines {
 		for i, c := range l.cells {
-			l.cells[i] = visible.Text(c)
+			l.cells[i] = visible.Escape(c)
 		}
 	}
 	widths := t.widths()
@@ -33,7 +33,7 @@ func (t *table) String() string {
 		switch {
 		case t.style.Width <= 0:
 			columns.beside(&out, l, 0)
-		case room >= narrowest:
+		case room >= minMessageWidth:
 			columns.beside(&out, l, room)
 		default:
 			columns.under(&out, l, t.style.Width, n == 0)
@@ -78,7 +78,7 @@ func (k columns) under(out *strings.Builder, l line, width int, heading bool) {
 	if heading || l.cells[last] == "" {
 		return
 	}
-	for _, part := range wrap(l.cells[last], max(narrowest, width-utf8.RuneCountInString(l.below)-2)) {
+	for _, part := range wrap(l.cells[last], max(minMessageWidth, width-utf8.RuneCountInString(l.below)-2)) {
 		out.WriteString(l.below + "  " + part + "\n")
 	}
 }

@@ -225,7 +225,7 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	u.SetGroupVersionKind(mapping.GroupVersionKind)
 	err = r.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: ref.Name}, u)
 	if apierrors.IsNotFound(err) {
-		s.missing(ref, "does not exist"+elsewhere(ctx, r, mapping, ref.Name))
+		s.missing(ref, "does not exist"+otherNamespaceHint(ctx, r, mapping, ref.Name))
 		return nil
 	}
 	if err != nil {
@@ -235,9 +235,9 @@ func (s *Snapshot) readObject(ctx context.Context, r Reader, ref Ref) error {
 	return nil
 }
 
-// elsewhere names a namespace that has an object with that name, if the user may list it, because a missing -n is a
+// otherNamespaceHint names a namespace that has an object with that name, if the user may list it, because a missing -n is a
 // common mistake.
-func elsewhere(ctx context.Context, r client.Reader, mapping *meta.RESTMapping, name string) string {
+func otherNamespaceHint(ctx context.Context, r client.Reader, mapping *meta.RESTMapping, name string) string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(mapping.GroupVersionKind)
 	if err := r.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil || len(list.Items) == 0 {

@@ -102,7 +102,7 @@ type entry struct {
 func (t *table) add(e entry) {
 	var status, severity, reason, since, message, paint string
 	if c := e.condition; c != nil {
-		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, joined(withoutLog(c.Message))
+		status, severity, reason, message = string(c.Status), c.Severity, c.Reason, mergeRepeatedItems(withoutLog(c.Message))
 		since, paint = t.since(c.LastTransitionTime), t.color(c)
 	}
 	if e.note != "" {

@@ -65,12 +65,12 @@ type Group struct {
 	From string `json:"from"`
 	// Nodes is the number of nodes to replace.
 	Nodes int32 `json:"nodes"`
-	// Held is the reason why the group is not upgraded yet; empty if it is.
-	Held string `json:"held,omitempty"`
+	// HeldReason is the reason why the group is not upgraded yet; empty if it is.
+	HeldReason string `json:"held,omitempty"`
 }
 
-// Of plans an upgrade of the cluster. The error explains why the upgrade is not possible.
-func Of(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error) {
+// NewPlan plans an upgrade of the cluster. The error explains why the upgrade is not possible.
+func NewPlan(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error) {
 	topology := s.Cluster.Spec.Topology
 	p := Plan{Cluster: s.Cluster.Name, To: to, Steps: []Step{}}
 	switch {
@@ -90,7 +90,7 @@ func Of(s tree.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error)
 	if p.Extension = class.Spec.Upgrade.External.GenerateUpgradePlanExtension; p.Extension != "" {
 		return p, check(p.From, to)
 	}
-	journey := lifecycle.Journey{ControlPlane: p.From, Workers: lifecycle.Lowest(workers, p.From, to), Target: to}
+	journey := lifecycle.PlanInput{ControlPlane: p.From, Workers: lifecycle.Lowest(workers, p.From, to), Target: to}
 	route, err := journey.Route(class.Name, class.Spec.KubernetesVersions)
 	if err != nil {
 		return p, err
@@ -121,11 +121,11 @@ func check(from, to string) error {
 }
 
 // steps orders the upgrades: workers after the control plane of the same version.
-func steps(from string, route lifecycle.Route, groups []Group) []Step {
+func steps(from string, route lifecycle.UpgradePlan, groups []Group) []Step {
 	out := []Step{}
 	add := func(v string) {
 		if slices.Contains(route.Workers, v) {
-			out = append(out, Step{Version: v, Workers: due(groups, v)})
+			out = append(out, Step{Version: v, Workers: groupsBelow(groups, v)})
 		}
 	}
 	if !slices.Contains(route.ControlPlane, from) {
@@ -138,15 +138,15 @@ func steps(from string, route lifecycle.Route, groups []Group) []Step {
 	return out
 }
 
-// due returns the groups that do not have the version, and updates groups for the following steps.
-func due(groups []Group, v string) []Group {
+// groupsBelow returns the groups that do not have the version, and updates groups for the following steps.
+func groupsBelow(groups []Group, v string) []Group {
 	var out []Group
 	for i, g := range groups {
 		if g.From == v {
 			continue
 		}
 		out = append(out, g)
-		if g.Held == "" {
+		if g.HeldReason == "" {
 			groups[i].From = v
 		}
 	}
@@ -287,8 +287,8 @@ func (g Group) String() string {
 	if g.Nodes == 1 {
 		text = fmt.Sprintf("%s %s: 1 node is replaced, now %s", g.Kind, g.Name, g.From)
 	}
-	if g.Held != "" {
-		text = strings.TrimSuffix(fmt.Sprintf("%s %s stays at %s: %s", g.Kind, g.Name, g.From, g.Held), ": ")
+	if g.HeldReason != "" {
+		text = strings.TrimSuffix(fmt.Sprintf("%s %s stays at %s: %s", g.Kind, g.Name, g.From, g.HeldReason), ": ")
 	}
 	return text
 }

@@ -125,7 +125,7 @@ Upgrade of cluster demo from v1.35.0 to v1.36.0:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := upgrade.Of(tc.s, tc.class, tc.to)
+			p, err := upgrade.NewPlan(tc.s, tc.class, tc.to)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)

@@ -19,49 +19,49 @@ import (
 const controlPlaneDeleted = "ControlPlaneDeleted"
 
 // conditions are the conditions that the controller writes, in the order of their evaluation.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: judged.infrastructureReady},
-	{Type: clusterv1.ClusterControlPlaneInitializedCondition, Of: judged.controlPlaneInitialized},
-	{Type: clusterv1.ClusterControlPlaneAvailableCondition, Of: judged.controlPlaneAvailable},
-	{Type: clusterv1.ClusterControlPlaneMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machinesReady(true) }},
-	{Type: clusterv1.ClusterControlPlaneMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machinesUpToDate(true) }},
-	{Type: clusterv1.ClusterWorkersAvailableCondition, Of: judged.workersAvailable},
-	{Type: clusterv1.ClusterWorkerMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machinesReady(false) }},
-	{Type: clusterv1.ClusterWorkerMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machinesUpToDate(false) }},
-	{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Of: judged.remoteConnectionProbe},
-	{Type: clusterv1.ClusterRollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
-	{Type: clusterv1.ClusterScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
-	{Type: clusterv1.ClusterScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
-	{Type: clusterv1.ClusterRemediatingCondition, Polarity: condition.Negative, Of: judged.remediating},
-	{Type: clusterv1.ClusterAvailableCondition, Over: judged.available},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.ClusterInfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
+	{Type: clusterv1.ClusterControlPlaneInitializedCondition, Of: conditionInput.controlPlaneInitialized},
+	{Type: clusterv1.ClusterControlPlaneAvailableCondition, Of: conditionInput.controlPlaneAvailable},
+	{Type: clusterv1.ClusterControlPlaneMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesReady(true) }},
+	{Type: clusterv1.ClusterControlPlaneMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesUpToDate(true) }},
+	{Type: clusterv1.ClusterWorkersAvailableCondition, Of: conditionInput.workersAvailable},
+	{Type: clusterv1.ClusterWorkerMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesReady(false) }},
+	{Type: clusterv1.ClusterWorkerMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machinesUpToDate(false) }},
+	{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Of: conditionInput.remoteConnectionProbe},
+	{Type: clusterv1.ClusterRollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
+	{Type: clusterv1.ClusterScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
+	{Type: clusterv1.ClusterScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
+	{Type: clusterv1.ClusterRemediatingCondition, Polarity: condition.Negative, Of: conditionInput.remediating},
+	{Type: clusterv1.ClusterAvailableCondition, Over: conditionInput.available},
 }
 
-// judged is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
+// conditionInput is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
 // status.
-type judged struct {
+type conditionInput struct {
 	Snapshot
 	plan    loop.Plan
 	out     loop.Outcome
 	reached clusterv1.ClusterInitializationStatus
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.ClusterNotDeletingReason, "")
 	}
 	switch kind := fault.KindOf(j.out.Err); {
 	case j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.ClusterDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
-	case len(j.plan.Wait) > 0:
-		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case len(j.plan.Waits) > 0:
+		return condition.TrueBecause(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
 	return condition.True(clusterv1.ClusterDeletingDeletionCompletedReason)
 }
 
-func (j judged) infrastructureReady() condition.Verdict { return j.mirror(j.infra()) }
+func (j conditionInput) infrastructureReady() condition.Verdict { return j.mirror(j.infra()) }
 
-func (j judged) controlPlaneAvailable() condition.Verdict {
+func (j conditionInput) controlPlaneAvailable() condition.Verdict {
 	if message := unsupportedMessage(j.Snapshot); message != "" {
 		return condition.False(noController, message)
 	}
@@ -69,14 +69,14 @@ func (j judged) controlPlaneAvailable() condition.Verdict {
 }
 
 // mirror returns the mirrored condition of a provider object. The topology may not have created the object yet.
-func (j judged) mirror(l link.Link) condition.Verdict {
+func (j conditionInput) mirror(l link.Link) condition.Verdict {
 	if l.Presence() == contract.NotSet && j.Cluster.Spec.Topology.IsDefined() {
 		return condition.False(clusterv1.ObjectDoesNotExistReason, "Waiting for the topology of the Cluster to be reconciled")
 	}
 	return l.Verdict()
 }
 
-func (j judged) controlPlaneInitialized() condition.Verdict {
+func (j conditionInput) controlPlaneInitialized() condition.Verdict {
 	l := j.control()
 	problem := l.Problem()
 	switch {
@@ -93,7 +93,7 @@ func (j judged) controlPlaneInitialized() condition.Verdict {
 	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
 }
 
-func (j judged) workersAvailable() condition.Verdict {
+func (j conditionInput) workersAvailable() condition.Verdict {
 	if len(j.Deployments)+len(j.Pools) == 0 {
 		return condition.True(clusterv1.ClusterWorkersAvailableNoWorkersReason)
 	}
@@ -103,7 +103,7 @@ func (j judged) workersAvailable() condition.Verdict {
 		condition.Aggregate(j.deploymentMembers(), part, reasons), condition.Aggregate(j.poolMembers(), part, reasons))
 }
 
-func (j judged) machinesReady(controlPlane bool) condition.Verdict {
+func (j conditionInput) machinesReady(controlPlane bool) condition.Verdict {
 	machines := j.machines(controlPlane)
 	if len(machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
@@ -112,7 +112,7 @@ func (j judged) machinesReady(controlPlane bool) condition.Verdict {
 		condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason})
 }
 
-func (j judged) machinesUpToDate(controlPlane bool) condition.Verdict {
+func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Verdict {
 	old := j.machinesThat(func(m *clusterv1.Machine) bool {
 		return isControlPlane(m) == controlPlane && !withinGracePeriod(j.Snapshot, m)
 	})
@@ -129,21 +129,21 @@ func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
 }
 
-func (j judged) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotRollingOutReason, Bad: clusterv1.ClusterRollingOutReason, Unknown: clusterv1.ClusterRollingOutUnknownReason,
 	}
 	return j.movement(clusterv1.RollingOutCondition, reasons, nil)
 }
 
-func (j judged) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotScalingUpReason, Bad: clusterv1.ClusterScalingUpReason, Unknown: clusterv1.ClusterScalingUpUnknownReason,
 	}
 	return j.movement(clusterv1.ScalingUpCondition, reasons, j.setMembers())
 }
 
-func (j judged) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Verdict {
 	reasons := condition.Reasons{
 		Good: clusterv1.ClusterNotScalingDownReason, Bad: clusterv1.ClusterScalingDownReason, Unknown: clusterv1.ClusterScalingDownUnknownReason,
 	}
@@ -152,7 +152,7 @@ func (j judged) scalingDown() condition.Verdict {
 
 // movement aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with replicas.
 // The conditions are optional for the control plane, and RollingOut is optional for MachinePools.
-func (j judged) movement(conditionType string, reasons condition.Reasons, sets []condition.Member) condition.Verdict {
+func (j conditionInput) movement(conditionType string, reasons condition.Reasons, sets []condition.Member) condition.Verdict {
 	must := condition.Part{Type: conditionType, Polarity: condition.Negative}
 	may := condition.Part{Type: conditionType, Polarity: condition.Negative, Optional: true}
 	pools := must
@@ -166,7 +166,7 @@ func (j judged) movement(conditionType string, reasons condition.Reasons, sets [
 		condition.Aggregate(sets, must, reasons))
 }
 
-func (j judged) remediating() condition.Verdict {
+func (j conditionInput) remediating() condition.Verdict {
 	sick := j.machinesThat(func(m *clusterv1.Machine) bool {
 		set := condition.Set(m.Status.Conditions)
 		return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
@@ -179,12 +179,12 @@ func (j judged) remediating() condition.Verdict {
 	return condition.TrueBecause(clusterv1.ClusterRemediatingReason, v.Message)
 }
 
-func (j judged) remoteConnectionProbe() condition.Verdict {
+func (j conditionInput) remoteConnectionProbe() condition.Verdict {
 	h := j.Connection
 	if j.controlPlaneLeaves() {
 		return condition.False(controlPlaneDeleted, "The control plane is deleted with the Cluster")
 	}
-	if h.Good() || j.connectionGraceLeft() > 0 {
+	if h.IsHealthy() || j.connectionGraceLeft() > 0 {
 		return condition.True(clusterv1.ClusterRemoteConnectionProbeSucceededReason)
 	}
 	message := "Remote connection probe failed"
@@ -199,8 +199,8 @@ func (j judged) remoteConnectionProbe() condition.Verdict {
 
 // controlPlaneLeaves reports whether the control plane is deleted, or being deleted, with the Cluster. A failing
 // connection to the workload cluster is then expected.
-func (j judged) controlPlaneLeaves() bool {
-	if !deleting(j.Snapshot) || len(j.plan.Wait) > 0 && j.plan.Wait[0].Reason == clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason {
+func (j conditionInput) controlPlaneLeaves() bool {
+	if !deleting(j.Snapshot) || len(j.plan.Waits) > 0 && j.plan.Waits[0].Reason == clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason {
 		return false
 	}
 	l := j.control()
@@ -216,7 +216,7 @@ func (s Snapshot) connectionGraceLeft() time.Duration {
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }
 
-func (j judged) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Verdict {
 	parts := []condition.Part{ // conditions that explain the others come first
 		{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative},
 		{Type: clusterv1.ClusterTopologyReconciledCondition, Optional: !j.Cluster.Spec.Topology.IsDefined(), Only: []string{

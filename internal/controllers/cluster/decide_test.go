@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}
@@ -147,7 +147,7 @@ func TestDecideDeletion(t *testing.T) {
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}

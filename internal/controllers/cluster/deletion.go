@@ -66,7 +66,7 @@ func awaitHidden(s Snapshot, p *loop.Plan) {
 		kind, name, _ := strings.Cut(hidden, " ")
 		wait.For(kind, name)
 	}
-	wait.ForPerson()
+	wait.UntilUserActs()
 	p.RecheckIn(missingRecheck)
 }
 
@@ -78,7 +78,7 @@ func deleteControlPlane(s Snapshot, p *loop.Plan) {
 	left.link(p, s.control())
 	for _, m := range s.machines(true) {
 		if ref.IsDefined() {
-			left.add("Machine", m.Name, loop.Held(core("Machine"), m))
+			left.add("Machine", m.Name, loop.ForeignFinalizersText(core("Machine"), m))
 			continue
 		}
 		left.remove(p, "Machine", m)
@@ -132,7 +132,7 @@ func (w *pending) remove(p *loop.Plan, kind string, o metav1.Object) {
 	if o.GetDeletionTimestamp().IsZero() && standalone(o) {
 		p.Do(Delete{Kind: kind, Name: o.GetName()})
 	}
-	w.add(kind, o.GetName(), loop.Held(core(kind), o))
+	w.add(kind, o.GetName(), loop.ForeignFinalizersText(core(kind), o))
 }
 
 // link deletes the referenced object and waits for it.
@@ -170,7 +170,7 @@ func (w *pending) wait(p *loop.Plan, reason string) {
 		wait.For(l.Ref.Kind, l.Ref.Name)
 	}
 	if len(w.unreadable) > 0 {
-		wait.ForPerson()
+		wait.UntilUserActs()
 	} else {
 		wait.ToChange("")
 	}

@@ -12,12 +12,12 @@ var (
 	infrastructure = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "infrastructure",
 		Condition: clusterv1.ClusterInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 	controlPlane = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "control plane",
 		Condition: clusterv1.ClusterControlPlaneAvailableCondition, Source: clusterv1.AvailableCondition,
-		Good: clusterv1.AvailableReason, Bad: clusterv1.NotAvailableReason,
+		DoneReason: clusterv1.AvailableReason, NotDoneReason: clusterv1.NotAvailableReason,
 	}
 )
 

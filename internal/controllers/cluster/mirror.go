@@ -14,7 +14,7 @@ func members(machines []*clusterv1.Machine) []condition.Member {
 	return out
 }
 
-func (j judged) deploymentMembers() []condition.Member {
+func (j conditionInput) deploymentMembers() []condition.Member {
 	var out []condition.Member
 	for _, d := range j.Deployments {
 		out = append(out, condition.Member{Kind: "MachineDeployment", Name: d.Name, Conditions: d.Status.Conditions})
@@ -22,7 +22,7 @@ func (j judged) deploymentMembers() []condition.Member {
 	return out
 }
 
-func (j judged) poolMembers() []condition.Member {
+func (j conditionInput) poolMembers() []condition.Member {
 	var out []condition.Member
 	for _, p := range j.Pools {
 		out = append(out, condition.Member{Kind: "MachinePool", Name: p.Name, Conditions: p.Status.Conditions})
@@ -31,7 +31,7 @@ func (j judged) poolMembers() []condition.Member {
 }
 
 // setMembers returns the MachineSets without a MachineDeployment.
-func (j judged) setMembers() []condition.Member {
+func (j conditionInput) setMembers() []condition.Member {
 	var out []condition.Member
 	for i, m := range j.Sets {
 		if standalone(&j.Sets[i]) {
@@ -41,7 +41,7 @@ func (j judged) setMembers() []condition.Member {
 	return out
 }
 
-func (j judged) controlPlaneMember(conditionType string) []condition.Member {
+func (j conditionInput) controlPlaneMember(conditionType string) []condition.Member {
 	c, ok := j.ControlPlane.Condition(conditionType).Get()
 	if !ok {
 		return nil

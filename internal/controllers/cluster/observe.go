@@ -68,7 +68,7 @@ func (c *Controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, err := c.refs.Follow(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
+	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
 	s.Infra = contract.InfraCluster(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		s.Infra = s.Infra.NeedingEndpoint()
@@ -77,7 +77,7 @@ func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 }
 
 func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
-	o, err := c.refs.Follow(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
+	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
 	s.ControlPlane = contract.ControlPlane(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		s.ControlPlane = s.ControlPlane.NeedingEndpoint()

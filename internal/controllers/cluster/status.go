@@ -21,7 +21,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if out.Err == nil && !link.IsBroken(s.infra(), s.control()) {
 		status.ObservedGeneration = s.Cluster.Generation
 	}
-	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization}
+	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
 	status.Phase = string(phase(s, status.Initialization))
 	status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}

@@ -66,7 +66,7 @@ func Decide(s Snapshot) loop.Plan {
 		name := fmt.Sprintf("%s %s", t.Ref.Kind, t.Ref.Name)
 		switch {
 		case t.Problem != "":
-			p.WaitFor("TemplateUnreadable", "%s cannot be read: %s", name, t.Problem).For(t.Ref.Kind, t.Ref.Name).ForPerson()
+			p.WaitFor("TemplateUnreadable", "%s cannot be read: %s", name, t.Problem).For(t.Ref.Kind, t.Ref.Name).UntilUserActs()
 		case t.Object.Unstructured == nil:
 			p.WaitFor("TemplateMissing", "Waiting for %s to be created", name).For(t.Ref.Kind, t.Ref.Name).ToChange("")
 		case !owns(s.Class, t.Object):

@@ -69,23 +69,23 @@ func TestDecide(t *testing.T) { // CC-01, CC-03, CC-04
 		},
 		"a template that does not exist": {
 			change: func(s *Snapshot) { s.Templates[0].Object = contract.Object{} },
-			want: loop.Plan{Recheck: 10 * time.Minute, Wait: []loop.Wait{{
+			want: loop.Plan{Recheck: 10 * time.Minute, Waits: []loop.Wait{{
 				Reason: "TemplateMissing", Message: "Waiting for ClusterTemplate t to be created",
 				On: []loop.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: loop.UntilChange,
 			}}},
 		},
 		"a kind that is not installed": {
 			change: func(s *Snapshot) { s.Templates[0].Object, s.Templates[0].Problem = contract.Object{}, "install it" },
-			want: loop.Plan{Recheck: 10 * time.Minute, Wait: []loop.Wait{{
+			want: loop.Plan{Recheck: 10 * time.Minute, Waits: []loop.Wait{{
 				Reason: "TemplateUnreadable", Message: "ClusterTemplate t cannot be read: install it",
-				On: []loop.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: loop.UntilPerson,
+				On: []loop.Subject{{Kind: "ClusterTemplate", Name: "t"}}, Until: loop.UntilUser,
 			}}},
 		},
 		"an extension that fails": {
 			change: func(s *Snapshot) {
 				s.Discovered = map[Discover]Discovered{ask: {Problem: "handler vars.ext: nothing listens"}}
 			},
-			want: loop.Plan{Recheck: 15 * time.Second, Wait: []loop.Wait{{
+			want: loop.Plan{Recheck: 15 * time.Second, Waits: []loop.Wait{{
 				Reason: "VariableDiscoveryFailed", Message: "handler vars.ext: nothing listens; retrying in up to 1m",
 				On: []loop.Subject{{Kind: "ClusterClass", Name: "c"}}, Until: loop.UntilTime,
 			}}},

@@ -59,7 +59,7 @@ func start(t *testing.T) live {
 	}))
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache: cache.Options{DefaultTransform: kube.KeepOwnFields}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Cache: cache.Options{DefaultTransform: kube.PruneManagedFields}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	request := &runtimehooksv1.DiscoverVariablesRequest{}
 	request.Settings = settingsOf(s.Class, d.Patch)
 	response := &runtimehooksv1.DiscoverVariablesResponse{}
-	err := c.extensions.Call(ctx, s.Class, d.Extension, hook.Exchange{Request: request, Response: response, Reuse: answerKept})
+	err := c.extensions.Call(ctx, s.Class, d.Extension, hook.Invocation{Request: request, Response: response, CacheTTL: answerKept})
 	found := checked(s.Class, d, response.Variables)
 	if err != nil {
 		found = Discovered{Problem: fault.UserMessage(err)}

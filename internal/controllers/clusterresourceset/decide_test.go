@@ -126,8 +126,8 @@ func TestDecide(t *testing.T) { // RS-04 to RS-09, OR-01
 			if diff := cmp.Diff(tc.act, texts(p.Actions)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if len(p.Wait) != tc.waits {
-				t.Errorf("%s: waits %v", tc.reason, p.Wait)
+			if len(p.Waits) != tc.waits {
+				t.Errorf("%s: waits %v", tc.reason, p.Waits)
 			}
 		})
 	}

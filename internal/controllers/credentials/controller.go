@@ -167,9 +167,9 @@ func (c *Controller) observe(ctx context.Context, r *certificatesv1.CertificateS
 	case "":
 		s.Allowed, err = c.mayConnect(ctx, r, key)
 	case certificatesv1.CertificateApproved:
-		var found authority.Found
+		var found authority.Secrets
 		found, err = authority.Read(ctx, key, []authority.Purpose{authority.CA, authority.Admin}, c.client, c.live)
-		s.Authority, s.Kubeconfig = found[authority.CA], authority.Inspect(found[authority.Admin])
+		s.Authority, s.Kubeconfig = found[authority.CA], authority.ParseKubeconfig(found[authority.Admin])
 	}
 	return s, true, err
 }

@@ -37,11 +37,11 @@ type Settings struct {
 
 // Extensions is the part of package hook that the controller uses.
 type Extensions interface {
-	Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (hook.State, error)
+	Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (hook.ExtensionState, error)
 	Announce(c *runtimev1.ExtensionConfig)
 	Restore(c *runtimev1.ExtensionConfig) error
 	Forget(name string)
-	State(name string) hook.State
+	State(name string) hook.ExtensionState
 }
 
 // Controller reconciles ExtensionConfigs.

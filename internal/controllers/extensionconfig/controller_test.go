@@ -109,7 +109,7 @@ func called(t *testing.T, e *hook.Extensions) error {
 	t.Helper()
 	e.Prime()
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
-	return e.Call(t.Context(), o, "check.ext", hook.Exchange{
+	return e.Call(t.Context(), o, "check.ext", hook.Invocation{
 		Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: &hooksv1.BeforeClusterCreateResponse{},
 	})
 }
@@ -316,7 +316,7 @@ func TestRegisteredBeforeDiscovered(t *testing.T) {
 		pass(t, c, ctl)
 		e.Prime()
 		o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
-		_, err := e.CallAll(t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
+		_, err := e.CallAll(t.Context(), o, hook.Invocation{Request: &hooksv1.BeforeClusterDeleteRequest{}, Response: &hooksv1.BeforeClusterDeleteResponse{}})
 		if f := fault.As(err); f == nil || f.Reason != hook.ReasonNotReady && f.Reason != hook.ReasonNotDiscovered {
 			t.Errorf("%s: %v", name, err)
 		}

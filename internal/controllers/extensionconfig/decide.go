@@ -46,7 +46,7 @@ func Decide(s Snapshot) loop.Plan {
 			return p
 		}
 	}
-	refresh := hook.RefreshOf(s.Config)
+	refresh := hook.RefreshRequest(s.Config)
 	requested := refresh != "" && refresh != s.State.Refreshed
 	if !s.Asked && (s.State.Generation != s.Config.Generation || !s.Now.Before(s.State.Next) || requested) {
 		p.Ask = append(p.Ask, Discover{Extension: s.Config.Name})

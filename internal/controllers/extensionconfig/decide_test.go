@@ -26,7 +26,7 @@ func settled() Snapshot {
 			ObjectMeta: metav1.ObjectMeta{Name: "ext", Generation: 3},
 			Spec:       runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{CABundle: []byte("ca")}},
 		},
-		State: hook.State{Generation: 3, Next: now.Add(10 * time.Minute), Discovered: true, Handlers: []hook.Handler{{
+		State: hook.ExtensionState{Generation: 3, Next: now.Add(10 * time.Minute), Discovered: true, Handlers: []hook.Handler{{
 			Name: "check", Hook: hooks.ID{Name: hooks.Name{Group: hooks.Group, Hook: "BeforeClusterCreate"}, Version: "v1alpha1"},
 			Timeout: 10 * time.Second, Policy: "Fail",
 		}}},
@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"settled": {want: loop.Plan{Recheck: 10 * time.Minute}},
 		"new": {
-			change: func(s *Snapshot) { s.State = hook.State{} },
+			change: func(s *Snapshot) { s.State = hook.ExtensionState{} },
 			want:   loop.Plan{Ask: []loop.Question{Discover{Extension: "ext"}}},
 		},
 		"new spec": {
@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 		"failed": {
 			reason: "RT-19: the next try is further away each time; package hook says when",
 			change: func(s *Snapshot) { s.State.Problem, s.State.Next, s.Asked = problem(), now.Add(4*time.Second), true },
-			want: loop.Plan{Recheck: 4 * time.Second, Wait: []loop.Wait{{
+			want: loop.Plan{Recheck: 4 * time.Second, Waits: []loop.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
 			}}},
@@ -107,7 +107,7 @@ func TestDecide(t *testing.T) {
 				s.State.Problem, s.State.Next = problem(), now.Add(4*time.Second)
 				s.Config.Status = s.status()
 			},
-			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 4 * time.Second, Wait: []loop.Wait{{
+			want: loop.Plan{Actions: []loop.Action{EndRefresh{}}, Recheck: 4 * time.Second, Waits: []loop.Wait{{
 				Reason: "ConnectionRefused", Message: "nothing listens; retrying in up to 1m",
 				On: []loop.Subject{{Kind: "ExtensionConfig", Name: "ext"}}, Until: loop.UntilTime,
 			}}},
@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 		"inject": {
 			reason: "RT-05",
 			change: func(s *Snapshot) {
-				s.Injection, s.State = &Injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.State{}
+				s.Injection, s.State = &Injection{Secret: "ns/ca", Bundle: []byte("new")}, hook.ExtensionState{}
 			},
 			want: loop.Plan{Actions: []loop.Action{Inject{Secret: "ns/ca"}}},
 		},
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		"nothing to inject": {
 			reason: "what was injected before stays, and so do the handlers; the Secret wakes us",
 			change: func(s *Snapshot) { s.Injection = &Injection{Secret: "ns/ca", Problem: "Secret ns/ca is gone"} },
-			want: loop.Plan{Wait: []loop.Wait{{
+			want: loop.Plan{Waits: []loop.Wait{{
 				Reason: "CASecretNotUsable", Message: "Secret ns/ca is gone",
 				On: []loop.Subject{{Kind: "Secret", Namespace: "ns", Name: "ca"}}, Field: "data", Until: loop.UntilChange,
 			}}},
@@ -176,7 +176,7 @@ func TestReport(t *testing.T) {
 		},
 		"never discovered": {
 			reason:     "RT-06, RT-15: the error's text, and no word about calls",
-			change:     func(s *Snapshot) { s.State = hook.State{Generation: 3, Problem: problem()} },
+			change:     func(s *Snapshot) { s.State = hook.ExtensionState{Generation: 3, Problem: problem()} },
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/nothing listens; " + again},
 			v1beta1:    "False/DiscoveryFailed/nothing listens; " + again,
 			events:     []string{"Warning NotDiscovered: nothing listens; retrying in up to 1m"},
@@ -194,8 +194,10 @@ func TestReport(t *testing.T) {
 			v1beta1: "False/DiscoveryFailed/nothing listens; " + again + "; the handlers of the last discovery stay in use", handlers: 1,
 		},
 		"no authority": {
-			reason:     "RT-05",
-			change:     func(s *Snapshot) { s.Injection, s.State = &Injection{Problem: "Secret ns/ca is gone"}, hook.State{} },
+			reason: "RT-05",
+			change: func(s *Snapshot) {
+				s.Injection, s.State = &Injection{Problem: "Secret ns/ca is gone"}, hook.ExtensionState{}
+			},
 			conditions: map[string]string{"Discovered": "False/NotDiscovered/Secret ns/ca is gone"},
 			v1beta1:    "False/DiscoveryFailed/Secret ns/ca is gone",
 			events:     []string{"Warning NotDiscovered: Secret ns/ca is gone"},

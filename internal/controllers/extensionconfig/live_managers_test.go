@@ -139,7 +139,7 @@ func TestLiveSecrets(t *testing.T) {
 	l.condition("ext", "Discovered", "True", "")
 	deletion := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	l.eventually("the circuit opens", func() error {
-		_, err := l.extensions.CallAll(t.Context(), deletion, hook.Exchange{
+		_, err := l.extensions.CallAll(t.Context(), deletion, hook.Invocation{
 			Request: &hooksv1.BeforeClusterDeleteRequest{Cluster: hook.Slim(deletion)}, Response: &hooksv1.BeforeClusterDeleteResponse{},
 		})
 		if f := fault.As(err); f == nil || f.Reason != hook.ReasonCircuitOpen {

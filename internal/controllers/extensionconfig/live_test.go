@@ -80,7 +80,7 @@ func (l live) manage(config *rest.Config, settings Settings, log logr.Logger) *h
 	t.Helper()
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: liveScheme(t), Logger: log, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache:      cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Cache:      cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one process, several managers
 	})
@@ -149,7 +149,7 @@ func (l live) call(namespace string) (string, error) { return l.callBy(l.extensi
 func (l live) callBy(extensions *hook.Extensions, namespace string) (string, error) {
 	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
 	response := &hooksv1.BeforeClusterCreateResponse{}
-	_, err := extensions.CallAll(l.t.Context(), o, hook.Exchange{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
+	_, err := extensions.CallAll(l.t.Context(), o, hook.Invocation{Request: &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(o)}, Response: response})
 	return response.Message, err
 }
 

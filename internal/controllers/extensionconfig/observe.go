@@ -25,7 +25,7 @@ type Snapshot struct {
 	Now    time.Time
 	Config *runtimev1.ExtensionConfig
 	// State is the known state of the extension.
-	State hook.State
+	State hook.ExtensionState
 	// Asked is set if the extension was called for its handlers in this reconciliation.
 	Asked bool
 	// Injection is nil if the annotation is not set.

@@ -20,8 +20,8 @@ import (
 type (
 	// Join sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
 	Join struct{ Cluster string }
-	// TakeOver copies the results of bootstrap config and infrastructure machine to the spec.
-	TakeOver struct{}
+	// CopyProviderFields copies the results of bootstrap config and infrastructure machine to the spec.
+	CopyProviderFields struct{}
 	// SyncNode synchronizes labels, annotations and taints to the Node.
 	SyncNode struct{ Node string }
 	// Cordon marks the Node as unschedulable.
@@ -42,8 +42,10 @@ type (
 // Finding implements loop.Finding: the action returns the results of the evictions.
 func (Evict) Finding() {}
 
-func (a Join) String() string     { return "join Cluster " + a.Cluster }
-func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
+func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a CopyProviderFields) String() string {
+	return "take over what bootstrap and infrastructure report"
+}
 func (a SyncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
 }
@@ -67,8 +69,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { join(s, o) })
 	case link.Own, link.Delete:
 		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
-	case TakeOver:
-		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { follow(s, o.(*clusterv1.Machine)) })
+	case CopyProviderFields:
+		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.Machine)) })
 	case SyncNode:
 		return c.syncNode(ctx, s)
 	case Cordon:
@@ -84,7 +86,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 // join sets the cluster label, and makes the Cluster the owner of a standalone Machine.
 func join(s Snapshot, o client.Object) {
 	if standalone(s) {
-		ownership.Join(o, s.Cluster)
+		ownership.AddToCluster(o, s.Cluster)
 		return
 	}
 	ownership.Label(o, clusterv1.ClusterNameLabel, s.Cluster.Name)

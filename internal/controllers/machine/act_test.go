@@ -323,7 +323,7 @@ func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	if diff := cmp.Diff(want, texts(p)); diff != "" {
 		t.Errorf("it is left alone (-want +got):\n%s", diff)
 	}
-	follow(s, s.Machine)
+	copyProviderFields(s, s.Machine)
 	got := status(s, loop.Outcome{})
 	if c := condition.Set(got.Conditions).Get("InfrastructureReady"); c.Status != "Unknown" || c.Message != theirs {
 		t.Errorf("what a person has to do: %v", c)
@@ -363,12 +363,12 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 		w      workloads
 		want   Node
 	}{
-		"found":      {"by provider ID", build(node()), Node{Asked: true, Item: node()}},
-		"none":       {"gone", build(), Node{Asked: true}},
-		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{Asked: true, Rivals: []string{"n", "twin"}}},
-		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{Asked: true, Stranger: "x://2"}},
-		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{Asked: true, Item: nameless}},
-		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Down: true, Problem: "the workload cluster is not connected"}},
+		"found":      {"by provider ID", build(node()), Node{WasRead: true, Item: node()}},
+		"none":       {"gone", build(), Node{WasRead: true}},
+		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{WasRead: true, Duplicates: []string{"n", "twin"}}},
+		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{WasRead: true, OtherProviderID: "x://2"}},
+		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{WasRead: true, Item: nameless}},
+		"down":       {"not connected is a fact, not an error", workloads{down: true}, Node{Unreachable: true, Problem: "the workload cluster is not connected"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -401,10 +401,10 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 		want    Node
 		watched int
 	}{
-		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), workloads{client: workloadOf(node()).Build()}, Node{Asked: true, Item: node()}, 0},
-		"not yet":       {"it is looked for again", settled(unseen, inIt), workloads{client: workloadOf().Build()}, Node{Asked: true}, 0},
+		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), workloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 0},
+		"not yet":       {"it is looked for again", settled(unseen, inIt), workloads{client: workloadOf().Build()}, Node{WasRead: true}, 0},
 		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), workloads{down: true}, Node{Waiting: waitsForInitialization}, 0},
-		"initialized":   {"Nodes are followed", settled(unseen), workloads{client: workloadOf(node()).Build()}, Node{Asked: true, Item: node()}, 1},
+		"initialized":   {"Nodes are followed", settled(unseen), workloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watched := 0
@@ -416,7 +416,7 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 			if diff := cmp.Diff(tc.want, got.Node); diff != "" || watched != tc.watched {
 				t.Errorf("%s: %d watches, want %d (-want +got):\n%s", tc.reason, watched, tc.watched, diff)
 			}
-			if after := Decide(got).Recheck; (after == nodeRecheck) != (got.Node.Asked && tc.watched == 0) {
+			if after := Decide(got).Recheck; (after == nodeRecheck) != (got.Node.WasRead && tc.watched == 0) {
 				t.Errorf("%s: looks again after %s", tc.reason, after)
 			}
 		})

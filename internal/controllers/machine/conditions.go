@@ -23,20 +23,20 @@ import (
 const reasonProviderIDDiffers = "ProviderIDDiffers"
 
 // conditions are the conditions that the controller writes, in the order of their evaluation.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: judged.updating},
-	{Type: clusterv1.MachineBootstrapConfigReadyCondition, Of: judged.bootstrapConfigReady},
-	{Type: clusterv1.MachineInfrastructureReadyCondition, Of: judged.infrastructureReady},
-	{Type: clusterv1.MachineNodeReadyCondition, Of: judged.nodeReady},
-	{Type: clusterv1.MachineNodeHealthyCondition, Of: judged.nodeHealthy},
-	{Type: clusterv1.MachineUpToDateCondition, Of: judged.upToDate},
-	{Type: clusterv1.MachineReadyCondition, Over: judged.ready},
-	{Type: clusterv1.MachineAvailableCondition, Over: judged.available},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Of: conditionInput.updating},
+	{Type: clusterv1.MachineBootstrapConfigReadyCondition, Of: conditionInput.bootstrapConfigReady},
+	{Type: clusterv1.MachineInfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
+	{Type: clusterv1.MachineNodeReadyCondition, Of: conditionInput.nodeReady},
+	{Type: clusterv1.MachineNodeHealthyCondition, Of: conditionInput.nodeHealthy},
+	{Type: clusterv1.MachineUpToDateCondition, Of: conditionInput.upToDate},
+	{Type: clusterv1.MachineReadyCondition, Over: conditionInput.ready},
+	{Type: clusterv1.MachineAvailableCondition, Over: conditionInput.available},
 }
 
-// judged is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
-type judged struct {
+// conditionInput is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
+type conditionInput struct {
 	Snapshot
 	plan    loop.Plan
 	out     loop.Outcome
@@ -48,7 +48,7 @@ type judged struct {
 	deletion *clusterv1.MachineDeletionStatus
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if !deleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineNotDeletingReason, "")
 	}
@@ -63,25 +63,25 @@ func (j judged) deleting() condition.Verdict {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case j.evicted != nil:
-		return condition.TrueBecause(j.plan.Wait[0].Reason, drainMessage(j.Snapshot, j.evicted))
-	case len(j.plan.Wait) > 0:
-		return condition.TrueBecause(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+		return condition.TrueBecause(j.plan.Waits[0].Reason, drainMessage(j.Snapshot, j.evicted))
+	case len(j.plan.Waits) > 0:
+		return condition.TrueBecause(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
 	return condition.True(clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
-func (j judged) updating() condition.Verdict { return j.update().Verdict() }
+func (j conditionInput) updating() condition.Verdict { return j.update().Verdict() }
 
 // upToDate computes the UpToDate condition for the Machines of MachineDeployments. Other owners set the condition
 // themselves.
-func (j judged) upToDate() condition.Verdict {
+func (j conditionInput) upToDate() condition.Verdict {
 	if j.Deployment == nil {
 		return condition.Absent()
 	}
-	return rollout.Judge(j.Machine, j.Set, j.Deployment, j.Now)
+	return rollout.UpToDateCondition(j.Machine, j.Set, j.Deployment, j.Now)
 }
 
-func (j judged) bootstrapConfigReady() condition.Verdict {
+func (j conditionInput) bootstrapConfigReady() condition.Verdict {
 	bootstrap := j.Machine.Spec.Bootstrap
 	if !bootstrap.ConfigRef.IsDefined() {
 		return condition.True(clusterv1.MachineBootstrapDataSecretProvidedReason)
@@ -89,30 +89,30 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 	return j.bootstrap().Verdict()
 }
 
-func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
+func (j conditionInput) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
 // noNode returns the verdict if the Node is unavailable, or Absent if the Node was read. The argument before is the
 // current condition.
-func (j judged) noNode(before *metav1.Condition) condition.Verdict {
+func (j conditionInput) noNode(before *metav1.Condition) condition.Verdict {
 	n := j.Node
 	switch {
 	case n.Waiting != "":
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, n.Waiting)
-	case n.Down && before != nil && (j.nodesGraceLeft() > 0 || j.connectionGraceLeft() > 0):
+	case n.Unreachable && before != nil && (j.nodesGraceLeft() > 0 || j.connectionGraceLeft() > 0):
 		return condition.Verdict{Status: before.Status, Reason: before.Reason, Message: before.Message}
-	case n.Down && j.Connection.Good() && n.Problem != "":
+	case n.Unreachable && j.Connection.IsHealthy() && n.Problem != "":
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, "The Nodes of the workload cluster cannot be read: "+n.Problem)
-	case n.Down:
+	case n.Unreachable:
 		return condition.Unknown(clusterv1.MachineNodeConnectionDownReason, "The workload cluster does not answer")
-	case len(n.Rivals) > 0:
+	case len(n.Duplicates) > 0:
 		return condition.Unknown(ownership.ReasonNodesAmbiguous, fmt.Sprintf(
-			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Rivals, ", "), providerID(j.Snapshot)))
+			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Duplicates, ", "), providerID(j.Snapshot)))
 	case n.Item != nil:
 		return condition.Absent()
-	case n.Stranger != "":
+	case n.OtherProviderID != "":
 		return condition.False(reasonProviderIDDiffers, fmt.Sprintf(
 			"Node %s has spec.providerID %s, and the Machine has %s: restore the provider ID that is wrong, or delete Machine %s",
-			j.nodeRef.Name, n.Stranger, providerID(j.Snapshot), j.Machine.Name))
+			j.nodeRef.Name, n.OtherProviderID, providerID(j.Snapshot), j.Machine.Name))
 	case j.nodeRef.IsDefined() && deleting(j.Snapshot):
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted", j.nodeRef.Name))
 	case j.nodeRef.IsDefined():
@@ -128,7 +128,7 @@ func (j judged) noNode(before *metav1.Condition) condition.Verdict {
 // nodesGraceLeft returns how much longer the Nodes of a reachable workload cluster may be unreadable before their
 // conditions become Unknown.
 func (s Snapshot) nodesGraceLeft() time.Duration {
-	if !s.Connection.Good() {
+	if !s.Connection.IsHealthy() {
 		return 0
 	}
 	return s.Connection.NodesGraceLeft(s.Now, s.Settings.ConditionsGrace)
@@ -141,25 +141,25 @@ func (s Snapshot) connectionGraceLeft() time.Duration {
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConditionsGrace, was)
 }
 
-func (j judged) nodeReady() condition.Verdict {
+func (j conditionInput) nodeReady() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeReadyCondition)); v.Status != "" {
 		return v
 	}
 	return nodestate.Ready(j.Node.Item)
 }
 
-func (j judged) nodeHealthy() condition.Verdict {
+func (j conditionInput) nodeHealthy() condition.Verdict {
 	if v := j.noNode(j.before(clusterv1.MachineNodeHealthyCondition)); v.Status != "" {
 		return v
 	}
 	return nodestate.Healthy(j.Node.Item)
 }
 
-func (j judged) before(conditionType string) *metav1.Condition {
+func (j conditionInput) before(conditionType string) *metav1.Condition {
 	return condition.Set(j.Machine.Status.Conditions).Get(conditionType)
 }
 
-func (j judged) ready(set condition.Set) condition.Verdict {
+func (j conditionInput) ready(set condition.Set) condition.Verdict {
 	parts := []condition.Part{
 		{Type: clusterv1.MachineBootstrapConfigReadyCondition},
 		{Type: clusterv1.MachineInfrastructureReadyCondition},
@@ -175,15 +175,15 @@ func (j judged) ready(set condition.Set) condition.Verdict {
 		}
 		parts = append(parts, part)
 	}
-	quiet, parts := j.quieten(set, parts)
+	quiet, parts := j.omitRedundant(set, parts)
 	return condition.Summarize(quiet, condition.Reasons{
 		Good: clusterv1.MachineReadyReason, Bad: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
 	}, parts...)
 }
 
-// quieten shortens the summary: it omits the details of a deletion, and merges equal messages of control plane
+// omitRedundant shortens the summary: it omits the details of a deletion, and merges equal messages of control plane
 // components.
-func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
+func (j conditionInput) omitRedundant(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	quiet := slices.Clone(set)
 	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
 		c.Message = "Machine deletion in progress, stage: " + c.Reason
@@ -192,11 +192,11 @@ func (j judged) quieten(set condition.Set, parts []condition.Part) (condition.Se
 		}
 		c.Message += j.delayedBy(c.Reason)
 	}
-	return together(quiet, parts)
+	return mergeComponentMessages(quiet, parts)
 }
 
 // delayedBy summarizes the causes of a drain that takes long.
-func (j judged) delayedBy(reason string) string {
+func (j conditionInput) delayedBy(reason string) string {
 	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Pods == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
 		return ""
 	}
@@ -214,7 +214,7 @@ func (j judged) delayedBy(reason string) string {
 // components is the pseudo condition for several control plane components with the same message.
 const components = "Control plane components"
 
-func together(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
+func mergeComponentMessages(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	var first *metav1.Condition
 	n := 0
 	for _, p := range parts {
@@ -244,7 +244,7 @@ func isComponent(p condition.Part) bool {
 		strings.HasPrefix(p.Type, "ControllerManager") || strings.HasPrefix(p.Type, "Scheduler"))
 }
 
-func (j judged) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Verdict {
 	ready := set.Get(clusterv1.MachineReadyCondition)
 	switch {
 	case ready == nil || ready.Status != metav1.ConditionTrue:

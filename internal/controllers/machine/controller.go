@@ -139,7 +139,7 @@ func (c *Controller) definition() loop.Controller[*clusterv1.Machine, Snapshot] 
 			Lapses:     []string{clusterv1.MachineUpToDateCondition},
 		},
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, Find: c.find, Report: Report,
+		Observe: c.observe, Decide: Decide, Answer: c.answer, Act: c.act, RunWithResult: c.find, Report: Report,
 	}
 }
 

@@ -40,7 +40,7 @@ func Decide(s Snapshot) loop.Plan {
 	s.bootstrap().Decide(&p)
 	s.infra().Decide(&p)
 	if takeOver(s) {
-		p.Do(TakeOver{})
+		p.Do(CopyProviderFields{})
 	}
 	if n := s.Node.Item; n != nil && !metadataOf(s).IsSynced(n) {
 		p.Do(SyncNode{Node: n.Name})
@@ -70,15 +70,15 @@ func standalone(s Snapshot) bool {
 // takeOver reports whether the spec differs from the results of bootstrap config and infrastructure machine.
 func takeOver(s Snapshot) bool {
 	after := s.Machine.DeepCopy()
-	follow(s, after)
+	copyProviderFields(s, after)
 	return after.Spec.ProviderID != s.Machine.Spec.ProviderID || after.Spec.FailureDomain != s.Machine.Spec.FailureDomain ||
 		(after.Spec.Bootstrap.DataSecretName == nil) != (s.Machine.Spec.Bootstrap.DataSecretName == nil)
 }
 
-// follow copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that is
+// copyProviderFields copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that is
 // already set is never replaced. The actual failure domain is reported in the status, because the spec contains the
 // user's request.
-func follow(s Snapshot, m *clusterv1.Machine) {
+func copyProviderFields(s Snapshot, m *clusterv1.Machine) {
 	if s.bootstrap().IsDone() && m.Spec.Bootstrap.DataSecretName == nil {
 		name := s.Bootstrap.DataSecretName.Or("")
 		m.Spec.Bootstrap.DataSecretName = &name
@@ -97,14 +97,14 @@ func decideRecheck(s Snapshot, p *loop.Plan) {
 	if d := s.Deployment; d != nil && !d.Spec.Rollout.After.IsZero() {
 		p.RecheckIn(d.Spec.Rollout.After.Sub(s.Now))
 	}
-	if s.Node.Down {
+	if s.Node.Unreachable {
 		p.RecheckIn(s.connectionGraceLeft())
 		p.RecheckIn(s.nodesGraceLeft())
-		if s.Connection.Good() { // the cache is not synced yet
+		if s.Connection.IsHealthy() { // the cache is not synced yet
 			p.RecheckIn(fillingRecheck)
 		}
 	}
-	if s.Node.Asked && !initialized(s) && providerID(s) != "" {
+	if s.Node.WasRead && !initialized(s) && providerID(s) != "" {
 		p.RecheckIn(nodeRecheck)
 	}
 	set := condition.Set(s.Machine.Status.Conditions)

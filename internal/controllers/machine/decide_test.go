@@ -69,10 +69,10 @@ func TestDecide(t *testing.T) {
 		"new Node":      {"MA-10, MA-18: one patch", settled(func(s *Snapshot) { s.Node.Item = node() }), []string{"do: sync labels, annotations and taints to Node n"}},
 		"not available": {"MA-23: woken when it will be", settled(was(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(4 * time.Second))}), func(s *Snapshot) { s.Machine.Spec.MinReadySeconds = ptr[int32](10) }), []string{"recheck: 6s"}},
 		"connection down": {"MA-20: woken when the grace is over", settled(func(s *Snapshot) {
-			s.Node = Node{Down: true}
+			s.Node = Node{Unreachable: true}
 			s.Connection = remote.Health{LastProbeSuccess: ago(time.Minute), ConsecutiveFailures: 5}
 		}), []string{"recheck: 4m0s"}},
-		"cache fills": {"asked again soon", settled(func(s *Snapshot) { s.Node = Node{Down: true} }), []string{"recheck: 5s"}},
+		"cache fills": {"asked again soon", settled(func(s *Snapshot) { s.Node = Node{Unreachable: true} }), []string{"recheck: 5s"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}
@@ -91,12 +91,12 @@ func TestDecide(t *testing.T) {
 
 func TestFollow(t *testing.T) { // MA-04, MA-05
 	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) })
-	follow(s, s.Machine)
+	copyProviderFields(s, s.Machine)
 	if s.Machine.Spec.ProviderID != "x://1" || s.Machine.Spec.FailureDomain != "" || *s.Machine.Spec.Bootstrap.DataSecretName != "data" {
 		t.Errorf("%+v", s.Machine.Spec)
 	}
 	s = settled(func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = ptr("mine") })
-	follow(s, s.Machine)
+	copyProviderFields(s, s.Machine)
 	if *s.Machine.Spec.Bootstrap.DataSecretName != "mine" {
 		t.Error("a data secret that is set stays")
 	}
@@ -108,7 +108,7 @@ func TestDecideDeletion(t *testing.T) {
 		return settled(append([]func(*Snapshot){deleted, noProviders, external}, changes...)...)
 	}
 	tried := was(is("Deleting", "True", "DeletingNode", ""))
-	down := func(s *Snapshot) { s.Node = Node{Down: true} }
+	down := func(s *Snapshot) { s.Node = Node{Unreachable: true} }
 	deleteNode := []string{"do: delete Node n: its Machine is deleted", "wait: Waiting for Node n to be deleted", "recheck: 10s"}
 	cases := map[string]struct {
 		reason string
@@ -155,7 +155,7 @@ func TestDecideDeletion(t *testing.T) {
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}

@@ -53,9 +53,9 @@ func decideDeletion(s Snapshot) loop.Plan {
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
 		switch { // changes without an event
-		case s.Node.Busy > 0:
-			p.RecheckIn(s.Node.Busy)
-		case s.Node.Down && s.Connection.Good():
+		case s.Node.RetryAfter > 0:
+			p.RecheckIn(s.Node.RetryAfter)
+		case s.Node.Unreachable && s.Connection.IsHealthy():
 			p.RecheckIn(fillingRecheck)
 		}
 	}
@@ -124,16 +124,16 @@ func deleteBootstrap(s Snapshot, p *loop.Plan) {
 // deleteNode deletes the Node with at least one attempt, until the timeout. The Deleting condition records whether
 // there was an attempt before.
 func deleteNode(s Snapshot, p *loop.Plan) {
-	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Down && s.Machine.Spec.ProviderID != "") {
+	if skipsNodeDeletion(s) || !hadNode(s) && !(s.Node.Unreachable && s.Machine.Spec.ProviderID != "") {
 		return
 	}
 	left, forever := nodeDeletionLeft(s)
 	switch {
-	case s.Node.Busy > 0 && s.Connection.Good(): // the call will be allowed soon; giving up would leave the Node behind
+	case s.Node.RetryAfter > 0 && s.Connection.IsHealthy(): // the call will be allowed soon; giving up would leave the Node behind
 		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
 			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
 		return
-	case s.Node.Down:
+	case s.Node.Unreachable:
 		if left > 0 || forever {
 			p.WaitFor(clusterv1.MachineDeletingDeletingNodeReason, "%s cannot be deleted while the workload cluster does not answer", theNode(s)).
 				For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
@@ -145,7 +145,7 @@ func deleteNode(s Snapshot, p *loop.Plan) {
 		return
 	}
 	p.Do(DeleteNode{Node: s.Node.Item.Name})
-	held := loop.Held(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
+	held := loop.ForeignFinalizersText(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), s.Node.Item)
 	if held != "" && forever {
 		held += "; a spec.deletion.nodeDeletionTimeoutSeconds above 0 ends the wait, too"
 	}
@@ -191,8 +191,8 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 	return timeout - s.Now.Sub(s.Machine.DeletionTimestamp.Time), timeout == 0
 }
 
-// begun returns the start times of the stages in the current status.
-func begun(s Snapshot) clusterv1.MachineDeletionStatus {
+// stageStartTimes returns the start times of the stages in the current status.
+func stageStartTimes(s Snapshot) clusterv1.MachineDeletionStatus {
 	return *cmp.Or(s.Machine.Status.Deletion, &clusterv1.MachineDeletionStatus{})
 }
 
@@ -201,7 +201,7 @@ func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion
 	}
-	out := begun(s)
+	out := stageStartTimes(s)
 	began := func(at *metav1.Time, is bool) {
 		if is && at.IsZero() {
 			*at = thisSecond(s)
@@ -209,7 +209,7 @@ func deletionStatus(s Snapshot) *clusterv1.MachineDeletionStatus {
 	}
 	_, now := planDeletion(s)
 	began(&out.WaitForPreDrainHookStartTime, now == preDrainHooks)
-	began(&out.NodeDrainStartTime, now >= draining && drains(s) && (s.Node.Item != nil || s.Node.Down))
+	began(&out.NodeDrainStartTime, now >= draining && drains(s) && (s.Node.Item != nil || s.Node.Unreachable))
 	began(&out.WaitForNodeVolumeDetachStartTime, now == detaching)
 	began(&out.WaitForPreTerminateHookStartTime, now == preTerminateHooks)
 	if out == (clusterv1.MachineDeletionStatus{}) {

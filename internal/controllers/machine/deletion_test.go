@@ -100,7 +100,7 @@ func asked(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, w.Reason)
 	}
 	return out
@@ -109,7 +109,7 @@ func asked(p loop.Plan) []string {
 func TestStages(t *testing.T) {
 	infraNext := []string{"do: delete FooMachine i: the Machine is deleted", "WaitingForInfrastructureDeletion"}
 	cordon := []string{"do: cordon Node n: its Machine is deleted", "DrainingNode"}
-	down := func(s *Snapshot) { s.Node = Node{Down: true} }
+	down := func(s *Snapshot) { s.Node = Node{Unreachable: true} }
 	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
 	unnoted := func(s *Snapshot) { s.Machine.Spec.ProviderID, s.Machine.Status.NodeRef.Name = "", "" }
 	removed := func(s *Snapshot) { s.Infra, s.Bootstrap = contract.InfraMachineView{}, contract.BootstrapConfigView{} }
@@ -195,7 +195,7 @@ func TestRecheck(t *testing.T) { // MD-03, MD-04, MD-12
 		"volumes":        {"as drains", settled(deletedSince(80*time.Second), external, drained, attached, detachingSince(80*time.Second)), 10 * time.Second},
 		"volume timeout": {"given up in time", settled(deletedSince(29*time.Second), external, timeouts(0, 30), drained, attached, detachingSince(29*time.Second)), time.Second},
 		"busy": {"MD-15: no event tells that the workload cluster has time again", settled(deleted, external, func(s *Snapshot) {
-			s.Node, s.Infra, s.Bootstrap = Node{Down: true}, contract.InfraMachineView{}, contract.BootstrapConfigView{}
+			s.Node, s.Infra, s.Bootstrap = Node{Unreachable: true}, contract.InfraMachineView{}, contract.BootstrapConfigView{}
 			s.Machine.Spec.Deletion = clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: ptr[int32](1), NodeVolumeDetachTimeoutSeconds: ptr[int32](1), NodeDeletionTimeoutSeconds: ptr[int32](0)}
 			drainingSince(time.Minute)(s)
 			detachingSince(time.Minute)(s)
@@ -213,7 +213,7 @@ func done(p loop.Plan, r drain.Results) loop.Outcome {
 	out := loop.Outcome{Done: p.Actions}
 	for _, a := range p.Actions {
 		if _, ok := a.(Evict); ok {
-			out.Found = append(out.Found, r)
+			out.Results = append(out.Results, r)
 		}
 	}
 	return out

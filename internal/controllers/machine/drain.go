@@ -53,7 +53,7 @@ func drainNode(s Snapshot, p *loop.Plan) {
 	const reason = clusterv1.MachineDeletingDrainingNodeReason
 	n := s.Node.Item
 	switch {
-	case s.Node.Down:
+	case s.Node.Unreachable:
 		p.WaitFor(reason, "Node %s cannot be drained while the workload cluster does not answer",
 			s.Machine.Status.NodeRef.Name).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 	case n == nil:
@@ -62,8 +62,8 @@ func drainNode(s Snapshot, p *loop.Plan) {
 		p.Do(Cordon{Node: n.Name})
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.PodsProblem != "":
-		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).ForPerson()
-	case s.Pods == nil && s.Node.Busy > 0:
+		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
+	case s.Pods == nil && s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
 	case s.Pods == nil:
 		p.Ask = append(p.Ask, AskPods{Node: n.Name})
@@ -93,12 +93,12 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	const reason = clusterv1.MachineDeletingWaitingForVolumeDetachReason
 	n := s.Node.Item
 	switch {
-	case s.Node.Down:
+	case s.Node.Unreachable:
 		p.WaitFor(reason, "Volumes of Node %s cannot be read while the workload cluster does not answer",
 			s.Machine.Status.NodeRef.Name).For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ToChange(connection)
 	case n == nil, drain.Unreachable(n):
 		return
-	case s.Node.Busy > 0:
+	case s.Node.RetryAfter > 0:
 		p.WaitFor(reason, "Waiting for a turn to read which volumes are attached to Node %s", n.Name).For("Node", n.Name).ForTime()
 	case s.Volumes == nil && (s.Settings.VolumeAttachments || len(n.Status.VolumesAttached) > 0):
 		p.Ask = append(p.Ask, AskVolumes{Node: n.Name})
@@ -106,7 +106,7 @@ func waitForVolumes(s Snapshot, p *loop.Plan) {
 	case s.Volumes == nil, s.Volumes.None():
 		return
 	case s.PodsProblem != "":
-		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).ForPerson()
+		p.WaitFor(reason, "%s", s.PodsProblem).For("Node", n.Name).UntilUserActs()
 	case s.Pods == nil:
 		p.Ask = append(p.Ask, AskPods{Node: n.Name})
 		return
@@ -151,10 +151,12 @@ func isLeaving(s Snapshot) bool {
 		i.IsGone() || i.Presence() == contract.Found && !i.Object().GetDeletionTimestamp().IsZero()
 }
 
-func drainStart(s Snapshot) metav1.Time { return cmp.Or(begun(s).NodeDrainStartTime, thisSecond(s)) }
+func drainStart(s Snapshot) metav1.Time {
+	return cmp.Or(stageStartTimes(s).NodeDrainStartTime, thisSecond(s))
+}
 
 func detachStart(s Snapshot) metav1.Time {
-	return cmp.Or(begun(s).WaitForNodeVolumeDetachStartTime, thisSecond(s))
+	return cmp.Or(stageStartTimes(s).WaitForNodeVolumeDetachStartTime, thisSecond(s))
 }
 
 func thisSecond(s Snapshot) metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
@@ -177,7 +179,7 @@ func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Durat
 }
 
 func recheck(s Snapshot, since metav1.Time, p *loop.Plan) {
-	if s.Node.Busy > 0 { // an earlier attempt would only delay other callers
+	if s.Node.RetryAfter > 0 { // an earlier attempt would only delay other callers
 		return
 	}
 	p.RecheckIn(min(max(s.Now.Sub(since.Time)/8, soonestRecheck), latestRecheck))
@@ -222,12 +224,12 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (_
 			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
 		}
 	}
-	if s.Node.Busy = turn(err); s.Node.Busy > 0 {
+	if s.Node.RetryAfter = turn(err); s.Node.RetryAfter > 0 {
 		s.Volumes = nil
 		return s, nil
 	}
 	if fault.KindOf(err) == fault.Unreachable {
-		s.Node, err = Node{Down: true}, nil
+		s.Node, err = Node{Unreachable: true}, nil
 	}
 	return s, err
 }
@@ -243,7 +245,7 @@ func (c *Controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 		s.PodsProblem = fault.As(err).Message
 		return nil
 	}
-	view, err := drain.Look(ctx, workload, s.Node.Item, rules)
+	view, err := drain.ReadView(ctx, workload, s.Node.Item, rules)
 	if err != nil {
 		return err
 	}
@@ -266,7 +268,7 @@ func (c *Controller) cordon(ctx context.Context, s Snapshot) error {
 }
 
 // find evicts the Pods and returns the results.
-func (c *Controller) find(ctx context.Context, s Snapshot, action loop.Finding) (any, error) {
+func (c *Controller) find(ctx context.Context, s Snapshot, action loop.ResultAction) (any, error) {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func TestDownWhileAsked(t *testing.T) { // MD-03, RC-04
 	ctl, _ := controller(c, workloads{down: true})
 	s := settled(deleted, external, drained, func(s *Snapshot) { s.Pods = nil })
 	got, err := ctl.answer(t.Context(), s, AskPods{Node: "n"})
-	if err != nil || !got.Node.Down {
+	if err != nil || !got.Node.Unreachable {
 		t.Errorf("a fact, not an error: %+v, %v", got.Node, err)
 	}
 }

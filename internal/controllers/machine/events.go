@@ -13,7 +13,7 @@ import (
 )
 
 // events returns the events of a reconciliation. Each is recorded once.
-func events(j judged, status clusterv1.MachineStatus) []loop.Event {
+func events(j conditionInput, status clusterv1.MachineStatus) []loop.Event {
 	var list []loop.Event
 	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() {
 		list = append(list, loop.Normal("SuccessfulSetNodeRef", "%s", status.NodeRef.Name))
@@ -30,7 +30,7 @@ func events(j judged, status clusterv1.MachineStatus) []loop.Event {
 
 // budgetEvents returns a warning if PodDisruptionBudgets block a drain. It is recorded once for each drain, when
 // the condition first reports it.
-func budgetEvents(j judged) []loop.Event {
+func budgetEvents(j conditionInput) []loop.Event {
 	if j.evicted == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func budgetEvents(j judged) []loop.Event {
 }
 
 // drainEvents returns an event when DrainingSucceeded changes.
-func drainEvents(j judged) []loop.Event {
+func drainEvents(j conditionInput) []loop.Event {
 	now, is := j.drainingSucceeded()
 	if !is {
 		return nil

@@ -38,7 +38,7 @@ func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.Conditi
 
 // legacySet returns the source of the v1beta1 conditions: the conditions of this controller, of health checks and
 // of owners, and the stages of the deletion.
-func (j judged) legacySet(own condition.Set) condition.Set {
+func (j conditionInput) legacySet(own condition.Set) condition.Set {
 	set := slices.Clone(own)
 	for _, t := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
 		if c := condition.Set(j.Machine.Status.Conditions).Get(t); c != nil {
@@ -49,7 +49,7 @@ func (j judged) legacySet(own condition.Set) condition.Set {
 }
 
 // stages returns a condition for each stage of the deletion that was entered, with its completion.
-func (j judged) stages() condition.Set {
+func (j conditionInput) stages() condition.Set {
 	if !deleting(j.Snapshot) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (j judged) stages() condition.Set {
 	stage := func(t clusterv1.ConditionType, of stage, since metav1.Time, reason string) {
 		switch {
 		case now == of:
-			add(t, condition.False(reason, j.plan.Wait[0].Message))
+			add(t, condition.False(reason, j.plan.Waits[0].Message))
 		case now > of && !since.IsZero():
 			add(t, condition.True("Succeeded"))
 		}
@@ -84,7 +84,7 @@ func (j judged) stages() condition.Set {
 }
 
 // drainingSucceeded returns the state of the drain, and whether there is one.
-func (j judged) drainingSucceeded() (condition.Verdict, bool) {
+func (j conditionInput) drainingSucceeded() (condition.Verdict, bool) {
 	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
 		return condition.Verdict{}, false
 	}

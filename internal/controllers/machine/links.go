@@ -12,14 +12,14 @@ import (
 // a MachinePool or a control plane. The bootstrap config is expendable once it has created its data.
 var (
 	bootstrapConfig = link.Role{
-		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", TakesOver: true, Expendable: true,
+		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", ReplacesController: true, Expendable: true,
 		Condition: clusterv1.MachineBootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 	infrastructure = link.Role{
-		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "infrastructure", TakesOver: true,
+		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "infrastructure", ReplacesController: true,
 		Condition: clusterv1.MachineInfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 )
 

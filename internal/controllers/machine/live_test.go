@@ -60,7 +60,7 @@ func startLive(t *testing.T) live {
 		"HostedControlPlane"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	srv := apiserver.Start(t, apiserver.Options{Objects: installed})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
-		Scheme: s, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Scheme: s, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {

@@ -54,23 +54,23 @@ type Snapshot struct {
 
 // Node is the observed state of the Machine's Node.
 type Node struct {
-	// Asked is set if the workload cluster was read successfully.
-	Asked bool
-	// Down is set if the workload cluster could not be read. Problem is the error, in case the workload cluster is
+	// WasRead is set if the workload cluster was read successfully.
+	WasRead bool
+	// Unreachable is set if the workload cluster could not be read. Problem is the error, in case the workload cluster is
 	// otherwise reachable.
-	Down    bool
-	Problem string
-	// Busy is the delay until the next call to the workload cluster is allowed, if its request limit is reached.
-	Busy time.Duration
+	Unreachable bool
+	Problem     string
+	// RetryAfter is the delay until the next call to the workload cluster is allowed, if its request limit is reached.
+	RetryAfter time.Duration
 	// Waiting explains why the workload cluster was not read yet.
 	Waiting string
 	// Item is nil if there is no Node.
 	Item *corev1.Node
-	// Rivals are the names of several Nodes that share the provider ID. Item is then nil.
-	Rivals []string
-	// Stranger is the provider ID of the Node with the name of the Machine's Node, if it differs from the
+	// Duplicates are the names of several Nodes that share the provider ID. Item is then nil.
+	Duplicates []string
+	// OtherProviderID is the provider ID of the Node with the name of the Machine's Node, if it differs from the
 	// Machine's. Item is then nil.
-	Stranger string
+	OtherProviderID string
 }
 
 // ControlPlane describes whether the workload cluster still has a control plane that could remove a Node.
@@ -101,13 +101,13 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	o, err := c.refs.Follow(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
+	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
-	o, err := c.refs.Follow(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
+	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
 	s.Infra = contract.InfraMachine(o)
 	return err
 }
@@ -149,7 +149,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
-	o, err := c.refs.Follow(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
+	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Cluster.Spec.ControlPlaneRef)
 	if err != nil {
 		return err
 	}
@@ -196,11 +196,11 @@ func (c *Controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	}
 	switch {
 	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
-		s.Node = Node{Down: true, Busy: turn(err), Problem: fault.UserMessage(err)}
+		s.Node = Node{Unreachable: true, RetryAfter: turn(err), Problem: fault.UserMessage(err)}
 	case fault.KindOf(err) == fault.Unreachable:
 		s.Node = Node{Waiting: waitsForInitialization}
 	default:
-		s.Node.Asked = err == nil
+		s.Node.WasRead = err == nil
 		return err
 	}
 	return nil
@@ -233,9 +233,9 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 			return nil
 		default:
 			for _, n := range nodes {
-				s.Node.Rivals = append(s.Node.Rivals, n.Name)
+				s.Node.Duplicates = append(s.Node.Duplicates, n.Name)
 			}
-			slices.Sort(s.Node.Rivals)
+			slices.Sort(s.Node.Duplicates)
 			return nil
 		}
 	}
@@ -257,7 +257,7 @@ func (c *Controller) findNode(ctx context.Context, s *Snapshot) error {
 	if node.Spec.ProviderID == "" { // a Node with another provider ID may belong to another machine
 		s.Node.Item = node
 	}
-	s.Node.Stranger = node.Spec.ProviderID
+	s.Node.OtherProviderID = node.Spec.ProviderID
 	return nil
 }
 

@@ -34,12 +34,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		status.Addresses = s.Infra.Addresses.Current(old.Addresses)
 		status.FailureDomain = s.Infra.FailureDomain.Current(old.FailureDomain)
 	}
-	if out.Err == nil && !link.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Rivals) == 0) {
+	if out.Err == nil && !link.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Duplicates) == 0) {
 		status.ObservedGeneration = s.Machine.Generation
 	}
-	j := judged{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
+	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
 		deletion: status.Deletion}
-	if results, ok := loop.Found[drain.Results](out); ok {
+	if results, ok := loop.ResultOf[drain.Results](out); ok {
 		j.evicted = &results
 	}
 	status.Conditions = conditions.Evaluate(j, loop.MomentOf(s.Machine, s.Now))
@@ -124,7 +124,7 @@ func certificatesExpiry(s Snapshot) metav1.Time {
 }
 
 // deprecated returns the v1beta1 status.
-func deprecated(j judged, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
+func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
 	s := j.Snapshot
 	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(), j.legacySet(set), s.Machine.GetV1Beta1Conditions()),

@@ -33,7 +33,7 @@ func verdictOf(t *testing.T, s Snapshot, out loop.Outcome, conditionType string)
 func TestConditions(t *testing.T) {
 	down := func(last time.Duration) func(*Snapshot) {
 		return func(s *Snapshot) {
-			s.Node = Node{Down: true}
+			s.Node = Node{Unreachable: true}
 			s.Connection = remote.Health{LastProbeSuccess: ago(last), ConsecutiveFailures: 5}
 		}
 	}
@@ -118,20 +118,20 @@ func TestConditions(t *testing.T) {
 		}), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
 		"no provider ID":      {"MA-08", fresh(), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for FooMachine to report spec.providerID")},
 		"no Node yet":         {"MA-08", settled(noNode, func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }), nil, "NodeHealthy", condition.Unknown("NodeDoesNotExist", "Waiting for a Node with spec.providerID x://1 to exist")},
-		"two Nodes":           {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{Asked: true, Rivals: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("ProviderIDNotUnique", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
+		"two Nodes":           {"MA-08: a provider ID has to be unique", settled(func(s *Snapshot) { s.Node = Node{WasRead: true, Duplicates: []string{"a", "b"}} }), nil, "NodeHealthy", condition.Unknown("ProviderIDNotUnique", "Nodes a, b have the same spec.providerID x://1: a provider ID has to be unique")},
 		"Node deleted":        {"MA-19", settled(noNode), nil, "NodeHealthy", condition.False("NodeDeleted", "Node n has been deleted while the Machine still exists")},
-		"Node of another ID":  {"MA-19: it exists, and it is not known which of the two is wrong", settled(noNode, func(s *Snapshot) { s.Node.Stranger = "x://9" }), nil, "NodeHealthy", condition.False("ProviderIDDiffers", "Node n has spec.providerID x://9, and the Machine has x://1: restore the provider ID that is wrong, or delete Machine m")},
+		"Node of another ID":  {"MA-19: it exists, and it is not known which of the two is wrong", settled(noNode, func(s *Snapshot) { s.Node.OtherProviderID = "x://9" }), nil, "NodeHealthy", condition.False("ProviderIDDiffers", "Node n has spec.providerID x://9, and the Machine has x://1: restore the provider ID that is wrong, or delete Machine m")},
 		"Node goes too":       {"MD-15", settled(noNode, deleted), nil, "NodeReady", condition.False("NodeDeleted", "Node n has been deleted")},
 		"down within grace":   {"MA-20: the last value stays", settled(down(299*time.Second), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "False", "NodeNotHealthy", "full"))), nil, "NodeHealthy", condition.False("NodeNotHealthy", "full")},
 		"down for long":       {"MA-20", settled(down(5*time.Minute), was(is("NodeReady", "True", "NodeReady", ""), is("NodeHealthy", "True", "NodeHealthy", ""))), nil, "NodeHealthy", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
 		"down from the start": {"MA-20: there is no last value", fresh(down(time.Hour)), nil, "NodeReady", condition.Unknown("ConnectionDown", "The workload cluster does not answer")},
 		"Nodes not served": {"MA-20: the API server answers probes and no reads of Nodes: a verdict is not repeated for longer than the grace", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) {
-			s.Node, s.Connection.NodesRead = Node{Down: true, Problem: "the API server at https://x/ does not serve Nodes"}, ago(5*time.Minute)
+			s.Node, s.Connection.NodesRead = Node{Unreachable: true, Problem: "the API server at https://x/ does not serve Nodes"}, ago(5*time.Minute)
 		}), nil, "NodeReady", condition.Unknown("InspectionFailed", "The Nodes of the workload cluster cannot be read: the API server at https://x/ does not serve Nodes")},
 		"Nodes not served within grace": {"MA-20", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) {
-			s.Node, s.Connection.NodesRead = Node{Down: true}, ago(299*time.Second)
+			s.Node, s.Connection.NodesRead = Node{Unreachable: true}, ago(299*time.Second)
 		}), nil, "NodeReady", condition.True("NodeReady")},
-		"cache fills": {"MA-20: the cluster answers, its Nodes are just being read", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) { s.Node = Node{Down: true} }), nil, "NodeReady", condition.True("NodeReady")},
+		"cache fills": {"MA-20: the cluster answers, its Nodes are just being read", settled(was(is("NodeReady", "True", "NodeReady", "")), func(s *Snapshot) { s.Node = Node{Unreachable: true} }), nil, "NodeReady", condition.True("NodeReady")},
 
 		"ready":             {"MA-21", settled(), nil, "Ready", condition.True("Ready")},
 		"not ready":         {"MA-21", settled(nodeSays("Ready", "False", "no network")), nil, "Ready", condition.False("NotReady", "* NodeHealthy:\n  * Node.Ready: no network")},
@@ -242,7 +242,7 @@ func TestStatus(t *testing.T) { // MA-04, MA-05, MA-08
 		t.Errorf("MA-08: once: %v", r.Events)
 	}
 	kept := settled(noProviders, func(s *Snapshot) {
-		s.Node, s.Machine.Status.Addresses = Node{Down: true}, want.Addresses
+		s.Node, s.Machine.Status.Addresses = Node{Unreachable: true}, want.Addresses
 	})
 	if got := status(kept, loop.Outcome{}); got.NodeRef.Name != "n" || len(got.Addresses) != 1 || !isTrue(got.Initialization.InfrastructureProvisioned) || got.ObservedGeneration != 0 {
 		t.Errorf("MA-07: what was reached stays, and the pass is one in error: %+v", got)

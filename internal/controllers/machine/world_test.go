@@ -74,7 +74,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr(true), BootstrapDataSecretCreated: ptr(true)}
 	s.Machine.Status.NodeRef.Name = "n"
 	s.Machine.Status.Phase = "Running"
-	s.Node = Node{Asked: true, Item: node()}
+	s.Node = Node{WasRead: true, Item: node()}
 	metadataOf(s).Sync(s.Node.Item)
 	for _, change := range changes {
 		change(&s)
@@ -99,7 +99,7 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 // fresh is a Machine that has just been created, and has nothing yet.
 func fresh(changes ...func(*Snapshot)) Snapshot {
 	return settled(append([]func(*Snapshot){func(s *Snapshot) {
-		s.Infra, s.Bootstrap, s.Node = contract.InfraMachineView{}, contract.BootstrapConfigView{}, Node{Asked: true}
+		s.Infra, s.Bootstrap, s.Node = contract.InfraMachineView{}, contract.BootstrapConfigView{}, Node{WasRead: true}
 		s.Machine.Spec.ProviderID, s.Machine.Spec.FailureDomain, s.Machine.Spec.Bootstrap.DataSecretName = "", "", nil
 		s.Machine.Status = clusterv1.MachineStatus{}
 	}}, changes...)...)
@@ -164,7 +164,7 @@ func texts(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	if p.Recheck > 0 {

@@ -74,7 +74,7 @@ func (a RecordRevision) String() string {
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.Join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
 	case Adopt:
 		return c.writer.Patch(ctx, setNamed(s, a.Set), func(o client.Object) { adopt(o, s.Deployment) })
 	case clone.OwnTemplate:
@@ -113,7 +113,7 @@ func (c *Controller) takeOver(ctx context.Context, set *clusterv1.MachineSet) er
 	if newest.UID != set.UID {
 		return nil
 	}
-	return c.writer.HandOver(ctx, newest, handOver())
+	return c.writer.TransferOwnership(ctx, newest, fieldTransfer())
 }
 
 // adopt makes the deployment the controller of a MachineSet, and restores the MachineSet's finalizer in the same

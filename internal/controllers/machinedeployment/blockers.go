@@ -29,7 +29,7 @@ func creationBlockers(s Snapshot) []string {
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		blocked := clusterv1.MachineSetScalingUpCondition
-		if inplace.MoveTo(set) != "" {
+		if inplace.TransferTarget(set) != "" {
 			blocked = clusterv1.MachineSetScalingDownCondition
 		}
 		c := condition.Set(set.Status.Conditions).Get(blocked)

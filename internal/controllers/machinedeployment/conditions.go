@@ -18,15 +18,15 @@ import (
 const waitingForOwnership = "WaitingForOwnership"
 
 // conditions is the condition table of a MachineDeployment. The driver sets Paused.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machines.Ready() }},
-	{Type: clusterv1.MachineDeploymentMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machines.UpToDate(j.Now) }},
-	{Type: clusterv1.MachineDeploymentRollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
-	{Type: clusterv1.MachineDeploymentScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
-	{Type: clusterv1.MachineDeploymentScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
-	{Type: clusterv1.MachineDeploymentRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.Remediating() }},
-	{Type: clusterv1.MachineDeploymentAvailableCondition, Of: judged.available},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.Ready() }},
+	{Type: clusterv1.MachineDeploymentMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.UpToDate(j.Now) }},
+	{Type: clusterv1.MachineDeploymentRollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
+	{Type: clusterv1.MachineDeploymentScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
+	{Type: clusterv1.MachineDeploymentScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
+	{Type: clusterv1.MachineDeploymentRemediatingCondition, Polarity: condition.Negative, Of: func(j conditionInput) condition.Verdict { return j.machines.Remediating() }},
+	{Type: clusterv1.MachineDeploymentAvailableCondition, Of: conditionInput.available},
 }
 
 // v1beta1 returns the v1beta1 projection.
@@ -40,25 +40,25 @@ func v1beta1() []condition.Legacy {
 	}
 }
 
-// judged is the input of the conditions: the snapshot, the Machines and the plan.
-type judged struct {
+// conditionInput is the input of the conditions: the snapshot, the Machines and the plan.
+type conditionInput struct {
 	Snapshot
 	machines summary.Machines
 	counts   summary.Counts
 	plan     loop.Plan
 }
 
-func (j judged) isDeleting() bool { return !j.Deployment.DeletionTimestamp.IsZero() }
+func (j conditionInput) isDeleting() bool { return !j.Deployment.DeletionTimestamp.IsZero() }
 
 // desired returns the desired number of replicas, or 0 while the deployment is being deleted.
-func (j judged) desired() int32 {
+func (j conditionInput) desired() int32 {
 	if j.isDeleting() {
 		return 0
 	}
 	return ptr.Deref(j.Deployment.Spec.Replicas, 0)
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if !j.isDeleting() {
 		return condition.False(clusterv1.MachineDeploymentNotDeletingReason, "")
 	}
@@ -74,7 +74,7 @@ func (j judged) deleting() condition.Verdict {
 }
 
 // rollingOut reports how many Machines are not up to date, why, and what blocks the rollout.
-func (j judged) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Verdict {
 	if message := ownershipWait(j.plan); message != "" {
 		return condition.Unknown(waitingForOwnership, message)
 	}
@@ -119,7 +119,7 @@ func (j judged) rollingOut() condition.Verdict {
 	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, message)
 }
 
-func (j judged) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Verdict {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingUpWaitingForReplicasSetReason, replicasNotSet)
 	}
@@ -141,14 +141,14 @@ func (j judged) scalingUp() condition.Verdict {
 	return condition.TrueBecause(clusterv1.MachineDeploymentScalingUpReason, message)
 }
 
-func (j judged) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Verdict {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingDownWaitingForReplicasSetReason, replicasNotSet)
 	}
 	return j.machines.ScalingDown(int(j.desired()), j.Now)
 }
 
-func (j judged) available() condition.Verdict {
+func (j conditionInput) available() condition.Verdict {
 	replicas := j.Deployment.Spec.Replicas
 	switch {
 	case j.isDeleting():

@@ -39,7 +39,7 @@ type Controller struct {
 	// created are MachineSets that the cache does not show yet.
 	created kube.Pending
 	// begun records the MachineSets that this process created.
-	begun    *ownership.Begun
+	begun    *ownership.CreatedOwners
 	settings Settings
 	// caller calls the extensions for in-place updates.
 	caller inplace.Caller
@@ -60,7 +60,7 @@ type Settings struct {
 
 // Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
 func Add(s loop.Setup, extensions hook.Client, settings Settings) error {
-	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.Begun, scope: s.Scope(), now: s.Clock()}
+	c := &Controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.Failed{}, Now: c.now}
 	for _, i := range indexes() {
 		if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), i.kind, i.field, i.value); err != nil {
@@ -104,7 +104,7 @@ func (c *Controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) 
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}
-	return func(o client.Object) { ownership.Join(o, s.Cluster) }, nil
+	return func(o client.Object) { ownership.AddToCluster(o, s.Cluster) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachineDeploymentList{} }

@@ -46,7 +46,7 @@ func Decide(s Snapshot) loop.Plan {
 		return decideDeletion(s)
 	}
 	var p loop.Plan
-	if s.Cluster != nil && !ownership.Joined(s.Deployment, s.Cluster) {
+	if s.Cluster != nil && !ownership.IsInCluster(s.Deployment, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
@@ -107,7 +107,7 @@ func templatesAwaited(s Snapshot) time.Duration {
 func decideRollout(s Snapshot, p *loop.Plan) {
 	r, err := rolloutOf(s)
 	if err != nil {
-		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).ForPerson()
+		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).UntilUserActs()
 		return
 	}
 	if r.asks() {
@@ -126,7 +126,7 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 			wait.For(kind, s.Deployment.Name).ForTime()
 			p.RecheckIn(left)
 		} else {
-			wait.For(kind, s.Deployment.Name).ForPerson()
+			wait.For(kind, s.Deployment.Name).UntilUserActs()
 		}
 	}
 	scaled := map[string]rollout.Change{}
@@ -142,7 +142,7 @@ func decideRollout(s Snapshot, p *loop.Plan) {
 	for i := range s.Sets {
 		decideSet(s, plannedSet{rolloutState: r, set: &s.Sets[i], change: scaled[s.Sets[i].Name]}, p)
 	}
-	if rollout.Complete(r.state) && !r.state.Held {
+	if rollout.Complete(r.state) && !r.state.Paused {
 		for _, set := range r.empty(s) {
 			p.Do(DeleteSet{Name: set, Why: "it is empty and the rollout is complete"})
 		}
@@ -168,11 +168,11 @@ func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
 	}
-	if handOver().Moves(pl.set) {
+	if fieldTransfer().HasChanges(pl.set) {
 		p.Do(TakeOver{Set: pl.set.Name})
 	}
 	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
-	a.Begins = a.to != "" && inplace.MoveTo(pl.set) != a.to
+	a.Begins = a.to != "" && inplace.TransferTarget(pl.set) != a.to
 	if pl.change.Set != "" {
 		a.Replicas, a.Why = pl.change.To, pl.change.Why
 	}
@@ -187,7 +187,7 @@ func decideSet(s Snapshot, pl plannedSet, p *loop.Plan) {
 
 // rolloutState is the state of the rollout: the input of its plan, and the current MachineSet.
 type rolloutState struct {
-	state rollout.State
+	state rollout.DeploymentState
 	// index of the current MachineSet in the snapshot, or -1 if there is none yet.
 	index int
 	// held explains why the rollout is blocked. It is empty if the rollout proceeds or the user paused it.
@@ -219,13 +219,13 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 	if err != nil {
 		return rolloutState{}, err
 	}
-	r := rolloutState{index: currentSet(s), state: rollout.State{Replicas: replicas, Limits: limits, Held: ptr.Deref(s.Deployment.Spec.Paused, false)}}
+	r := rolloutState{index: currentSet(s), state: rollout.DeploymentState{Replicas: replicas, Limits: limits, Paused: ptr.Deref(s.Deployment.Spec.Paused, false)}}
 	r.denied = s.Policy.DeniedReplicas(replicas) != ""
 	if held := blockedReason(s); held != "" {
-		r.held, r.state.Held = held, true
+		r.held, r.state.Paused = held, true
 	}
 	r.inPlace = inPlaceOf(s, r)
-	r.state.Held = r.state.Held || r.unknown != ""
+	r.state.Paused = r.state.Paused || r.unknown != ""
 	var newest int64
 	for i := range s.Sets {
 		if i != r.index {
@@ -240,7 +240,7 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 		set := setView(s, &s.Sets[r.index])
 		set.Revision = max(set.Revision, newest+1)
 		r.state.New = &set
-	case !r.state.Held:
+	case !r.state.Paused:
 		revision := nextRevision(s)
 		r.state.New = &rollout.Set{Name: nameOf(s, revision), Revision: revision, Created: s.Now, Recorded: -1}
 	}

@@ -408,15 +408,15 @@ func TestTemplatesFollow(t *testing.T) { // DP-19
 		recheck time.Duration
 	}{
 		"just created": {created(2*time.Second, ""), loop.UntilTime, "Waiting for HostTemplate i to be created", 8 * time.Second},
-		"late":         {created(templatesFollow, ""), loop.UntilPerson, "HostTemplate i does not exist", 0},
-		"unreadable":   {created(time.Second, "kind ConfigTemplate is not installed"), loop.UntilPerson, "kind ConfigTemplate is not installed", 0},
+		"late":         {created(templatesFollow, ""), loop.UntilUser, "HostTemplate i does not exist", 0},
+		"unreadable":   {created(time.Second, "kind ConfigTemplate is not installed"), loop.UntilUser, "kind ConfigTemplate is not installed", 0},
 	} {
 		p := Decide(tc.s)
-		held := p.Wait[slices.IndexFunc(p.Wait, func(w loop.Wait) bool { return w.Reason == "RolloutHeld" })]
+		held := p.Waits[slices.IndexFunc(p.Waits, func(w loop.Wait) bool { return w.Reason == "RolloutHeld" })]
 		if held.Until != tc.until || held.Message != tc.message || p.Recheck != tc.recheck {
 			t.Errorf("%s: %+v, again in %s", name, held, p.Recheck)
 		}
-		if before := "Waiting for HostTemplate i to be created"; tc.until == loop.UntilPerson && strings.Contains(before, held.Message) {
+		if before := "Waiting for HostTemplate i to be created"; tc.until == loop.UntilUser && strings.Contains(before, held.Message) {
 			t.Errorf("%s: the message was there before, so that there is no event", name)
 		}
 	}

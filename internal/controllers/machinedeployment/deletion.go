@@ -26,7 +26,7 @@ func decideDeletion(s Snapshot) loop.Plan {
 	}
 	if len(left) > 0 {
 		p.WaitFor(waitingForDeletion, "MachineSets %s still exist%s", condition.Names(left),
-			loop.Held(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
+			loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), sets...)).ForAll("MachineSet", left).ToChange("")
 	}
 	return p
 }

@@ -77,7 +77,7 @@ func desired(s Snapshot, p share) *clusterv1.MachineSet {
 		set.Spec.Selector = live.Spec.Selector
 		set.Spec.Template = template(d, live.Spec.Selector.MatchLabels)
 		if !p.current {
-			set.Spec.Template = rollout.InPlace(live.Spec.Template, set.Spec.Template)
+			set.Spec.Template = rollout.InPlaceTemplate(live.Spec.Template, set.Spec.Template)
 		}
 	}
 	set.Labels = ownership.PassWatchLabel(d, set.Spec.Template.Labels)
@@ -152,10 +152,10 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 // formerManager is the field manager of MachineSets in the reference implementation.
 const formerManager = kube.CorePrefix + "machinedeployment"
 
-// handOver describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
+// fieldTransfer describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
 // because it also claims finalizers of other writers.
-func handOver() kube.HandOver {
-	return kube.HandOver{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
+func fieldTransfer() kube.OwnershipTransfer {
+	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.Prefix + Name, Takes: func(p fieldpath.Path) bool {
 		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"
 	}}
 }

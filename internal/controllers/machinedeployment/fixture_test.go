@@ -160,7 +160,7 @@ func sentences(p loop.Plan) []string {
 
 func reasons(p loop.Plan) []string {
 	var out []string
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, w.Reason)
 	}
 	return out

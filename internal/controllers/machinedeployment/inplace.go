@@ -88,7 +88,7 @@ func (p inPlace) asks() bool { return p.wanted }
 // inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out.
 func inPlaceOf(s Snapshot, r rolloutState) inPlace {
 	candidates := inPlaceCandidates(s)
-	if r.state.Held || r.denied || len(candidates) == 0 {
+	if r.state.Paused || r.denied || len(candidates) == 0 {
 		return inPlace{}
 	}
 	if s.InPlace == nil {
@@ -96,13 +96,13 @@ func inPlaceOf(s Snapshot, r rolloutState) inPlace {
 	}
 	for _, set := range candidates {
 		if answer := s.InPlace[set.Name]; !answer.IsKnown() {
-			return inPlace{unknown: unknownText(set.Name, answer), recheck: cmp.Or(answer.Later, answer.Retry, inPlaceRecheck)}
+			return inPlace{unknown: unknownText(set.Name, answer), recheck: cmp.Or(answer.CallAfter, answer.Retry, inPlaceRecheck)}
 		}
 	}
 	return inPlace{}
 }
 
-func unknownText(set string, answer inplace.Answer) string {
+func unknownText(set string, answer inplace.UpdateCheck) string {
 	why := "the extension could not be called yet"
 	if answer.Problem != nil {
 		why = fault.UserMessage(answer.Problem)
@@ -134,7 +134,7 @@ func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
 	if answer, asked := s.InPlace[set.Name]; asked && answer.IsKnown() {
 		return answer.Covered
 	}
-	return r.index >= 0 && inplace.MoveTo(set) == s.Sets[r.index].Name
+	return r.index >= 0 && inplace.TransferTarget(set) == s.Sets[r.index].Name
 }
 
 // movesOf returns the annotations of a MachineSet. The argument set is nil for a current MachineSet that does not
@@ -203,7 +203,7 @@ func inPlaceLines(s Snapshot) []string {
 	return out
 }
 
-func replacedText(set string, answer inplace.Answer) string {
+func replacedText(set string, answer inplace.UpdateCheck) string {
 	if answer.Handler == "" {
 		return fmt.Sprintf("Machines of MachineSet %s are replaced, since %s", set, answer.Uncovered)
 	}
@@ -223,7 +223,7 @@ func replacedNote(s Snapshot) string {
 
 // answer performs the calls for AskInPlace.
 func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (Snapshot, error) {
-	s.InPlace = map[string]inplace.Answer{}
+	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {
 		answer, err := c.canUpdate(ctx, s, set)
 		if err != nil {
@@ -235,22 +235,22 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, _ loop.Question) (S
 }
 
 // canUpdate calls the extension for one MachineSet, unless the templates already determine the result.
-func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.Answer, error) {
+func (c *Controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
 	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
-		return inplace.Answer{Uncovered: "spec.rollout.after asks for new Machines"}, nil
+		return inplace.UpdateCheck{Uncovered: "spec.rollout.after asks for new Machines"}, nil
 	}
 	if why := neverInPlace(set.Spec.Template, s.Deployment.Spec.Template); why != "" {
-		return inplace.Answer{Uncovered: why}, nil
+		return inplace.UpdateCheck{Uncovered: why}, nil
 	}
 	was := set.Spec.Template.Spec
 	old, err := clone.ReadTemplates(ctx, c.refs, s.Deployment, slices.DeleteFunc(
 		[]clusterv1.ContractVersionedObjectReference{was.InfrastructureRef, was.Bootstrap.ConfigRef},
 		func(ref clusterv1.ContractVersionedObjectReference) bool { return !ref.IsDefined() })...)
 	if err != nil {
-		return inplace.Answer{}, err
+		return inplace.UpdateCheck{}, err
 	}
 	for _, template := range old.Unusable() {
-		return inplace.Answer{Uncovered: template.Blocker()}, nil
+		return inplace.UpdateCheck{Uncovered: template.Blocker()}, nil
 	}
 	desired := s.Deployment.Spec.Template.Spec
 	return c.caller.CanUpdateMachineSet(ctx,
@@ -291,7 +291,7 @@ func currentForm(s Snapshot, set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	out.Name = set.Name
 	out.Spec.Selector = set.Spec.Selector
 	desired := out.Spec.Template
-	out.Spec.Template = rollout.InPlace(set.Spec.Template, desired)
+	out.Spec.Template = rollout.InPlaceTemplate(set.Spec.Template, desired)
 	out.Spec.Template.Spec.InfrastructureRef = desired.Spec.InfrastructureRef
 	out.Spec.Template.Spec.Bootstrap.ConfigRef = desired.Spec.Bootstrap.ConfigRef
 	withoutSecretOfConfig(&out.Spec.Template)

@@ -24,11 +24,11 @@ const (
 
 // updatable is a deployment whose template changed while Machines can be updated in place; answer is that of the extension, nil: it
 // was not asked.
-func updatable(answer *inplace.Answer, changes ...func(*Snapshot)) Snapshot {
+func updatable(answer *inplace.UpdateCheck, changes ...func(*Snapshot)) Snapshot {
 	return settled(append([]func(*Snapshot){upgrade, func(s *Snapshot) {
 		s.Settings.InPlace = true
 		if answer != nil {
-			s.InPlace = map[string]inplace.Answer{"md-1": *answer}
+			s.InPlace = map[string]inplace.UpdateCheck{"md-1": *answer}
 		}
 	}}, changes...)...)
 }
@@ -61,7 +61,7 @@ func underWay(names ...string) func(*Snapshot) {
 }
 
 func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
-	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
+	covered := &inplace.UpdateCheck{Handler: "update.ext", Covered: true}
 	for name, d := range map[string]decision{
 		"covered": {
 			reason: "one Machine at a time, none is created", s: updatable(covered, mayMissOne),
@@ -78,14 +78,14 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 			},
 		},
 		"not covered": {
-			reason: "Machines are replaced", s: updatable(&inplace.Answer{Handler: "update.ext", Uncovered: "MachineSet spec.version"}, mayMissOne),
+			reason: "Machines are replaced", s: updatable(&inplace.UpdateCheck{Handler: "update.ext", Uncovered: "MachineSet spec.version"}, mayMissOne),
 			do: []string{
 				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
 				"scale MachineSet md-1 from 3 to 2: enough Machines are available without",
 			},
 		},
 		"no extension": {
-			reason: "Machines are replaced", s: updatable(&inplace.Answer{}, mayMissOne),
+			reason: "Machines are replaced", s: updatable(&inplace.UpdateCheck{}, mayMissOne),
 			do: []string{
 				"create MachineSet " + second + " with 0 replicas: none has the template of revision 2",
 				"scale MachineSet md-1 from 3 to 2: enough Machines are available without",
@@ -93,11 +93,11 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 		},
 		"not known": {
 			reason: "nothing is replaced because an extension is down", recheck: inPlaceRecheck, wait: []string{inPlaceUnknown},
-			s:  updatable(&inplace.Answer{Handler: "update.ext", Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")}, mayMissOne),
+			s:  updatable(&inplace.UpdateCheck{Handler: "update.ext", Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")}, mayMissOne),
 			do: []string{"sync MachineSet md-1: it differs from the deployment"},
 		},
 		"busy": {
-			reason: "soon again", recheck: time.Second, wait: []string{inPlaceUnknown}, s: updatable(&inplace.Answer{Later: time.Second}, mayMissOne),
+			reason: "soon again", recheck: time.Second, wait: []string{inPlaceUnknown}, s: updatable(&inplace.UpdateCheck{CallAfter: time.Second}, mayMissOne),
 			do: []string{"sync MachineSet md-1: it differs from the deployment"},
 		},
 		"handed over": {
@@ -106,7 +106,7 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 		},
 		"handed over, not known": {
 			reason: "what is on its way arrives", recheck: inPlaceRecheck, wait: []string{inPlaceUnknown},
-			s:  updatable(&inplace.Answer{Problem: fault.New(fault.Invalid, "Wrong", "wrong")}, mayMissOne, underWay("md-1-0")),
+			s:  updatable(&inplace.UpdateCheck{Problem: fault.New(fault.Invalid, "Wrong", "wrong")}, mayMissOne, underWay("md-1-0")),
 			do: []string{"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were handed over to it"},
 		},
 		"handed over, gate off": {
@@ -131,7 +131,7 @@ func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 		asks   bool
 	}{
 		"template": {"an extension may update the Machines", updatable(nil), true},
-		"answered": {"it did answer", updatable(&inplace.Answer{}), false},
+		"answered": {"it did answer", updatable(&inplace.UpdateCheck{}), false},
 		"gate off": {"none is called", updatable(nil, func(s *Snapshot) { s.Settings.InPlace = false }), false},
 		"settled":  {"there is nothing to update", settled(func(s *Snapshot) { s.Settings.InPlace = true }), false},
 		"first":    {"there is no Machine yet", fresh(func(s *Snapshot) { s.Settings.InPlace = true }), false},
@@ -174,7 +174,7 @@ func annotationsOf(s Snapshot, p loop.Plan) map[string]map[string]string {
 }
 
 func TestAnnotationsOfMoves(t *testing.T) { // IP-03
-	covered := &inplace.Answer{Handler: "update.ext", Covered: true}
+	covered := &inplace.UpdateCheck{Handler: "update.ext", Covered: true}
 	for name, tc := range map[string]struct {
 		reason string
 		s      Snapshot
@@ -235,13 +235,13 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 		turn(s, "md-1", 0, is(clusterv1.MachineUpToDateCondition, "False", "* Version v1.36.3, v1.36.4 required"))
 	}
 	for name, tc := range map[string]struct {
-		answer inplace.Answer
+		answer inplace.UpdateCheck
 		want   string
 	}{
-		"covered":     {inplace.Answer{Handler: "update.ext", Covered: true}, "* Machines of MachineSet md-1 are updated in place by update.ext"},
-		"not covered": {inplace.Answer{Handler: "update.ext", Uncovered: "MachineSet spec.template.spec.version"}, "* Machines of MachineSet md-1 are replaced, since update.ext does not change MachineSet spec.template.spec.version in place"},
-		"not asked":   {inplace.Answer{Uncovered: "their infrastructure is of another kind"}, "* Machines of MachineSet md-1 are replaced, since their infrastructure is of another kind"},
-		"not known": {inplace.Answer{Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")},
+		"covered":     {inplace.UpdateCheck{Handler: "update.ext", Covered: true}, "* Machines of MachineSet md-1 are updated in place by update.ext"},
+		"not covered": {inplace.UpdateCheck{Handler: "update.ext", Uncovered: "MachineSet spec.template.spec.version"}, "* Machines of MachineSet md-1 are replaced, since update.ext does not change MachineSet spec.template.spec.version in place"},
+		"not asked":   {inplace.UpdateCheck{Uncovered: "their infrastructure is of another kind"}, "* Machines of MachineSet md-1 are replaced, since their infrastructure is of another kind"},
+		"not known": {inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "Down", "extension ext does not answer")},
 			"* Whether the Machines of MachineSet md-1 can be updated in place is not known, and nothing is rolled out until it is: extension ext does not answer"},
 	} {
 		s := updatable(&tc.answer, outdated)
@@ -252,7 +252,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 			}
 		}
 	}
-	s := updatable(&inplace.Answer{Handler: "update.ext", Covered: true}, mayMissOne)
+	s := updatable(&inplace.UpdateCheck{Handler: "update.ext", Covered: true}, mayMissOne)
 	var events []string
 	for _, e := range Report(s, loop.Plan{}, loop.Outcome{Done: Decide(s).Actions}).Events {
 		events = append(events, e.Reason)

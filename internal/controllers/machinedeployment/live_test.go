@@ -44,7 +44,7 @@ type live struct {
 	// cached is what the controller reads.
 	cached client.Reader
 	d      *clusterv1.MachineDeployment
-	begun  *ownership.Begun
+	begun  *ownership.CreatedOwners
 }
 
 func startLive(t *testing.T) live {
@@ -69,14 +69,14 @@ func startLive(t *testing.T) live {
 	srv := apiserver.Start(t, apiserver.Options{Objects: objects})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: config.Controller{SkipNameValidation: new(true)}, // several tests in one process
-		Cache:  cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Cache:  cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := &ownership.Begun{}
-	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2, Begun: begun}, nil, Settings{}); err != nil {
+	begun := &ownership.CreatedOwners{}
+	if err := Add(loop.Setup{Manager: mgr, Concurrency: 2, CreatedOwners: begun}, nil, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

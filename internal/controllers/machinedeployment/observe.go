@@ -43,7 +43,7 @@ type Snapshot struct {
 	Hidden []string
 	// InPlace contains for each old MachineSet whether its Machines can be updated in place. It is nil until Decide
 	// requests it.
-	InPlace map[string]inplace.Answer
+	InPlace map[string]inplace.UpdateCheck
 	// Stale is true while the cache does not show this controller's last writes to its MachineSets.
 	Stale bool
 	Settings

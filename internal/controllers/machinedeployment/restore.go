@@ -43,7 +43,7 @@ import (
 // decideOwnership adopts MachineSets and reports whether the ownership is complete. The workload cluster is not
 // read, because a deployment creates no Machines; the MachineSets read it.
 func decideOwnership(s Snapshot, p *loop.Plan) bool {
-	facts := ownership.Facts{
+	facts := ownership.Input{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{Seen: true},
 	}
@@ -57,18 +57,18 @@ func decideOwnership(s Snapshot, p *loop.Plan) bool {
 	if !observed(s) {
 		facts.Absent = absentSets(s)
 	}
-	verdict := ownership.Judge(facts)
+	verdict := ownership.Decide(facts)
 	for _, name := range verdict.Adopt {
 		p.Do(Adopt{Set: name})
 	}
-	if verdict.Whole() {
+	if verdict.IsComplete() {
 		verdict.Reason, verdict.Message = missingSet(s)
-		verdict.On, verdict.Person = []string{kind + " " + s.Deployment.Name}, true
+		verdict.On, verdict.NeedsUser = []string{kind + " " + s.Deployment.Name}, true
 	}
-	if !verdict.Whole() {
+	if !verdict.IsComplete() {
 		machines.AwaitOwnership(p, verdict)
 	}
-	return verdict.Whole()
+	return verdict.IsComplete()
 }
 
 // observed reports whether complete ownership was recorded for the deployment.

@@ -18,7 +18,7 @@ import (
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	all := judgedMachines(s)
 	n := all.Count()
-	j := judged{Snapshot: s, machines: all, counts: n, plan: p}
+	j := conditionInput{Snapshot: s, machines: all, counts: n, plan: p}
 	d := s.Deployment
 	status := clusterv1.MachineDeploymentStatus{
 		Conditions: conditions.Evaluate(j, loop.MomentOf(d, s.Now)),
@@ -34,7 +34,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.SetTypedPhase(phase(s, n.Replicas))
 	status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{V1Beta1: deprecated(j, status)}
 	return loop.Report{Status: status, Events: slices.Concat(events(out), clusterEvents(s),
-		loop.PersonEvents(p, d.Status.Conditions, status.Conditions))}
+		loop.UserActionEvents(p, d.Status.Conditions, status.Conditions))}
 }
 
 // judgedMachines returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
@@ -44,7 +44,7 @@ func judgedMachines(s Snapshot) summary.Machines {
 	var out summary.Machines
 	for i := range s.Sets {
 		set := &s.Sets[i]
-		missing := rollout.Missing(set, s.Deployment, s.Now)
+		missing := rollout.OutdatedReasons(set, s.Deployment, s.Now)
 		for n := range s.Machines[set.Name] {
 			m := &s.Machines[set.Name][n]
 			if len(missing) > 0 && condition.Set(m.Status.Conditions).IsTrue(clusterv1.MachineUpToDateCondition) {
@@ -85,7 +85,7 @@ func ownershipWait(p loop.Plan) string {
 
 // waitMessage returns the message of the plan's wait with a reason, or an empty string.
 func waitMessage(p loop.Plan, reason string) string {
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		if w.Reason == reason {
 			return w.Message
 		}
@@ -124,7 +124,7 @@ func maxUnavailable(d *clusterv1.MachineDeployment) int32 {
 }
 
 // deprecated returns the v1beta1 status.
-func deprecated(j judged, status clusterv1.MachineDeploymentStatus) *clusterv1.MachineDeploymentV1Beta1DeprecatedStatus {
+func deprecated(j conditionInput, status clusterv1.MachineDeploymentStatus) *clusterv1.MachineDeploymentV1Beta1DeprecatedStatus {
 	out := &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{
 		Conditions:    condition.Project(v1beta1(), status.Conditions, j.Deployment.GetV1Beta1Conditions()),
 		ReadyReplicas: j.counts.Ready, AvailableReplicas: j.counts.Available,

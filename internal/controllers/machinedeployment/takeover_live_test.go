@@ -25,7 +25,7 @@ func TestTakeoverFromTheReferenceImplementation(t *testing.T) { // DP-02, DP-04,
 	l.pause(false)
 	l.eventually("the MachineSets are taken over", func() bool {
 		sets := l.sets()
-		return len(sets) == 2 && !slices.ContainsFunc(sets, func(set clusterv1.MachineSet) bool { return handOver().Moves(&set) }) &&
+		return len(sets) == 2 && !slices.ContainsFunc(sets, func(set clusterv1.MachineSet) bool { return fieldTransfer().HasChanges(&set) }) &&
 			condition.Set(l.d.Status.Conditions).IsTrue(clusterv1.MachineDeploymentAvailableCondition)
 	})
 	if stranger := condition.Set(l.d.Status.Conditions).Get("Stranger"); stranger == nil || l.d.Status.Deprecated.V1Beta1.UnavailableReplicas != 0 {

@@ -62,7 +62,7 @@ func (a Withdraw) String() string {
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.Join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Check, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
 	case Mark:
 		return c.mark(ctx, s, a.Machine, a.Wants)
 	case Request:
@@ -83,7 +83,7 @@ func (c *Controller) mark(ctx context.Context, s Snapshot, name string, wants Wa
 		})
 	}
 	conditions := table.Evaluate(wants, loop.MomentOf(m, s.Now))
-	if err := c.writer.TakeOverStatus(ctx, c.live, m, kube.Conditions(targetOf(s, name).Claims...)); err != nil {
+	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(targetOf(s, name).Claims...)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if err := c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions}); err != nil {

@@ -26,7 +26,7 @@ func Decide(s Snapshot) loop.Plan {
 			For(clusterv1.ClusterKind, s.Check.Spec.ClusterName).ToChange("")
 		return p
 	}
-	if !ownership.Joined(s.Check, s.Cluster) {
+	if !ownership.IsInCluster(s.Check, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 	}
 	if outage := s.outage(); outage != "" {
@@ -93,7 +93,7 @@ func assess(s Snapshot) assessment {
 	a := assessment{Snapshot: s}
 	for _, t := range s.Targets {
 		j := judged{Target: t, own: examine(s, s.Check.Spec.Checks, t)}
-		j.all = together(s, t, j.own)
+		j.all = combinedFinding(s, t, j.own)
 		if j.healthy() {
 			a.healthy++
 		}
@@ -103,9 +103,9 @@ func assess(s Snapshot) assessment {
 	return a
 }
 
-// together returns the combined result of all health checks that select the Machine, ordered by name, so that each
+// combinedFinding returns the combined result of all health checks that select the Machine, ordered by name, so that each
 // of them sets the same conditions on the Machine.
-func together(s Snapshot, t Target, own finding) finding {
+func combinedFinding(s Snapshot, t Target, own finding) finding {
 	var all []finding
 	mine := false
 	for _, other := range s.Others {

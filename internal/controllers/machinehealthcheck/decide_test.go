@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) { // HC-05, HC-06, HC-08, HC-10, HC-11, HC-12
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			var waits []string
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.waits, waits); diff != "" {

@@ -73,7 +73,7 @@ func start(t *testing.T) *live {
 	t.Helper()
 	srv := apiserver.Start(t, apiserver.Options{Objects: append(kinds(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})})
 	mgr, err := ctrl.NewManager(srv.Config, manager.Options{
-		Scheme: liveScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Scheme: liveScheme(t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {

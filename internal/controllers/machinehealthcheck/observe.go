@@ -154,14 +154,14 @@ func claims(m *clusterv1.Machine) []string {
 func formerly(m *clusterv1.Machine, conditionType string) bool {
 	have := condition.Set(m.Status.Conditions).Get(conditionType)
 	return have != nil && (conditionType == clusterv1.MachineHealthCheckSucceededCondition || startedHere(*have)) &&
-		kube.FormerlyOwned(m, conditionType)
+		kube.IsOwnedUpstream(m, conditionType)
 }
 
 func (c *Controller) readTemplate(ctx context.Context, s *Snapshot) error {
 	if !external(s.Check) {
 		return nil
 	}
-	o, err := c.refs.Follow(ctx, s.Check, templateRef(s.Check))
+	o, err := c.refs.GetReferenced(ctx, s.Check, templateRef(s.Check))
 	s.Template = contract.RemediationTemplate(o)
 	return err
 }
@@ -175,7 +175,7 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	for i := range s.Targets {
 		t := &s.Targets[i]
 		ref.Name = t.Machine.Name
-		o, err := c.refs.Follow(ctx, s.Check, ref)
+		o, err := c.refs.GetReferenced(ctx, s.Check, ref)
 		if err != nil {
 			return err
 		}
@@ -190,9 +190,9 @@ func (c *Controller) readRequests(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// blind reports whether the Nodes of the workload cluster could not be read although the control plane is
+// workloadUnreadable reports whether the Nodes of the workload cluster could not be read although the control plane is
 // initialized.
-func (s Snapshot) blind() bool { return s.Disconnected != "" || s.Busy > 0 }
+func (s Snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.Busy > 0 }
 
 // outage returns a message if the cluster's infrastructure was provisioned but is not ready now, as its provider
 // reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure

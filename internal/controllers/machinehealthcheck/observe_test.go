@@ -77,7 +77,7 @@ func TestReadNodes(t *testing.T) { // HC-10, HC-11
 			}
 			p := Decide(s)
 			var waits []string
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.waits, waits); diff != "" || p.Recheck != tc.next {

@@ -28,7 +28,7 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)
 	}
-	if s.Cluster == nil || s.blind() {
+	if s.Cluster == nil || s.workloadUnreadable() {
 		status := s.Check.Status.DeepCopy()
 		status.Conditions = without(status.Conditions, clusterv1.PausedCondition)
 		return loop.Report{Status: status}

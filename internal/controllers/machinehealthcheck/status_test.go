@@ -127,7 +127,7 @@ func TestOutage(t *testing.T) { // HC-03
 		if !tc.stops {
 			continue
 		}
-		if len(p.Actions) != 0 || len(p.Wait) != 1 || p.Wait[0].Message != says || p.Recheck != 0 {
+		if len(p.Actions) != 0 || len(p.Waits) != 1 || p.Waits[0].Message != says || p.Recheck != 0 {
 			t.Errorf("%s: %s: %+v", name, tc.reason, p)
 		}
 		r := Report(s, p, loop.Outcome{})

@@ -32,8 +32,8 @@ type (
 	SyncMachine struct{ Machine string }
 	// SyncTimeouts updates the deletion timeouts of a Machine that is being deleted.
 	SyncTimeouts struct{ Machine string }
-	// JudgeMachine sets the UpToDate condition of a Machine.
-	JudgeMachine struct {
+	// SetUpToDate sets the UpToDate condition of a Machine.
+	SetUpToDate struct {
 		Machine string
 		Verdict condition.Verdict
 	}
@@ -54,7 +54,7 @@ func (CreateMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (SyncMachine) Independent()   {}
 func (SyncTimeouts) Independent()  {}
-func (JudgeMachine) Independent()  {}
+func (SetUpToDate) Independent()   {}
 
 func (a Join) String() string     { return "join Cluster " + a.Cluster }
 func (a TakeOver) String() string { return "take over what bootstrap and infrastructure report" }
@@ -70,7 +70,7 @@ func (a SyncMachine) String() string {
 func (a SyncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
-func (a JudgeMachine) String() string {
+func (a SetUpToDate) String() string {
 	return fmt.Sprintf("set condition UpToDate of Machine %s to %s: %s", a.Machine, a.Verdict.Status, a.Verdict.Reason)
 }
 func (a DeleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
@@ -79,7 +79,7 @@ func (a DeleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s"
 func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) error {
 	switch a := action.(type) {
 	case Join:
-		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.Join(o, s.Cluster) })
+		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
 	case link.Own, link.Delete:
 		return link.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case TakeOver:
@@ -95,7 +95,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = deletionOf(s)
 		})
-	case JudgeMachine:
+	case SetUpToDate:
 		return c.judge(ctx, s, a)
 	case DeleteMachine:
 		return c.writer.Delete(ctx, machineOf(s, a.Name))
@@ -108,7 +108,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 }
 
 // judge applies the UpToDate condition of a Machine. The Machine controller sets all others.
-func (c *Controller) judge(ctx context.Context, s Snapshot, a JudgeMachine) error {
+func (c *Controller) judge(ctx context.Context, s Snapshot, a SetUpToDate) error {
 	m := machineOf(s, a.Machine)
 	table := condition.Table[condition.Verdict]{{
 		Type: clusterv1.MachineUpToDateCondition, Of: func(v condition.Verdict) condition.Verdict { return v },

@@ -36,7 +36,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int32{3, 100} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
 			s := large(n)
-			if p := Decide(s); len(p.Actions)+len(p.Wait) > 0 {
+			if p := Decide(s); len(p.Actions)+len(p.Waits) > 0 {
 				b.Fatalf("want a pool with nothing to do, have %v", texts(p))
 			}
 			b.ReportAllocs()

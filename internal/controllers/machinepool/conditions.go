@@ -29,16 +29,16 @@ const waitingForReplicas = "Waiting for spec.replicas to be set; until then the 
 
 // conditions are the conditions that the controller writes. The API module has no specific constants for
 // MachinePools, so the general condition types are used.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.BootstrapConfigReadyCondition, Of: judged.bootstrapConfigReady},
-	{Type: clusterv1.InfrastructureReadyCondition, Of: judged.infrastructureReady},
-	{Type: clusterv1.MachinesReadyCondition, Of: judged.machinesReady},
-	{Type: clusterv1.MachinesUpToDateCondition, Of: judged.machinesUpToDate},
-	{Type: clusterv1.ScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
-	{Type: clusterv1.ScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
-	{Type: clusterv1.RemediatingCondition, Polarity: condition.Negative, Of: judged.remediating},
-	{Type: clusterv1.AvailableCondition, Over: judged.available},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.BootstrapConfigReadyCondition, Of: conditionInput.bootstrapConfigReady},
+	{Type: clusterv1.InfrastructureReadyCondition, Of: conditionInput.infrastructureReady},
+	{Type: clusterv1.MachinesReadyCondition, Of: conditionInput.machinesReady},
+	{Type: clusterv1.MachinesUpToDateCondition, Of: conditionInput.machinesUpToDate},
+	{Type: clusterv1.ScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
+	{Type: clusterv1.ScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
+	{Type: clusterv1.RemediatingCondition, Polarity: condition.Negative, Of: conditionInput.remediating},
+	{Type: clusterv1.AvailableCondition, Over: conditionInput.available},
 }
 
 // legacy is the v1beta1 projection.
@@ -50,8 +50,8 @@ var legacy = []condition.Legacy{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// judged is the input of the conditions: the snapshot and its counters.
-type judged struct {
+// conditionInput is the input of the conditions: the snapshot and its counters.
+type conditionInput struct {
 	Snapshot
 	counts counts
 	// waiting and reason are the waits of the plan, for the Deleting condition.
@@ -59,7 +59,7 @@ type judged struct {
 	reason  string
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if j.Pool.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
@@ -69,7 +69,7 @@ func (j judged) deleting() condition.Verdict {
 	return condition.TrueBecause(j.reason, j.waiting)
 }
 
-func (j judged) bootstrapConfigReady() condition.Verdict {
+func (j conditionInput) bootstrapConfigReady() condition.Verdict {
 	l := j.bootstrap()
 	if l.Presence() == contract.NotSet {
 		return condition.True(dataSecretProvided)
@@ -77,9 +77,9 @@ func (j judged) bootstrapConfigReady() condition.Verdict {
 	return l.Verdict()
 }
 
-func (j judged) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
+func (j conditionInput) infrastructureReady() condition.Verdict { return j.infra().Verdict() }
 
-func (j judged) machinesReady() condition.Verdict {
+func (j conditionInput) machinesReady() condition.Verdict {
 	reasons := condition.Reasons{Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason}
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
@@ -97,7 +97,7 @@ func (j judged) machinesReady() condition.Verdict {
 	return condition.TrueBecause(clusterv1.ReadyReason, problems)
 }
 
-func (j judged) machinesUpToDate() condition.Verdict {
+func (j conditionInput) machinesUpToDate() condition.Verdict {
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
@@ -115,7 +115,7 @@ func (j judged) machinesUpToDate() condition.Verdict {
 	})
 }
 
-func (j judged) nodesUpToDate() condition.Verdict {
+func (j conditionInput) nodesUpToDate() condition.Verdict {
 	if !j.Nodes.Known {
 		return condition.Unknown(clusterv1.UpToDateUnknownReason, j.Nodes.Problem)
 	}
@@ -139,7 +139,7 @@ func upToDate(s Snapshot, m clusterv1.Machine) condition.Verdict {
 	return condition.True(clusterv1.MachineUpToDateReason)
 }
 
-func (j judged) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Verdict {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
@@ -152,7 +152,7 @@ func (j judged) scalingUp() condition.Verdict {
 	return condition.False(clusterv1.NotScalingUpReason, "")
 }
 
-func (j judged) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Verdict {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
@@ -163,14 +163,14 @@ func (j judged) scalingDown() condition.Verdict {
 }
 
 // desired returns the desired number of replicas, or 0 while the pool is being deleted.
-func (j judged) desired() int32 {
+func (j conditionInput) desired() int32 {
 	if !j.Pool.DeletionTimestamp.IsZero() {
 		return 0
 	}
 	return deref(j.Pool.Spec.Replicas)
 }
 
-func (j judged) remediating() condition.Verdict {
+func (j conditionInput) remediating() condition.Verdict {
 	var members []condition.Member
 	for _, m := range j.members() {
 		if m.Conditions.IsFalse(clusterv1.MachineOwnerRemediatedCondition) {
@@ -185,7 +185,7 @@ func (j judged) remediating() condition.Verdict {
 	return condition.TrueBecause(clusterv1.RemediatingReason, v.Message)
 }
 
-func (j judged) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Verdict {
 	switch {
 	case !j.Pool.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
@@ -208,7 +208,7 @@ func (j judged) available(set condition.Set) condition.Verdict {
 	return condition.True(clusterv1.AvailableReason)
 }
 
-func (j judged) members() []condition.Member {
+func (j conditionInput) members() []condition.Member {
 	var out []condition.Member
 	for _, m := range j.Machines {
 		out = append(out, condition.Member{Kind: "Machine", Name: m.Name, Conditions: m.Status.Conditions})

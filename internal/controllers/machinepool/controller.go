@@ -93,7 +93,7 @@ func (c *Controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (fu
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}
-	return func(o client.Object) { ownership.Join(o, s.Cluster) }, nil
+	return func(o client.Object) { ownership.AddToCluster(o, s.Cluster) }, nil
 }
 
 func newList() client.ObjectList { return &clusterv1.MachinePoolList{} }

@@ -40,13 +40,13 @@ func decide(s Snapshot) loop.Plan {
 		p.WaitFor("ClusterNotFound", "Waiting for Cluster %s to be created", s.Pool.Spec.ClusterName).For(clusterv1.ClusterKind, s.Pool.Spec.ClusterName).ToChange("")
 		return p
 	}
-	if !ownership.Joined(s.Pool, s.Cluster) {
+	if !ownership.IsInCluster(s.Pool, s.Cluster) {
 		p.Do(Join{Cluster: s.Cluster.Name})
 		return p
 	}
 	decideReferences(s, &p)
 	if denied := deniedReplicas(s); denied != "" {
-		p.WaitFor("TooManyReplicas", "%s", denied).For("MachinePool", s.Pool.Name).ForPerson()
+		p.WaitFor("TooManyReplicas", "%s", denied).For("MachinePool", s.Pool.Name).UntilUserActs()
 	}
 	if takeOver(s) {
 		p.Do(TakeOver{})
@@ -64,7 +64,7 @@ func decideReferences(s Snapshot, p *loop.Plan) {
 	infra := s.infra()
 	infra.Decide(p)
 	if text := s.repeatedIDs(); text != "" {
-		p.WaitFor("DuplicateProviderIDs", "%s", text).For(infra.Ref.Kind, infra.Ref.Name).ForPerson()
+		p.WaitFor("DuplicateProviderIDs", "%s", text).For(infra.Ref.Kind, infra.Ref.Name).UntilUserActs()
 	}
 	if text := s.incompleteList(); text != "" {
 		p.WaitFor("WaitingForProviderIDs", "%s", text).For(infra.Ref.Kind, infra.Ref.Name).ToChange(s.Infra.ProviderIDList.Path())
@@ -133,7 +133,7 @@ func decideNodes(s Snapshot, p *loop.Plan) {
 		p.WaitFor("WaitingForNodes", "%s", text).For(s.infra().Ref.Kind, s.infra().Ref.Name).ToChange("")
 	}
 	for _, text := range s.nodeRivals() {
-		p.WaitFor(ownership.ReasonNodesAmbiguous, "%s", text).For("MachinePool", s.Pool.Name).ForPerson()
+		p.WaitFor(ownership.ReasonNodesAmbiguous, "%s", text).For("MachinePool", s.Pool.Name).UntilUserActs()
 	}
 	for _, id := range sortedIDs(s) {
 		node := s.Nodes.Items[id]

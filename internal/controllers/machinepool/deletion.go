@@ -31,11 +31,11 @@ func decideDeletion(s Snapshot) loop.Plan {
 		}
 		wait.ToChange("")
 	}
-	if len(p.Wait) > 0 {
+	if len(p.Waits) > 0 {
 		return p
 	}
 	s.bootstrap().Delete(&p, waitingForBootstrap)
-	if len(p.Wait) > 0 {
+	if len(p.Waits) > 0 {
 		return p
 	}
 	decideNodeDeletion(s, &p)
@@ -48,7 +48,7 @@ func heldMachines(s Snapshot) string {
 	for i := range s.Machines {
 		machines = append(machines, &s.Machines[i])
 	}
-	return loop.Held(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
+	return loop.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), machines...)
 }
 
 // decideNodeDeletion deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,

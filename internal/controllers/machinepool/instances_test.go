@@ -92,7 +92,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 			}
 			got := wants{int(*status.Replicas), int(*status.ReadyReplicas), int(*status.UpToDateReplicas), len(status.NodeRefs),
 				text(clusterv1.MachinesReadyCondition), text(clusterv1.AvailableCondition), nil}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				got.waits = append(got.waits, w.Message)
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("no object or no end: %+v", w)

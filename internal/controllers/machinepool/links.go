@@ -13,12 +13,12 @@ var (
 	bootstrapConfig = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,
 		Condition: clusterv1.BootstrapConfigReadyCondition, Source: clusterv1.ReadyCondition,
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 	infrastructure = link.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "infrastructure", AnyContract: true,
 		Condition: clusterv1.InfrastructureReadyCondition, Source: clusterv1.ReadyCondition,
-		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason,
+		DoneReason: clusterv1.ReadyReason, NotDoneReason: clusterv1.NotReadyReason,
 	}
 )
 

@@ -127,7 +127,7 @@ func texts(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	return out
@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}
@@ -312,7 +312,7 @@ func TestDecideDeletion(t *testing.T) { // MP-14
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				if len(w.On) == 0 || w.Until == "" {
 					t.Errorf("what is waited for, and what ends it, is not said: %+v", w)
 				}

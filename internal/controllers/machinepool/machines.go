@@ -74,7 +74,7 @@ func (c *Controller) syncMachine(ctx context.Context, s Snapshot, a SyncMachine)
 	m := machineOf(s, a.Machine)
 	want := machines.InPlace(newMachine(s, CreateMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)
 	want.Spec.Version = versionOf(s, *m)
-	keeper := machines.Keeper{
+	keeper := machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: fieldManager, Former: []string{fieldManager, referenceManager}, Exclusive: true,
 	}
 	return keeper.Sync(ctx, m, want)

@@ -56,7 +56,7 @@ func decideCreation(s Snapshot, p *loop.Plan) {
 // machine may still be restored.
 func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *loop.Plan) {
 	if awaited(s, m) {
-		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).ForPerson()
+		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).UntilUserActs()
 		return
 	}
 	p.Do(DeleteMachine{Name: m.Name, Why: "its infrastructure machine is gone"})
@@ -72,7 +72,7 @@ func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p 
 	want := upToDate(s, m)
 	have := conditionOf(m, clusterv1.MachineUpToDateCondition)
 	if have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
-		p.Do(JudgeMachine{Machine: m.Name, Verdict: want})
+		p.Do(SetUpToDate{Machine: m.Name, Verdict: want})
 	}
 }
 

@@ -70,14 +70,14 @@ func (c *Controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 }
 
 func (c *Controller) readBootstrap(ctx context.Context, s *Snapshot) error {
-	o, err := c.refs.Follow(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
+	o, err := c.refs.GetReferenced(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
 func (c *Controller) readInfra(ctx context.Context, s *Snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
-	o, err := c.refs.Follow(ctx, s.Pool, ref)
+	o, err := c.refs.GetReferenced(ctx, s.Pool, ref)
 	s.Infra = contract.InfraMachinePool(o)
 	if err != nil {
 		return err

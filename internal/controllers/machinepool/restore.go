@@ -96,7 +96,7 @@ func controlled(s Snapshot, m clusterv1.Machine) bool {
 func waitForParts(s Snapshot, p *loop.Plan) {
 	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+
-			"take the IDs off spec.providerIDList", condition.Names(ids)).For("MachinePool", s.Pool.Name).ForPerson()
+			"take the IDs off spec.providerIDList", condition.Names(ids)).For("MachinePool", s.Pool.Name).UntilUserActs()
 	}
 }
 

@@ -22,9 +22,9 @@ type counts struct {
 // Report returns the status of a MachinePool after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	n := count(s)
-	j := judged{Snapshot: s, counts: n}
-	if len(p.Wait) > 0 {
-		j.reason, j.waiting = p.Wait[0].Reason, waits(p)
+	j := conditionInput{Snapshot: s, counts: n}
+	if len(p.Waits) > 0 {
+		j.reason, j.waiting = p.Waits[0].Reason, waits(p)
 	}
 	if out.Err == nil && j.waiting == "" && !s.Pool.DeletionTimestamp.IsZero() && len(p.Actions) > 0 {
 		j.reason, j.waiting = deletingNodes, "Deleting the Nodes of the pool"
@@ -47,7 +47,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 
 func waits(p loop.Plan) string {
 	text := ""
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		if text != "" {
 			text += "\n"
 		}

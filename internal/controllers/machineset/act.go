@@ -43,7 +43,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return c.adopt(ctx, s, a)
 	case clone.OwnTemplate, clone.Protect, clone.DeleteTemplate, clone.Unprotect:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Set, Cluster: s.Cluster, Templates: s.templates()}, action)
-	case HandOver:
+	case TransferMachines:
 		return c.handOver(ctx, s, a)
 	case machines.BeginUpdate:
 		c.verified.Forget(s.Set) // the fields from another template must be compared completely
@@ -57,8 +57,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 // keeper returns the writer of Machines. "manager" was the field manager of the reference implementation before its
 // MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
 // MachineSet only if the MachineSet wants them.
-func (c *Controller) keeper() machines.Keeper {
-	return machines.Keeper{
+func (c *Controller) keeper() machines.MachineWriter {
+	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager},
 		Pending: &c.pending,
 	}
@@ -80,7 +80,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, a machines.Create) 
 // join sets the cluster label, and makes the Cluster the owner of a standalone MachineSet.
 func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object) {
 	if isStandalone(set) {
-		ownership.Join(o, cluster)
+		ownership.AddToCluster(o, cluster)
 		return
 	}
 	ownership.Label(o, clusterv1.ClusterNameLabel, cluster.Name)

@@ -14,7 +14,7 @@ import (
 // backup does: before its control plane is initialized again, no Machine of it is created.
 func TestBeginningSet(t *testing.T) { // OR-01, MS-12
 	now := time.Unix(1e9, 0)
-	begun := &ownership.Begun{}
+	begun := &ownership.CreatedOwners{}
 	begun.Add("created", now)
 	c := &Controller{begun: begun, now: func() time.Time { return now }}
 	for name, tc := range map[string]struct {

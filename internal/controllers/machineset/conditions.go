@@ -13,13 +13,13 @@ import (
 )
 
 // conditions is the condition table of a MachineSet. The driver sets Paused.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Of: judged.scalingUp},
-	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Of: judged.scalingDown},
-	{Type: clusterv1.MachineSetMachinesReadyCondition, Of: func(j judged) condition.Verdict { return j.machines.Ready() }},
-	{Type: clusterv1.MachineSetMachinesUpToDateCondition, Of: func(j judged) condition.Verdict { return j.machines.UpToDate(j.Now) }},
-	{Type: clusterv1.MachineSetRemediatingCondition, Polarity: condition.Negative, Of: func(j judged) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
-	{Type: clusterv1.MachineSetDeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Of: conditionInput.scalingUp},
+	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Of: conditionInput.scalingDown},
+	{Type: clusterv1.MachineSetMachinesReadyCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.Ready() }},
+	{Type: clusterv1.MachineSetMachinesUpToDateCondition, Of: func(j conditionInput) condition.Verdict { return j.machines.UpToDate(j.Now) }},
+	{Type: clusterv1.MachineSetRemediatingCondition, Polarity: condition.Negative, Of: func(j conditionInput) condition.Verdict { return j.machines.RemediatingOrUnhealthy() }},
+	{Type: clusterv1.MachineSetDeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
 }
 
 // Types of conditions that exist only for the v1beta1 projection.
@@ -29,9 +29,9 @@ const (
 )
 
 // v1beta1Only are the conditions that only v1beta1 has.
-var v1beta1Only = condition.Table[judged]{
-	{Type: created, Of: judged.machinesCreated},
-	{Type: resized, Of: judged.resized},
+var v1beta1Only = condition.Table[conditionInput]{
+	{Type: created, Of: conditionInput.machinesCreated},
+	{Type: resized, Of: conditionInput.resized},
 }
 
 // v1beta1 is the v1beta1 projection.
@@ -43,8 +43,8 @@ var v1beta1 = []condition.Legacy{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
 }
 
-// judged is the input of the conditions: the snapshot, the plan and its outcome.
-type judged struct {
+// conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
+type conditionInput struct {
 	Snapshot
 	machines summary.Machines
 	plan     loop.Plan
@@ -53,7 +53,7 @@ type judged struct {
 
 // desired returns the desired number of Machines, which is 0 for a MachineSet that is being deleted. Machines that
 // were transferred to it and are not counted yet are neither surplus nor missing.
-func (j judged) desired() (int, bool) {
+func (j conditionInput) desired() (int, bool) {
 	if isDeleting(j.Snapshot) {
 		return 0, true
 	}
@@ -61,7 +61,7 @@ func (j judged) desired() (int, bool) {
 	return want + len(j.Machines) - len(counted(j.Snapshot)), known
 }
 
-func (j judged) scalingUp() condition.Verdict {
+func (j conditionInput) scalingUp() condition.Verdict {
 	want, known := j.desired()
 	if !known {
 		return condition.Unknown(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas)
@@ -70,12 +70,12 @@ func (j judged) scalingUp() condition.Verdict {
 }
 
 // blockers returns why no Machines can be created.
-func (j judged) blockers() []string {
+func (j conditionInput) blockers() []string {
 	if isDeleting(j.Snapshot) {
 		return nil
 	}
 	var out []string
-	for _, w := range slices.Concat(j.plan.Wait, creationBlockers(j.Snapshot)) {
+	for _, w := range slices.Concat(j.plan.Waits, creationBlockers(j.Snapshot)) {
 		if w.Reason != waitForCache && w.Reason != waitForMove && w.Reason != waitForUpdate && !slices.Contains(out, w.Message) {
 			out = append(out, w.Message)
 		}
@@ -86,13 +86,13 @@ func (j judged) blockers() []string {
 	return out
 }
 
-func (j judged) scalingDown() condition.Verdict {
+func (j conditionInput) scalingDown() condition.Verdict {
 	want, known := j.desired()
 	if !known {
 		return condition.Unknown(clusterv1.MachineSetScalingDownWaitingForReplicasSetReason, waitingForReplicas)
 	}
 	v := j.machines.ScalingDown(want, j.Now)
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		if v.Status == metav1.ConditionTrue && (w.Reason == waitForMove || w.Reason == waitForUpdate) {
 			v.Message += "\n* " + w.Message
 		}
@@ -100,19 +100,19 @@ func (j judged) scalingDown() condition.Verdict {
 	return v
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if !isDeleting(j.Snapshot) {
 		return condition.False(clusterv1.MachineSetNotDeletingReason, "")
 	}
 	return j.machines.Deleting(j.Now)
 }
 
-func (j judged) machinesCreated() condition.Verdict {
+func (j conditionInput) machinesCreated() condition.Verdict {
 	if why := machines.CreationFailure(j.out); why != "" {
 		return condition.False(clusterv1.MachineCreationFailedV1Beta1Reason, why)
 	}
 	if want, _ := j.desired(); len(j.machines) < want {
-		for _, w := range j.plan.Wait {
+		for _, w := range j.plan.Waits {
 			if w.Reason == waitForPreflight {
 				return condition.False(clusterv1.PreflightCheckFailedV1Beta1Reason, w.Message)
 			}
@@ -121,7 +121,7 @@ func (j judged) machinesCreated() condition.Verdict {
 	return condition.True(created)
 }
 
-func (j judged) resized() condition.Verdict {
+func (j conditionInput) resized() condition.Verdict {
 	if want, known := j.desired(); known {
 		return j.machines.Resized(want)
 	}

@@ -60,7 +60,7 @@ type Controller struct {
 	settings                         Settings
 	// begun records the MachineSets that this process created. They do not need to wait until the workload cluster
 	// confirms that they have no Machines.
-	begun *ownership.Begun
+	begun *ownership.CreatedOwners
 	scope membership.Scope
 	now   func() time.Time
 	// intn returns a random number in [0, n).
@@ -75,7 +75,7 @@ const byCluster = "machineset.spec.clusterName"
 
 func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	c := &Controller{
-		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.Begun,
+		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.CreatedOwners,
 		scope: s.Scope(), now: s.Clock(), intn: s.Random(),
 	}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Machine{}, byCluster, clusterOf); err != nil {
@@ -100,7 +100,7 @@ func Add(s loop.Setup, clusters remote.Workloads, settings Settings) error {
 	}
 	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
-		Explaining(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
+		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
 	if c.templates, err = s.References(Name, built, membership.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
 		return err
 	}

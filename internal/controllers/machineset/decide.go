@@ -66,11 +66,11 @@ func Decide(s Snapshot) loop.Plan {
 	case s.Settings.Topology && clone.IsOfTopology(s.Set) && !controllerutil.ContainsFinalizer(s.Set, topologyFinalizer):
 		p.Do(clone.Protect{Finalizer: topologyFinalizer})
 	}
-	verdict := ownership.Judge(facts(s))
+	verdict := ownership.Decide(facts(s))
 	for _, name := range verdict.Adopt {
 		p.Do(Adopt{Machine: name})
 	}
-	if !verdict.Whole() {
+	if !verdict.IsComplete() {
 		machines.AwaitOwnership(&p, verdict)
 		if verdict.Reason == ownership.ReasonWorkloadUnknown && s.Unanswered {
 			p.RecheckIn(unansweredRecheck)
@@ -142,8 +142,8 @@ func isStandalone(set *clusterv1.MachineSet) bool {
 	return !labelled && metav1.GetControllerOfNoCopy(set) == nil
 }
 
-func facts(s Snapshot) ownership.Facts {
-	f := ownership.Facts{
+func facts(s Snapshot) ownership.Input {
+	f := ownership.Input{
 		Kind: setKind, Name: s.Set.Name, Cluster: s.Set.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Owned: s.Deployment != nil, Observed: s.Set.Status.ObservedGeneration > 0, Hidden: s.Hidden,
 		Workload: s.Workload,
@@ -171,17 +171,17 @@ func creationBlockers(s Snapshot) []loop.Wait {
 			For(setKind, s.Set.Name).ToChange("metadata.annotations")
 	}
 	if denied := s.Settings.Policy.DeniedReplicas(ptr.Deref(s.Set.Spec.Replicas, 0)); denied != "" {
-		p.WaitFor(waitForPolicy, "%s", denied).For(setKind, s.Set.Name).ForPerson()
+		p.WaitFor(waitForPolicy, "%s", denied).For(setKind, s.Set.Name).UntilUserActs()
 	}
 	for _, blocker := range preflightBlockers(s) {
 		wait := p.WaitFor(waitForPreflight, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
 		if blocker.Invalid {
-			wait.ForPerson()
+			wait.UntilUserActs()
 		} else {
 			wait.ToChange("spec.version and status.versions")
 		}
 	}
-	return p.Wait
+	return p.Waits
 }
 
 // replacementBlockers returns the blockers that also prevent the deletion of unhealthy Machines, because no

@@ -380,7 +380,7 @@ func TestUndecided(t *testing.T) { // MA-24
 			if got := Decide(tc.s).Recheck == missingRecheck; got != tc.want {
 				t.Errorf("looks again: %v, want %v: %s", got, tc.want, tc.reason)
 			}
-			if got := !tc.s.State().IsFollowed(); tc.want && !got {
+			if got := !tc.s.State().IsUpToDate(); tc.want && !got {
 				t.Errorf("takes it for settled: %s", tc.reason)
 			}
 		})

@@ -70,7 +70,7 @@ func startLive(t *testing.T) live {
 	mgr, err := ctrl.NewManager(srv.Config, ctrlmanager.Options{
 		Logger: testr.New(t),                                                                                                                                 // a logger of the process would outlive the test that it writes to
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: config.Controller{SkipNameValidation: new(true)}, // several tests in one process
-		Cache:  cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Cache:  cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {

@@ -27,21 +27,21 @@ import (
 // Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
 
-// HandOver makes another MachineSet of the same MachineDeployment the owner of Machines.
-type HandOver struct {
+// TransferMachines makes another MachineSet of the same MachineDeployment the owner of Machines.
+type TransferMachines struct {
 	Names []string
 	To    string
 }
 
-func (a HandOver) String() string {
+func (a TransferMachines) String() string {
 	return fmt.Sprintf("hand over %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
 }
 
 // Parts implements loop.Compound.
-func (a HandOver) Parts() []loop.Action {
+func (a TransferMachines) Parts() []loop.Action {
 	var out []loop.Action
 	for _, name := range a.Names {
-		out = append(out, HandOver{Names: []string{name}, To: a.To})
+		out = append(out, TransferMachines{Names: []string{name}, To: a.To})
 	}
 	return out
 }
@@ -68,7 +68,7 @@ func staying(s Snapshot) int {
 
 // handsOver reports whether the MachineSet transfers its surplus Machines.
 func handsOver(s Snapshot) bool {
-	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.MoveTo(s.Set) != ""
+	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.TransferTarget(s.Set) != ""
 }
 
 // handOver transfers or deletes n surplus Machines.
@@ -95,7 +95,7 @@ func moveAll(s Snapshot, names []string, p *loop.Plan) {
 		for _, blocker := range blockers {
 			wait := p.WaitFor(waitForMove, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
 			if blocker.Invalid {
-				wait.ForPerson()
+				wait.UntilUserActs()
 			} else {
 				wait.ToChange("spec.version and status.versions")
 			}
@@ -104,7 +104,7 @@ func moveAll(s Snapshot, names []string, p *loop.Plan) {
 		return
 	}
 	for part := range slices.Chunk(names, batch) {
-		p.Do(HandOver{Names: part, To: s.Target.Name})
+		p.Do(TransferMachines{Names: part, To: s.Target.Name})
 	}
 }
 
@@ -147,7 +147,7 @@ func beginUpdates(s Snapshot, p *loop.Plan) {
 		switch {
 		case synced[m.Name]:
 		case blocker != "":
-			p.WaitFor(waitForUpdate, "In-place update of Machine %s cannot begin: %s", m.Name, blocker).For("Machine", m.Name).ForPerson()
+			p.WaitFor(waitForUpdate, "In-place update of Machine %s cannot begin: %s", m.Name, blocker).For("Machine", m.Name).UntilUserActs()
 			p.RecheckIn(missingRecheck) // clones are not watched
 		default:
 			p.Do(machines.BeginUpdate{Machine: m.Name})
@@ -161,7 +161,7 @@ func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
 		return nil
 	}
 	target := &clusterv1.MachineSet{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: inplace.MoveTo(s.Set)}, target, client.UnsafeDisableDeepCopy)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Set.Namespace, Name: inplace.TransferTarget(s.Set)}, target, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *Controller) readTarget(ctx context.Context, s *Snapshot) error {
 
 // handOver uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
 // exactly one owner. The cache may show the Machine with its old owner for a while.
-func (c *Controller) handOver(ctx context.Context, s Snapshot, a HandOver) error {
+func (c *Controller) handOver(ctx context.Context, s Snapshot, a TransferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)
 		if m.Machine == nil {

@@ -90,7 +90,7 @@ func (c *Controller) readTaken(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return nil // [Decide] reports the error
 	}
-	s.Taken, err = machines.Taken(ctx, c.client, s.Set.Namespace, names)
+	s.Taken, err = machines.ExistingNames(ctx, c.client, s.Set.Namespace, names)
 	return err
 }
 
@@ -213,7 +213,7 @@ func (c *Controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !handsOver(*s) {
 		return nil
 	}
-	o, err := c.controlPlanes.Follow(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)
+	o, err := c.controlPlanes.GetReferenced(ctx, s.Set, s.Cluster.Spec.ControlPlaneRef)
 	s.ControlPlane = contract.ControlPlane(o)
 	return err
 }
@@ -233,7 +233,7 @@ func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 func (c *Controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())
-	if err == nil && len(s.Created) == 0 && s.State().IsFollowed() {
+	if err == nil && len(s.Created) == 0 && s.State().IsUpToDate() {
 		c.verified.Add(s.Set)
 		s.Verified = true
 	}

@@ -48,7 +48,7 @@ func scale(s Snapshot, blockers []loop.Wait, p *loop.Plan) {
 		p.WaitFor(clusterv1.MachineSetScalingUpWaitingForReplicasSetReason, waitingForReplicas).
 			For(setKind, s.Set.Name).ToChange("spec.replicas")
 	case have < want && len(blockers) > 0:
-		p.Wait = append(p.Wait, blockers...)
+		p.Waits = append(p.Waits, blockers...)
 		for _, w := range blockers {
 			p.RecheckIn(recheckOf(w.Reason))
 		}
@@ -72,7 +72,7 @@ func scaleUp(s Snapshot, want int, p *loop.Plan) {
 	have := present(s)
 	names, err := newNames(s, want-have)
 	if err != nil {
-		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(setKind, s.Set.Name).ForPerson()
+		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(setKind, s.Set.Name).UntilUserActs()
 		return
 	}
 	for part := range slices.Chunk(names, batch) {

@@ -17,7 +17,7 @@ import (
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	all := summary.Machines(s.Machines.Machines())
 	n := all.Count()
-	j := judged{Snapshot: s, machines: all, plan: p, out: out}
+	j := conditionInput{Snapshot: s, machines: all, plan: p, out: out}
 	status := clusterv1.MachineSetStatus{
 		Conditions: conditions.Evaluate(j, loop.MomentOf(s.Set, s.Now)),
 		Selector:   selectorText(s.Set),
@@ -25,7 +25,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		Versions:           all.Versions(),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
-	if out.Err == nil && (isDeleting(s) || ownership.Judge(facts(s)).Whole()) {
+	if out.Err == nil && (isDeleting(s) || ownership.Decide(facts(s)).IsComplete()) {
 		status.ObservedGeneration = s.Set.Generation
 	}
 	status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: deprecated(j, status.Conditions)}
@@ -42,9 +42,9 @@ func selectorText(set *clusterv1.MachineSet) string {
 }
 
 // deprecated returns the v1beta1 status, whose counters are based on the Nodes of the Machines.
-func deprecated(j judged, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
+func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineSetV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, loop.MomentOf(j.Set, j.Now))...)
-	ready := condition.Table[judged]{{Type: clusterv1.ReadyCondition, Over: func(_ judged, seen condition.Set) condition.Verdict {
+	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Over: func(_ conditionInput, seen condition.Set) condition.Verdict {
 		return condition.Summarize(seen, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
 			condition.Part{Type: created}, condition.Part{Type: resized}, condition.Part{Type: clusterv1.MachineSetMachinesReadyCondition})
 	}}}
@@ -66,14 +66,14 @@ func events(out loop.Outcome) []loop.Event {
 		switch a := action.(type) {
 		case Adopt:
 			list = append(list, loop.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
-		case HandOver:
+		case TransferMachines:
 			list = append(list, loop.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
 		case machines.BeginUpdate:
 			list = append(list, loop.Normal("UpdatingInPlace", "In-place update of Machine %s begins", a.Machine))
 		}
 	}
 	switch a := out.Failed.(type) {
-	case HandOver:
+	case TransferMachines:
 		list = append(list, loop.Warning("FailedHandOver", "%s", machines.FailureText(machines.NamesText(a.Names)+" could not all be handed over", out)))
 	case machines.BeginUpdate:
 		list = append(list, loop.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))

@@ -175,7 +175,7 @@ func texts(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	if p.Recheck > 0 {

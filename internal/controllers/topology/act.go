@@ -25,7 +25,7 @@ type (
 	// AskChange requests a dry run to check whether applying the desired state changes the spec of a template.
 	AskChange struct{ Part *topology.Part }
 	// AskExtension requests a call of an extension for patches.
-	AskExtension struct{ Question patch.Question }
+	AskExtension struct{ Question patch.ExtensionRequest }
 	// Create creates an object of the topology.
 	Create struct{ Part *topology.Part }
 	// Apply applies the desired state to an object.
@@ -149,8 +149,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 		return a.err()
 	case SetReferences:
 		return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
-			topology.Refer(o.(*clusterv1.Cluster), *a.Desired)
-			list(o, a.Workers)
+			topology.SetReferences(o.(*clusterv1.Cluster), *a.Desired)
+			setWorkersAnnotation(o, a.Workers)
 		})
 	case Release:
 		return c.release(ctx, a)
@@ -182,7 +182,7 @@ func (c *Controller) create(ctx context.Context, s Snapshot, part *topology.Part
 		return c.applier.CreateApplied(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), want.GetName(), err)
-	case !topology.IsOf(s.Cluster, have):
+	case !topology.BelongsTo(s.Cluster, have):
 		return fault.New(fault.Invalid, "AlreadyExists", "%s %s exists and is not of the topology of Cluster %s: rename or delete it",
 			want.GetKind(), want.GetName(), s.Cluster.Name)
 	case !have.GetDeletionTimestamp().IsZero():

@@ -71,7 +71,7 @@ func (c *Controller) lookUp(ctx context.Context, s Snapshot) (Snapshot, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return s, err
 		}
-		if apierrors.IsNotFound(err) || !topology.IsOf(s.Cluster, o) {
+		if apierrors.IsNotFound(err) || !topology.BelongsTo(s.Cluster, o) {
 			s.Unseen = c.created.forget(key, func(other worker) bool { return other == w })
 		}
 	}

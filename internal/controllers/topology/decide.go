@@ -79,7 +79,7 @@ func (s Snapshot) undecidedTemplates(p *loop.Plan) []error {
 }
 
 // decideObjects computes the desired objects of the topology and the actions for them.
-func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Verdict, p *loop.Plan) {
+func decideObjects(s Snapshot, cluster *clusterv1.Cluster, v lifecycle.Decision, p *loop.Plan) {
 	desired, questions, err := desire(s, cluster, versionsOf(s, v))
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ func hasUsableClass(s Snapshot, p *loop.Plan) bool {
 }
 
 func waitForPerson(s Snapshot, p *loop.Plan, problem string) {
-	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).ForPerson()
+	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s", problem).For("ClusterClass", topology.ClassKey(s.Cluster).Name).UntilUserActs()
 }
 
 // message returns the message of an error for users.
@@ -147,7 +147,7 @@ func sentence(text string) string {
 }
 
 // desire computes the desired objects, or returns the calls of extensions that are needed first.
-func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.Question, error) {
+func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) (topology.Desired, []patch.ExtensionRequest, error) {
 	in := s.Snapshot
 	in.Cluster = cluster
 	draft, err := topology.NewDraft(in, versions)
@@ -168,7 +168,7 @@ func desire(s Snapshot, cluster *clusterv1.Cluster, versions topology.Versions) 
 	if err != nil || len(questions) > 0 {
 		return topology.Desired{}, questions, err
 	}
-	desired, err := draft.Desire(patched)
+	desired, err := draft.DesiredState(patched)
 	return desired, nil, err
 }
 
@@ -186,8 +186,8 @@ func withDefaults(s Snapshot) (*clusterv1.Cluster, error) {
 }
 
 // decideQuestions requests the calls of extensions for patches, and waits for extensions that cannot be called now.
-func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
-	waits := len(p.Wait) // waits for the order of an upgrade, which requires these responses
+func decideQuestions(s Snapshot, questions []patch.ExtensionRequest, p *loop.Plan) {
+	waits := len(p.Waits) // waits for the order of an upgrade, which requires these responses
 	for _, q := range questions {
 		failed := s.Failed[q.Key]
 		if failed == nil {
@@ -198,7 +198,7 @@ func decideQuestions(s Snapshot, questions []patch.Question, p *loop.Plan) {
 			For("ClusterClass", topology.ClassKey(s.Cluster).Name).ForTime()
 		p.RecheckIn(cmp.Or(fault.RetryAfter(failed), problemRecheck))
 	}
-	if len(p.Wait) > waits {
+	if len(p.Waits) > waits {
 		p.Ask = nil
 	}
 }
@@ -216,7 +216,7 @@ func decideParts(s Snapshot, desired topology.Desired, p *loop.Plan) {
 		if isLost(s, part.Key) {
 			lost := lostReference(s, part.Key)
 			p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s %s, the %s of the Cluster, does not exist: restore it, or delete the Cluster",
-				lost.Kind, lost.Name, part.Key).For(lost.Kind, lost.Name).ForPerson()
+				lost.Kind, lost.Name, part.Key).For(lost.Kind, lost.Name).UntilUserActs()
 			return
 		}
 		if worker := part.OfWorker(); part.Worker != "" && s.IsAwaited(worker) {
@@ -305,7 +305,7 @@ func differs(s Snapshot, part *topology.Part) bool {
 // setReferences sets the Cluster's references to the objects that were created for it, and the list of its workers.
 func setReferences(s Snapshot, desired topology.Desired, p *loop.Plan) {
 	after := s.Cluster.DeepCopy()
-	topology.Refer(after, desired)
+	topology.SetReferences(after, desired)
 	workers := s.Record()
 	infra, controlPlane := after.Spec.InfrastructureRef != s.Cluster.Spec.InfrastructureRef, after.Spec.ControlPlaneRef != s.Cluster.Spec.ControlPlaneRef
 	if infra || controlPlane || !topology.HasLabels(s.Cluster) || workers != s.Cluster.Annotations[lifecycle.WorkersAnnotation] {

@@ -17,7 +17,7 @@ import (
 const answerKept = 24 * time.Hour
 
 // ask calls an extension to generate patches or to validate the topology.
-func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.Question) (Snapshot, error) {
+func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.ExtensionRequest) (Snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {
 		s.Failed = maps.Clone(s.Failed)
@@ -29,18 +29,18 @@ func (c *Controller) ask(ctx context.Context, s Snapshot, q patch.Question) (Sna
 	}
 	s.Answers = maps.Clone(s.Answers)
 	if s.Answers == nil {
-		s.Answers = patch.Answers{}
+		s.Answers = patch.Responses{}
 	}
 	s.Answers[q.Key] = response
 	return s, nil
 }
 
-func (c *Controller) call(ctx context.Context, s Snapshot, q patch.Question) (runtimehooksv1.ResponseObject, error) {
+func (c *Controller) call(ctx context.Context, s Snapshot, q patch.ExtensionRequest) (runtimehooksv1.ResponseObject, error) {
 	if c.extensions == nil {
 		return nil, fault.New(fault.Invalid, "RuntimeSDKDisabled", "the feature gate RuntimeSDK is off: turn it on, or remove the patch from the ClusterClass")
 	}
-	exchange := hook.Exchange{
-		Request: q.Request, Input: q.Key, Reuse: answerKept, Accept: func(answer hooks.Response) bool { return q.Accepts(answer) },
+	exchange := hook.Invocation{
+		Request: q.Request, CacheKey: q.Key, CacheTTL: answerKept, Accept: func(answer hooks.Response) bool { return q.Accepts(answer) },
 	}
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
 		response := &runtimehooksv1.ValidateTopologyResponse{}

@@ -21,7 +21,7 @@ import (
 // The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
 type (
 	// AskHook requests a call of a lifecycle hook.
-	AskHook struct{ Question lifecycle.Question }
+	AskHook struct{ Question lifecycle.HookCall }
 	// Record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
 	// written.
 	Record struct{ Annotations map[string]*string }
@@ -49,14 +49,14 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	decideRelease(s, p)
 	s.proceed(v, p)
 	retry(p, v.Failed)
-	if len(p.Ask) == 0 && len(p.Wait) == 0 {
+	if len(p.Ask) == 0 && len(p.Waits) == 0 {
 		p.WaitFor(clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting").For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 	}
 }
 
 // proceed requests hook calls, or records progress and waits, according to the verdict. It reports whether the
 // objects of the topology may be written, which is not the case before the progress is recorded.
-func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
+func (s Snapshot) proceed(v lifecycle.Decision, p *loop.Plan) bool {
 	for _, q := range v.Ask {
 		p.Ask = append(p.Ask, AskHook{q})
 	}
@@ -69,7 +69,7 @@ func (s Snapshot) proceed(v lifecycle.Verdict, p *loop.Plan) bool {
 		p.Do(Record{v.Annotations})
 		return false
 	}
-	return !v.Held
+	return !v.Suspended
 }
 
 // retry adds an action that returns the errors after everything else.
@@ -81,7 +81,7 @@ func retry(p *loop.Plan, failed []error) {
 
 // waitForLifecycle adds the waits of the verdict: one for each blocking handler, and one with the message of the
 // condition.
-func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
+func (s Snapshot) waitForLifecycle(v lifecycle.Decision, p *loop.Plan) {
 	if v.Message == "" {
 		return
 	}
@@ -98,18 +98,18 @@ func (s Snapshot) waitForLifecycle(v lifecycle.Verdict, p *loop.Plan) {
 		wait.ForTime()
 	case len(v.Blocking) > 0, v.Reason == clusterv1.ClusterTopologyReconciledMachineDeploymentsUpgradeDeferredReason,
 		v.Reason == clusterv1.ClusterTopologyReconciledMachinePoolsUpgradeDeferredReason:
-		wait.ForPerson()
+		wait.UntilUserActs()
 	default:
 		wait.ToChange("status.controlPlane, status.workers")
 	}
 }
 
 // verdict returns which lifecycle operations the Cluster may perform now.
-func (s Snapshot) verdict() lifecycle.Verdict { return lifecycle.Next(s.facts()) }
+func (s Snapshot) verdict() lifecycle.Decision { return lifecycle.Next(s.facts()) }
 
 // facts returns the input of the lifecycle decision.
-func (s Snapshot) facts() lifecycle.Facts {
-	f := lifecycle.Facts{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
+func (s Snapshot) facts() lifecycle.Input {
+	f := lifecycle.Input{Cluster: s.Cluster, RuntimeSDK: s.RuntimeSDK, Answers: s.HookAnswers}
 	if s.Class != nil {
 		f.Class, f.Versions = topology.ClassKey(s.Cluster).String(), s.Class.Spec.KubernetesVersions
 		f.PlanExtension = s.Class.Spec.Upgrade.External.GenerateUpgradePlanExtension
@@ -127,7 +127,7 @@ func (s Snapshot) facts() lifecycle.Facts {
 }
 
 // versionsOf converts the verdict to the input of the topology engine.
-func versionsOf(s Snapshot, v lifecycle.Verdict) topology.Versions {
+func versionsOf(s Snapshot, v lifecycle.Decision) topology.Versions {
 	out := topology.Versions{
 		ControlPlane: v.ControlPlane.Version, Deployments: map[string]string{}, Pools: map[string]string{},
 		Withheld: map[topology.Key]bool{}, Frozen: map[topology.Key]bool{{Role: topology.ControlPlane}: v.ControlPlane.Frozen},
@@ -144,14 +144,14 @@ func versionsOf(s Snapshot, v lifecycle.Verdict) topology.Versions {
 }
 
 // askHook calls a hook.
-func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.Question) (Snapshot, error) {
-	answer, err := caller.Caller{Client: c.extensions}.Ask(ctx, s.Cluster, q)
+func (c *Controller) askHook(ctx context.Context, s Snapshot, q lifecycle.HookCall) (Snapshot, error) {
+	answer, err := caller.Caller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
 		return s, err
 	}
 	s.HookAnswers = maps.Clone(s.HookAnswers)
 	if s.HookAnswers == nil {
-		s.HookAnswers = map[lifecycle.Hook]lifecycle.Answer{}
+		s.HookAnswers = map[lifecycle.Hook]lifecycle.HookResult{}
 	}
 	s.HookAnswers[q.Hook] = answer
 	return s, nil

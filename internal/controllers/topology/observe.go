@@ -28,13 +28,13 @@ type Snapshot struct {
 	Now time.Time
 	// RuntimeSDK is true if extensions are called. HookAnswers are their responses to lifecycle hooks.
 	RuntimeSDK  bool
-	HookAnswers map[lifecycle.Hook]lifecycle.Answer
+	HookAnswers map[lifecycle.Hook]lifecycle.HookResult
 	// Problems explain which objects cannot be read and what a user has to do.
 	Problems []string
 	// Compiled is the compiled class.
 	Compiled topology.Compiled
 	// Answers are the responses of extensions in this reconciliation. Failed contains the errors of the others.
-	Answers patch.Answers
+	Answers patch.Responses
 	Failed  map[string]error
 	// Undecided contains the errors because of which it is unknown whether the spec of a template changes.
 	Undecided map[topology.Key]error

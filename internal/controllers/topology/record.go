@@ -14,11 +14,11 @@ import (
 // await adds a wait for a worker to be restored.
 func await(s Snapshot, worker topology.Key, p *loop.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
-		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).ForPerson()
+		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).UntilUserActs()
 }
 
-// list sets the annotation with the list of workers.
-func list(cluster client.Object, workers string) {
+// setWorkersAnnotation sets the annotation with the list of workers.
+func setWorkersAnnotation(cluster client.Object, workers string) {
 	annotations := maps.Clone(cluster.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -29,7 +29,7 @@ func (a Release) String() string {
 // controllers.
 func (s Snapshot) steering() []string {
 	annotations := s.Cluster.Spec.Topology.ControlPlane.Metadata.Annotations
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !topology.IsSteering(name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(name string) bool { return !topology.IsControlAnnotation(name) })
 }
 
 // readSteered reads the control plane of a Cluster that is being deleted if the topology may have set such

@@ -16,21 +16,21 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// judged is the input of the condition: the snapshot, the plan and its outcome.
-type judged struct {
+// conditionInput is the input of the condition: the snapshot, the plan and its outcome.
+type conditionInput struct {
 	Snapshot
 	plan loop.Plan
 	out  loop.Outcome
 }
 
-var conditions = condition.Table[judged]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: judged.reconciled}}
+var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Of: conditionInput.reconciled}}
 
 // Report returns the TopologyReconciled condition and the upgrade plans of a topology.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() {
 		return loop.Report{}
 	}
-	j := judged{s, p, out}
+	j := conditionInput{s, p, out}
 	list := conditions.Evaluate(j, loop.MomentOf(s.Cluster, s.Now))
 	if last := j.lastCondition(); last != nil && j.keepsLast() { // including its generation, because it does not describe a newer one
 		list = []metav1.Condition{*last}
@@ -61,37 +61,37 @@ func upgradePlan(versions []string) []clusterv1.StatusUpgradePlanVersion {
 }
 
 // decided returns the lifecycle verdict, and whether there is one: the class is usable and the hooks were called.
-func (j judged) decided() (lifecycle.Verdict, bool) {
+func (j conditionInput) decided() (lifecycle.Decision, bool) {
 	if j.Class == nil && j.Cluster.DeletionTimestamp.IsZero() {
-		return lifecycle.Verdict{}, false
+		return lifecycle.Decision{}, false
 	}
 	v := j.verdict()
 	return v, len(v.Ask) == 0
 }
 
 // lastCondition returns the current condition, or nil.
-func (j judged) lastCondition() *metav1.Condition {
+func (j conditionInput) lastCondition() *metav1.Condition {
 	return condition.Set(j.Cluster.Status.Conditions).Get(clusterv1.ClusterTopologyReconciledCondition)
 }
 
 // keepsLast reports whether the current condition is retained for now, because another reconciliation follows at
 // once, or as soon as an extension can be called. A failure is not retained, because it may already be resolved.
-func (j judged) keepsLast() bool {
+func (j conditionInput) keepsLast() bool {
 	if isConflict(j.out.Err) {
 		return true
 	}
-	last, v := j.lastCondition(), lifecycle.Verdict{}
+	last, v := j.lastCondition(), lifecycle.Decision{}
 	if v, _ = j.decided(); !v.Keep || j.out.Err != nil || last != nil && last.Reason == clusterv1.ClusterTopologyReconciledFailedReason {
 		return false
 	}
-	return !slices.ContainsFunc(j.plan.Wait, isFailure)
+	return !slices.ContainsFunc(j.plan.Waits, isFailure)
 }
 
 func isConflict(err error) bool { return err != nil && fault.KindOf(err) == fault.Conflict }
 
 func isFailure(w loop.Wait) bool { return w.Reason == clusterv1.ClusterTopologyReconciledFailedReason }
 
-func (j judged) reconciled() condition.Verdict {
+func (j conditionInput) reconciled() condition.Verdict {
 	_, retries := j.out.Failed.(Retry)
 	v, _ := j.decided()
 	last := j.lastCondition()
@@ -101,10 +101,10 @@ func (j judged) reconciled() condition.Verdict {
 	case j.keepsLast():
 		return condition.Unknown(clusterv1.ClusterTopologyReconciledClusterCreatingReason, "Cluster is being created")
 	case j.out.Err != nil && !retries: // the waits describe the errors that are retried
-		failures := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return !isFailure(w) })
+		failures := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w loop.Wait) bool { return !isFailure(w) })
 		return condition.False(clusterv1.ClusterTopologyReconciledFailedReason, messageOf(failures, failure(j.out.Err)))
 	}
-	waits := slices.DeleteFunc(slices.Clone(j.plan.Wait), func(w loop.Wait) bool { return w.Reason == hookBlocking })
+	waits := slices.DeleteFunc(slices.Clone(j.plan.Waits), func(w loop.Wait) bool { return w.Reason == hookBlocking })
 	slices.SortStableFunc(waits, func(a, b loop.Wait) int { return cmp.Compare(rank(a), rank(b)) })
 	switch {
 	case len(waits) == 0 && v.Keep:
@@ -204,7 +204,7 @@ func updated(part *topology.Part) loop.Event {
 
 // hookEvents returns the events for hook responses: operations that a hook allowed, and operations that it blocks
 // if the condition did not report that before.
-func hookEvents(j judged, v lifecycle.Verdict) []loop.Event {
+func hookEvents(j conditionInput, v lifecycle.Decision) []loop.Event {
 	var list []loop.Event
 	for _, r := range v.Released {
 		list = append(list, loop.Normal("HookCompleted", "Hook %s completed by handlers: %s", r.Hook, strings.Join(r.Handlers, ", ")))

@@ -38,56 +38,56 @@ const (
 // Caller calls lifecycle hooks.
 type Caller struct{ Client hook.Client }
 
-// Ask calls the hook of a question for a Cluster. A failing extension is reported in the result; the only error
+// Call calls the hook of a question for a Cluster. A failing extension is reported in the result; the only error
 // returned is the context's.
-func (c Caller) Ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+func (c Caller) Call(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
 	answer, err := c.ask(ctx, cluster, q)
 	switch f := fault.As(err); {
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
-		return lifecycle.Answer{}, fmt.Errorf("calling hook %s: %w", q.Hook, err)
+		return lifecycle.HookResult{}, fmt.Errorf("calling hook %s: %w", q.Hook, err)
 	case f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady):
-		return lifecycle.Answer{Later: cmp.Or(f.RetryAfter, soon)}, nil
+		return lifecycle.HookResult{Later: cmp.Or(f.RetryAfter, soon)}, nil
 	}
-	return lifecycle.Answer{Problem: err}, nil
+	return lifecycle.HookResult{Problem: err}, nil
 }
 
-func (c Caller) ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+func (c Caller) ask(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
 	if q.Hook == lifecycle.GenerateUpgradePlan {
 		return c.plan(ctx, cluster, q)
 	}
 	if names, err := c.Client.Handlers(ctx, v1alpha1(q.Hook), cluster); err != nil || len(names) == 0 {
-		return lifecycle.Answer{}, err
+		return lifecycle.HookResult{}, err
 	}
 	request, response := exchange(hook.Slim(cluster), q)
 	if request == nil {
-		return lifecycle.Answer{}, fault.New(fault.Bug, "UnknownHook", "there is no lifecycle hook %s", q.Hook)
+		return lifecycle.HookResult{}, fault.New(fault.Bug, "UnknownHook", "there is no lifecycle hook %s", q.Hook)
 	}
-	called, err := c.Client.CallAll(ctx, cluster, hook.Exchange{Request: request, Response: response, Input: input(cluster, q), Reuse: reuse})
+	called, err := c.Client.CallAll(ctx, cluster, hook.Invocation{Request: request, Response: response, CacheKey: input(cluster, q), CacheTTL: reuse})
 	if err != nil {
-		return lifecycle.Answer{}, err
+		return lifecycle.HookResult{}, err
 	}
-	answer := lifecycle.Answer{Handlers: called.Handlers}
+	answer := lifecycle.HookResult{Handlers: called.Handlers}
 	for _, b := range called.Blocking {
 		answer.Blocking = append(answer.Blocking, lifecycle.Blocker{Handler: b.Handler, Message: b.Message, Since: b.Since, Retry: b.RetryAfter})
 	}
 	return answer, nil
 }
 
-func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.Question) (lifecycle.Answer, error) {
+func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycle.HookCall) (lifecycle.HookResult, error) {
 	response := &hooksv1.GenerateUpgradePlanResponse{}
-	err := c.Client.Call(ctx, cluster, q.Handler, hook.Exchange{
+	err := c.Client.Call(ctx, cluster, q.Handler, hook.Invocation{
 		Request: &hooksv1.GenerateUpgradePlanRequest{
 			Cluster: hook.Slim(cluster), FromControlPlaneKubernetesVersion: q.From, FromWorkersKubernetesVersion: q.FromWorkers,
 			ToKubernetesVersion: q.To,
 		},
-		Response: response, Input: input(cluster, q), Reuse: planReuse,
+		Response: response, CacheKey: input(cluster, q), CacheTTL: planReuse,
 	})
 	if err != nil {
-		return lifecycle.Answer{}, err
+		return lifecycle.HookResult{}, err
 	}
-	answer := lifecycle.Answer{Handlers: []string{q.Handler}}
+	answer := lifecycle.HookResult{Handlers: []string{q.Handler}}
 	for _, step := range response.ControlPlaneUpgrades {
 		answer.Plan.ControlPlane = append(answer.Plan.ControlPlane, step.Version)
 	}
@@ -98,7 +98,7 @@ func (c Caller) plan(ctx context.Context, cluster *clusterv1.Cluster, q lifecycl
 }
 
 // input returns the cache input of a response.
-func input(cluster *clusterv1.Cluster, q lifecycle.Question) string {
+func input(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
 	return hook.Digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
 }
 
@@ -107,7 +107,7 @@ func v1alpha1(name lifecycle.Hook) hooks.Name {
 }
 
 // exchange returns the request for a question and an empty response, or nil if there is no such hook.
-func exchange(cluster clusterv1.Cluster, q lifecycle.Question) (runtime.Object, hooks.Response) {
+func exchange(cluster clusterv1.Cluster, q lifecycle.HookCall) (runtime.Object, hooks.Response) {
 	controlPlane, workers := steps(q.Rest.ControlPlane), steps(q.Rest.Workers)
 	switch q.Hook {
 	case lifecycle.BeforeClusterCreate:

@@ -66,36 +66,36 @@ func cluster() *clusterv1.Cluster {
 func TestRequests(t *testing.T) { // LH-01 to LH-09, UP-01, RT-27
 	const head = `{"kind":"%Request","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","cluster":{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2",` +
 		`"metadata":{"name":"c","namespace":"ns","uid":"u","annotations":{"a":"b"}},"spec":{"topology":{"classRef":{"name":"class"},"version":"v1.33.0"}}}`
-	rest := lifecycle.Route{ControlPlane: []string{"v1.32.0", "v1.33.0"}, Workers: []string{"v1.33.0"}}
+	rest := lifecycle.UpgradePlan{ControlPlane: []string{"v1.32.0", "v1.33.0"}, Workers: []string{"v1.33.0"}}
 	const lists = `,"controlPlaneUpgrades":[{"version":"v1.32.0"},{"version":"v1.33.0"}],"workersUpgrades":[{"version":"v1.33.0"}]}`
 	const fromTo = `,"fromKubernetesVersion":"v1.31.0","toKubernetesVersion":"v1.32.0"`
 	const at = `,"kubernetesVersion":"v1.32.0"`
 	for name, tc := range map[lifecycle.Hook]struct {
-		question lifecycle.Question
+		question lifecycle.HookCall
 		want     string // after the Cluster
 	}{
-		lifecycle.BeforeClusterCreate:          {lifecycle.Question{}, "}"},
-		lifecycle.AfterControlPlaneInitialized: {lifecycle.Question{}, "}"},
-		lifecycle.BeforeClusterUpgrade:         {lifecycle.Question{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
-		lifecycle.BeforeControlPlaneUpgrade:    {lifecycle.Question{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
-		lifecycle.AfterControlPlaneUpgrade:     {lifecycle.Question{To: "v1.32.0", Rest: rest}, at + lists},
-		lifecycle.BeforeWorkersUpgrade:         {lifecycle.Question{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
-		lifecycle.AfterWorkersUpgrade:          {lifecycle.Question{To: "v1.32.0"}, at + "}"}, // empty lists are left out
-		lifecycle.AfterClusterUpgrade:          {lifecycle.Question{To: "v1.32.0"}, at + "}"},
-		lifecycle.BeforeClusterDelete:          {lifecycle.Question{}, "}"},
+		lifecycle.BeforeClusterCreate:          {lifecycle.HookCall{}, "}"},
+		lifecycle.AfterControlPlaneInitialized: {lifecycle.HookCall{}, "}"},
+		lifecycle.BeforeClusterUpgrade:         {lifecycle.HookCall{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
+		lifecycle.BeforeControlPlaneUpgrade:    {lifecycle.HookCall{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
+		lifecycle.AfterControlPlaneUpgrade:     {lifecycle.HookCall{To: "v1.32.0", Rest: rest}, at + lists},
+		lifecycle.BeforeWorkersUpgrade:         {lifecycle.HookCall{From: "v1.31.0", To: "v1.32.0", Rest: rest}, fromTo + lists},
+		lifecycle.AfterWorkersUpgrade:          {lifecycle.HookCall{To: "v1.32.0"}, at + "}"}, // empty lists are left out
+		lifecycle.AfterClusterUpgrade:          {lifecycle.HookCall{To: "v1.32.0"}, at + "}"},
+		lifecycle.BeforeClusterDelete:          {lifecycle.HookCall{}, "}"},
 		lifecycle.GenerateUpgradePlan: {
-			lifecycle.Question{Handler: "generateupgradeplan.ext", From: "v1.31.0", FromWorkers: "v1.30.0", To: "v1.33.0"},
+			lifecycle.HookCall{Handler: "generateupgradeplan.ext", From: "v1.31.0", FromWorkers: "v1.30.0", To: "v1.33.0"},
 			`,"fromControlPlaneKubernetesVersion":"v1.31.0","fromWorkersKubernetesVersion":"v1.30.0","toKubernetesVersion":"v1.33.0"}`,
 		},
 	} {
 		t.Run(string(name), func(t *testing.T) {
 			c, x := extensions(t, raw(`{"status":"Success","controlPlaneUpgrades":[{"version":"v1.32.0"},{"version":"v1.33.0"}]}`), name)
 			tc.question.Hook = name
-			answer, err := c.Ask(t.Context(), cluster(), tc.question)
+			answer, err := c.Call(t.Context(), cluster(), tc.question)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := lifecycle.Answer{Handlers: []string{strings.ToLower(string(name)) + ".ext"}}
+			want := lifecycle.HookResult{Handlers: []string{strings.ToLower(string(name)) + ".ext"}}
 			if name == lifecycle.GenerateUpgradePlan {
 				want.Plan.ControlPlane = rest.ControlPlane
 			}
@@ -129,20 +129,20 @@ func TestAnswers(t *testing.T) { // LH-14, LH-17
 		reason string
 		serve  http.HandlerFunc
 		hooks  []lifecycle.Hook
-		want   lifecycle.Answer
+		want   lifecycle.HookResult
 		fails  string
 	}{
-		"lets go":    {"", raw(`{"status":"Success"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.Answer{Handlers: []string{"beforeclusterupgrade.ext"}}, ""},
-		"no handler": {"", raw(`{}`), []lifecycle.Hook{lifecycle.BeforeClusterDelete}, lifecycle.Answer{}, ""},
-		"blocks": {"", raw(`{"status":"Success","message":"no window","retryAfterSeconds":30}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.Answer{
+		"lets go":    {"", raw(`{"status":"Success"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{Handlers: []string{"beforeclusterupgrade.ext"}}, ""},
+		"no handler": {"", raw(`{}`), []lifecycle.Hook{lifecycle.BeforeClusterDelete}, lifecycle.HookResult{}, ""},
+		"blocks": {"", raw(`{"status":"Success","message":"no window","retryAfterSeconds":30}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{
 			Handlers: []string{"beforeclusterupgrade.ext"}, Blocking: []lifecycle.Blocker{{Handler: "beforeclusterupgrade.ext", Message: "no window", Retry: 30 * time.Second}},
 		}, ""},
-		"fails": {"", raw(`{"status":"Failure","message":"no"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.Answer{}, "handler beforeclusterupgrade.ext: answered Failure: no"},
-		"down":  {"", down, []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.Answer{}, "HTTP 500"},
+		"fails": {"", raw(`{"status":"Failure","message":"no"}`), []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "handler beforeclusterupgrade.ext: answered Failure: no"},
+		"down":  {"", down, []lifecycle.Hook{lifecycle.BeforeClusterUpgrade}, lifecycle.HookResult{}, "HTTP 500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := extensions(t, tc.serve, tc.hooks...)
-			got, err := c.Ask(t.Context(), cluster(), lifecycle.Question{Hook: lifecycle.BeforeClusterUpgrade, From: "v1.32.0", To: "v1.33.0"})
+			got, err := c.Call(t.Context(), cluster(), lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade, From: "v1.32.0", To: "v1.33.0"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestStable(t *testing.T) { // LH-17
 	c, x := extensions(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, lifecycle.BeforeClusterUpgrade)
 	texts := map[string]bool{}
 	for range 8 {
-		answer, err := c.Ask(t.Context(), cluster(), lifecycle.Question{Hook: lifecycle.BeforeClusterUpgrade})
+		answer, err := c.Call(t.Context(), cluster(), lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade})
 		if err != nil || answer.Problem == nil {
 			t.Fatal(err, answer)
 		}
@@ -185,8 +185,8 @@ func TestStable(t *testing.T) { // LH-17
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := Caller{fresh}.Ask(t.Context(), cluster(), lifecycle.Question{Hook: lifecycle.BeforeClusterUpgrade})
-	if diff := cmp.Diff(lifecycle.Answer{Later: soon}, answer); diff != "" || err != nil {
+	answer, err := Caller{fresh}.Call(t.Context(), cluster(), lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade})
+	if diff := cmp.Diff(lifecycle.HookResult{Later: soon}, answer); diff != "" || err != nil {
 		t.Errorf("before extensions are known: %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -197,7 +197,7 @@ func TestLetGoOnce(t *testing.T) { // LH-11
 	o := cluster()
 	ask := func(to string) {
 		t.Helper()
-		if answer, err := c.Ask(t.Context(), o, lifecycle.Question{Hook: lifecycle.BeforeClusterUpgrade, To: to}); err != nil || len(answer.Handlers) != 1 {
+		if answer, err := c.Call(t.Context(), o, lifecycle.HookCall{Hook: lifecycle.BeforeClusterUpgrade, To: to}); err != nil || len(answer.Handlers) != 1 {
 			t.Fatal(err, answer)
 		}
 	}

@@ -176,5 +176,5 @@ func Code(f *fault.Fault) int {
 
 func (c *Conn) tooLarge() error {
 	return fault.New(fault.Unreachable, ReasonTooLarge, "the answer of %s is larger than %d MiB", c.endpoint.Host(),
-		MaxAnswer>>20)
+		MaxResponseBytes>>20)
 }

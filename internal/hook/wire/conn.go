@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// MaxAnswer is the maximum size of a response body, in bytes.
-	MaxAnswer = 20 << 20
+	// MaxResponseBytes is the maximum size of a response body, in bytes.
+	MaxResponseBytes = 20 << 20
 	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second
 	// idle is how long an unused connection stays open.
@@ -42,8 +42,8 @@ type Conn struct {
 	shown *tls.Certificate
 }
 
-// Answer is a response with HTTP status 200.
-type Answer struct {
+// Response is a response with HTTP status 200.
+type Response struct {
 	Body []byte
 }
 
@@ -69,7 +69,7 @@ func New(e Endpoint, o Options) (*Conn, error) {
 	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
 		GetClientCertificate: o.Certificates.forHandshake}
 	c.transport = &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: secured(dial, security),
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: dialTLS(dial, security),
 		TLSClientConfig:     security,
 		TLSHandshakeTimeout: connectWithin, MaxIdleConns: keep, MaxIdleConnsPerHost: keep, IdleConnTimeout: idle,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -93,9 +93,9 @@ type unconnectedError struct{ error }
 
 func (e unconnectedError) Unwrap() error { return e.error }
 
-// secured returns a function that dials and completes the TLS handshake, so that its errors can be distinguished from
+// dialTLS returns a function that dials and completes the TLS handshake, so that its errors can be distinguished from
 // later ones.
-func secured(dial dialFunc, security *tls.Config) dialFunc {
+func dialTLS(dial dialFunc, security *tls.Config) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
 		if err != nil {
@@ -140,7 +140,7 @@ type Request struct {
 //
 // The request is sent again if a reused connection is closed before the first byte of the response, because the server
 // may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.
-func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
+func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 	c.followCertificate()
 	target := c.endpoint.URL + r.Path
 	if r.Timeout > 0 {
@@ -153,7 +153,7 @@ func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(traced, http.MethodPost, target, bytes.NewReader(r.Body))
 	if err != nil {
-		return Answer{}, c.classify(ctx, err)
+		return Response{}, c.classify(ctx, err)
 	}
 	for key, values := range r.Header {
 		req.Header[key] = values
@@ -166,36 +166,36 @@ func (c *Conn) Post(ctx context.Context, r Request) (Answer, error) {
 		err = unconnectedError{err}
 	}
 	if err != nil {
-		return Answer{}, c.classify(ctx, err)
+		return Response{}, c.classify(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short body, so that the connection can be reused
-		return Answer{}, c.refusal(resp.StatusCode)
+		return Response{}, c.refusal(resp.StatusCode)
 	}
 	return c.read(ctx, resp)
 }
 
-func (c *Conn) read(ctx context.Context, resp *http.Response) (Answer, error) {
-	if resp.ContentLength > MaxAnswer {
-		return Answer{}, c.tooLarge()
+func (c *Conn) read(ctx context.Context, resp *http.Response) (Response, error) {
+	if resp.ContentLength > MaxResponseBytes {
+		return Response{}, c.tooLarge()
 	}
 	var buffer bytes.Buffer
 	if resp.ContentLength > 0 {
 		buffer.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
-	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxAnswer+1))
+	n, err := buffer.ReadFrom(io.LimitReader(resp.Body, MaxResponseBytes+1))
 	if err == nil {
 		// A server that notices the cancellation may end its response regularly before the connection is closed.
 		err = ctx.Err()
 	}
 	if err != nil {
-		return Answer{}, c.classify(ctx, err)
+		return Response{}, c.classify(ctx, err)
 	}
-	if n > MaxAnswer {
-		return Answer{}, c.tooLarge()
+	if n > MaxResponseBytes {
+		return Response{}, c.tooLarge()
 	}
-	return Answer{Body: buffer.Bytes()}, nil
+	return Response{Body: buffer.Bytes()}, nil
 }
 
 // followCertificate closes idle connections that use a client certificate that has been rotated.

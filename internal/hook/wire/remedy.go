@@ -7,8 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Called describes the handler of a failed call.
-type Called struct {
+// CallInfo describes the handler of a failed call.
+type CallInfo struct {
 	// Extension is the name of the ExtensionConfig.
 	Extension string
 	// Timeout was the timeout of the call; Longest is the largest timeout of any call.
@@ -17,7 +17,7 @@ type Called struct {
 
 // Describe returns the message of a failed call, and adds a remedy if the message has none. unreadable means that the
 // response could not be parsed.
-func (c *Conn) Describe(f *fault.Fault, of Called, unreadable bool) string {
+func (c *Conn) Describe(f *fault.Fault, of CallInfo, unreadable bool) string {
 	settings := "spec.clientConfig of ExtensionConfig " + of.Extension
 	switch f.Reason {
 	case ReasonRefused, ReasonNoRoute, ReasonHostUnknown, ReasonTransportFailed:

@@ -31,9 +31,9 @@ func NewShared[T any](read func(ctx context.Context, namespace string) (T, error
 	return &Shared[T]{read: read, namespaces: map[string]*turns[T]{}}
 }
 
-// Of returns the result of a read that started after the call. If a read fails, only the caller that executed it gets
+// Get returns the result of a read that started after the call. If a read fails, only the caller that executed it gets
 // the error; the next caller reads again.
-func (r *Shared[T]) Of(ctx context.Context, namespace string) (T, error) {
+func (r *Shared[T]) Get(ctx context.Context, namespace string) (T, error) {
 	var none T
 	t, begun := r.enter(namespace)
 	defer r.leave(namespace)

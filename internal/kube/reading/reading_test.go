@@ -35,7 +35,7 @@ func TestShared(t *testing.T) {
 	ask := func(i int) {
 		wg.Go(func() {
 			var err error
-			if answers[i], err = r.Of(t.Context(), "ns"); err != nil {
+			if answers[i], err = r.Get(t.Context(), "ns"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -71,7 +71,7 @@ func TestShared(t *testing.T) {
 func TestFails(t *testing.T) {
 	r, api := newSlow()
 	boom, failed := errors.New("boom"), make(chan error)
-	of := func(ctx context.Context) { _, err := r.Of(ctx, "ns"); failed <- err }
+	of := func(ctx context.Context) { _, err := r.Get(ctx, "ns"); failed <- err }
 	for _, want := range []error{boom, nil} {
 		go of(t.Context())
 		<-api.began

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bound returns a status, in the form of encoding/json, without the values that the API would reject, and a sorted list
+// Prune returns a status, in the form of encoding/json, without the values that the API would reject, and a sorted list
 // of messages about these values. The given status is not changed; it is returned itself if nothing is rejected.
-func (l Limits) Bound(kind schema.GroupVersionKind, status map[string]any) (map[string]any, []string) {
+func (l Limits) Prune(kind schema.GroupVersionKind, status map[string]any) (map[string]any, []string) {
 	limit, known := l[kind]
 	if !known {
 		return status, nil

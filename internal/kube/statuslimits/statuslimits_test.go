@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) { // CL-08, MA-05, CT-07
 		"a bad condition":       {"Machine", `{phase: Running, conditions: [{type: Ready, status: Maybe, reason: R, lastTransitionTime: "2026-01-01T00:00:00Z", message: ""}]}`, `{phase: Running}`, []string{`status.conditions[0].status "Maybe" is none of the values that there are`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, refused := limits.Bound(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: tc.kind}, parse(t, tc.status))
+			got, refused := limits.Prune(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: tc.kind}, parse(t, tc.status))
 			if diff := cmp.Diff(parse(t, tc.want), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -49,13 +49,13 @@ func TestLimits(t *testing.T) { // CL-08, MA-05, CT-07
 		t.Error("a status with nothing to leave out is not copied")
 	}
 	unknown := map[string]any{"a": int64(-1)}
-	if got, refused := limits.Bound(schema.GroupVersionKind{Kind: "Unknown"}, unknown); refused != nil || got["a"] != int64(-1) {
+	if got, refused := limits.Prune(schema.GroupVersionKind{Kind: "Unknown"}, unknown); refused != nil || got["a"] != int64(-1) {
 		t.Errorf("of a kind of which nothing is known: %v %v", got, refused)
 	}
 }
 
 func accepts(limits statuslimits.Limits, status map[string]any) bool {
-	got, refused := limits.Bound(machine, status)
+	got, refused := limits.Prune(machine, status)
 	got["same"] = true
 	_, same := status["same"]
 	delete(status, "same")
@@ -77,7 +77,7 @@ func BenchmarkBound(b *testing.B) {
 	status := map[string]any{"phase": "Running", "conditions": conditions, "nodeRef": map[string]any{"name": "n"}, "observedGeneration": int64(1)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, refused := limits.Bound(machine, status); refused != nil {
+		if _, refused := limits.Prune(machine, status); refused != nil {
 			b.Fatal(refused)
 		}
 	}

@@ -28,8 +28,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func request(t *testing.T, spec string) Request {
-	return Request{
+func request(t *testing.T, spec string) CloneRequest {
+	return CloneRequest{
 		Template: contract.Object{Unstructured: object(t, "apiVersion: i/v1\nkind: FooMachineTemplate\nmetadata: {namespace: ns, name: t, labels: {own: x}}\nspec: "+spec)},
 		Name:     "m", Cluster: "c", Owner: metav1.OwnerReference{APIVersion: "a/v1", Kind: "MachineSet", Name: "ms", UID: "u"},
 		Labels: map[string]string{"both": "owner", "set": "ms"}, Annotations: map[string]string{"note": "owner"},
@@ -81,7 +81,7 @@ spec: {}`,
 func TestNewRefuses(t *testing.T) {
 	plain := request(t, "{template: {spec: {}}}")
 	plain.Template.SetKind("FooMachine")
-	for name, r := range map[string]Request{
+	for name, r := range map[string]CloneRequest{
 		"not a template kind": plain, "no template": request(t, "{}"), "spec is a text": request(t, "{template: {spec: x}}"),
 	} {
 		if _, err := New(r); fault.KindOf(err) != fault.Invalid {

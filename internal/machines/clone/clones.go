@@ -71,7 +71,7 @@ func (r Reader) Read(ctx context.Context, q Query) (*Clones, error) {
 			if _, ok := c.Items[Key{ref.Kind, ref.Name}]; ok || !m.DeletionTimestamp.IsZero() {
 				continue
 			}
-			o, err := r.References.Follow(ctx, m, ref)
+			o, err := r.References.GetReferenced(ctx, m, ref)
 			if err != nil {
 				return nil, err
 			}

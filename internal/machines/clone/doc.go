@@ -8,5 +8,5 @@
 //
 // The package owns the annotations cluster.x-k8s.io/cloned-from-name and cloned-from-groupkind of clones, and the
 // metadata that their owner applies. It does not decide when to create a clone, and it does not make a Machine the
-// owner of its clones; the Machine controller does. Start with [Request] and [Metadata], then read [Clones].
+// owner of its clones; the Machine controller does. Start with [CloneRequest] and [Metadata], then read [Clones].
 package clone

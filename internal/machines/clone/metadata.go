@@ -75,7 +75,7 @@ func (w Writers) Sync(ctx context.Context, clone *unstructured.Unstructured, m M
 		return nil
 	}
 	writer := w.Writer.Named(w.Metadata)
-	if err := writer.HandOver(ctx, live, kube.HandOver{From: []string{w.Creator, oldManager}, To: w.Metadata, Takes: m.takes}); err != nil {
+	if err := writer.TransferOwnership(ctx, live, kube.OwnershipTransfer{From: []string{w.Creator, oldManager}, To: w.Metadata, Takes: m.takes}); err != nil {
 		return err
 	}
 	want := &unstructured.Unstructured{Object: map[string]any{}}

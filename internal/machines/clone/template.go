@@ -39,7 +39,7 @@ func (t Template) Blocker() string {
 func (t Template) Await(p *loop.Plan, reason, consequence string) {
 	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
 	if t.Object.Problem != "" {
-		wait.ForPerson()
+		wait.UntilUserActs()
 	} else {
 		wait.ToChange("")
 	}
@@ -52,7 +52,7 @@ type Templates []Template
 func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object, refs ...clusterv1.ContractVersionedObjectReference) (Templates, error) {
 	out := make(Templates, 0, len(refs))
 	for _, ref := range refs {
-		o, err := r.Follow(ctx, owner, ref)
+		o, err := r.GetReferenced(ctx, owner, ref)
 		if err != nil {
 			return nil, err
 		}

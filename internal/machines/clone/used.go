@@ -31,7 +31,7 @@ func NewUsage(live client.Reader) *Usage {
 // objects that are being deleted and the owner itself, includes all Clusters, and reflects all writes before the
 // call.
 func (u *Usage) Read(ctx context.Context, owner client.Object) (Used, error) {
-	found, err := u.all.Of(ctx, owner.GetNamespace())
+	found, err := u.all.Get(ctx, owner.GetNamespace())
 	if err != nil {
 		return nil, err
 	}

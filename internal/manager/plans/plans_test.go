@@ -38,7 +38,7 @@ func filled() *Store {
 	p := loop.Plan{Actions: []loop.Action{act{"cordon Node n"}}}
 	p.WaitFor("DrainingNode", "Draining Node n").For("Node", "n").ForTime()
 	p.RecheckIn(time.Second)
-	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
+	s.Keep(loop.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, fault.New(fault.Invalid, "X", "the Node says no"))
 	return s
 }
 
@@ -53,12 +53,12 @@ func TestStore(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("%t (-want +got):\n%s", ok, diff)
 	}
-	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
+	s.Keep(loop.PlanKey{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
 	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "machine", Time: at}}) {
 		t.Errorf("only the last plan is kept: %+v", got)
 	}
-	s.Keep(loop.PlannedBy{Controller: "link", Kind: kind, Key: key}, loop.Plan{}, nil)
-	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
+	s.Keep(loop.PlanKey{Controller: "link", Kind: kind, Key: key}, loop.Plan{}, nil)
+	s.Keep(loop.PlanKey{Controller: "machine", Kind: kind, Key: key}, loop.Plan{}, nil)
 	if got, _ := s.Get(kind, key); !cmp.Equal(got.Plans, []Record{{Controller: "link", Time: at}, {Controller: "machine", Time: at}}) {
 		t.Errorf("each controller has a plan, in the order of their names: %+v", got)
 	}
@@ -76,14 +76,14 @@ func TestStoreIsBounded(t *testing.T) {
 		p.WaitFor("R", "%s", strings.Repeat("ö", 4000))
 	}
 	var s Store
-	s.Keep(loop.PlannedBy{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
+	s.Keep(loop.PlanKey{Controller: "machine", Kind: kind, Key: key}, p, errors.New("x"))
 	last, _ := s.Get(kind, key)
 	got := last.Plans[0]
 	text, err := json.Marshal(got)
 	if err != nil || len(text) > 2*(maxItems+1)*(maxText+100) || len(got.Actions) != maxItems+1 || got.Actions[maxItems] != "... (980 more)" {
 		t.Errorf("%d bytes, %d actions, %v", len(text), len(got.Actions), err)
 	}
-	if len(p.Wait[0].Message) != 8000 {
+	if len(p.Waits[0].Message) != 8000 {
 		t.Error("the plan itself was changed")
 	}
 }

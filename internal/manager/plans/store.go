@@ -60,7 +60,7 @@ type Store struct {
 }
 
 // Keep implements loop.Plans.
-func (s *Store) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
+func (s *Store) Keep(by loop.PlanKey, p loop.Plan, failed error) {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
@@ -72,7 +72,7 @@ func (s *Store) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
 	if more := len(p.Actions) - maxItems; more > 0 {
 		r.Actions = append(r.Actions, fmt.Sprintf("... (%d more)", more))
 	}
-	for _, w := range p.Wait[:min(len(p.Wait), maxItems)] {
+	for _, w := range p.Waits[:min(len(p.Waits), maxItems)] {
 		w.Message = clip(w.Message)
 		r.Waits = append(r.Waits, w)
 	}
@@ -80,7 +80,7 @@ func (s *Store) Keep(by loop.PlannedBy, p loop.Plan, failed error) {
 		r.Recheck = p.Recheck.String()
 	}
 	if failed != nil {
-		r.Errors = kube.Refusals(failed)
+		r.Errors = kube.FailureMessages(failed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,7 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 			return ctrladmission.Errored(http.StatusBadRequest, err)
 		}
 		if len(errs) > 0 {
-			return refusal(req, admission.Verdict{Errors: errs})
+			return refusal(req, admission.Response{Errors: errs})
 		}
 	}
 	if err := r.facts.read(ctx, &request, false); err != nil {
@@ -126,7 +126,7 @@ func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrla
 }
 
 // refusal returns the response for an invalid object.
-func refusal(req ctrladmission.Request, verdict admission.Verdict) ctrladmission.Response {
+func refusal(req ctrladmission.Request, verdict admission.Response) ctrladmission.Response {
 	kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
 	status := apierrors.NewInvalid(kind, req.Name, verdict.Errors).Status()
 	return ctrladmission.Response{AdmissionResponse: admissionv1.AdmissionResponse{

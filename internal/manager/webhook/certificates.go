@@ -176,7 +176,7 @@ func (c *Certificates) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-abandoned.C:
-			if err := c.takeOver(ctx); err != nil && ctx.Err() == nil {
+			if err := c.redirectAbandoned(ctx); err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "Taking over the webhooks of a manager that ended")
 			}
 		case <-look.C:
@@ -190,10 +190,10 @@ func (c *Certificates) Start(ctx context.Context) error {
 	}
 }
 
-// takeOver redirects webhooks to this manager if they point to another manager that is no longer serving,
+// redirectAbandoned redirects webhooks to this manager if they point to another manager that is no longer serving,
 // because every write that they match fails. Webhooks of a manager that is serving are not changed. CRDs
 // retain their schemas, which may be of a newer version.
-func (c *Certificates) takeOver(ctx context.Context) error {
+func (c *Certificates) redirectAbandoned(ctx context.Context) error {
 	if c.address.URL == "" {
 		return nil
 	}

@@ -112,7 +112,7 @@ func (a Address) sets() []providerset.Set {
 
 // mutating returns the configuration of the defaulting webhooks.
 func mutating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Defaulting()}}
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.MutatingWebhookName()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
 	for _, k := range kindsOf(set) {
 		if k.lacks == "" {
@@ -136,7 +136,7 @@ func mutating(set providerset.Set, address Address, ca []byte) *admissionregistr
 
 // validating returns the configuration of the validating webhooks.
 func validating(set providerset.Set, address Address, ca []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.Validation()}}
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: set.ValidatingWebhookName()}}
 	config.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 	for _, k := range kindsOf(set) {
 		config.Webhooks = append(config.Webhooks, admissionregistrationv1.ValidatingWebhook{

@@ -71,7 +71,7 @@ func (f *facts) read(ctx context.Context, r *admission.Request, waits bool) erro
 }
 
 // claim reads the IPAddressClaim of a new address. The claim may not exist yet, for example during a restore.
-func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.Facts) error {
+func (f *facts) claim(ctx context.Context, address *ipamv1.IPAddress, out *admission.RelatedObjects) error {
 	claim := &ipamv1.IPAddressClaim{}
 	err := f.live.Get(ctx, client.ObjectKey{Namespace: address.Namespace, Name: address.Spec.ClaimRef.Name}, claim)
 	switch {
@@ -103,7 +103,7 @@ func (f *facts) scaled(ctx context.Context, resource string, r *admission.Reques
 
 // setBack returns the topology that sets the replicas of a MachineDeployment and would revert the change.
 // Read errors are ignored, because the result only leads to a warning.
-func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.SetBack {
+func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.ReplicasOwner {
 	d, cluster := &clusterv1.MachineDeployment{}, &clusterv1.Cluster{}
 	if err := f.live.Get(ctx, key, d); err != nil {
 		return nil
@@ -117,14 +117,14 @@ func (f *facts) setBack(ctx context.Context, key client.ObjectKey) *admission.Se
 	}
 	for _, in := range cluster.Spec.Topology.Workers.MachineDeployments {
 		if in.Name == name && in.Replicas != nil {
-			return &admission.SetBack{Cluster: cluster.Name, Topology: name, Replicas: *in.Replicas}
+			return &admission.ReplicasOwner{Cluster: cluster.Name, Topology: name, Replicas: *in.Replicas}
 		}
 	}
 	return nil
 }
 
 // users lists the Clusters that use a class.
-func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.Facts) error {
+func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *admission.RelatedObjects) error {
 	list := &clusterv1.ClusterList{}
 	if err := f.live.List(ctx, list); err != nil {
 		return fmt.Errorf("listing the Clusters of the class: %w", err)
@@ -136,7 +136,7 @@ func (f *facts) users(ctx context.Context, class *clusterv1.ClusterClass, out *a
 	return nil
 }
 
-func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits bool, out *admission.Facts) error {
+func (f *facts) topology(ctx context.Context, r managed.TopologyRequest, waits bool, out *admission.RelatedObjects) error {
 	var err error
 	if waits && r.Old == nil && !managed.IsPaused(r.New) {
 		out.Class, err = f.awaitClass(ctx, r.New)

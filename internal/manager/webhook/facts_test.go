@@ -81,7 +81,7 @@ func TestSetBack(t *testing.T) {
 		deployment("alone", "", "c"), deployment("orphan", "fixed", "gone", owned), deployment("forged", "fixed", "c"),
 	).Build()
 	f := &facts{live: live, topologies: true}
-	for name, want := range map[string]*admission.SetBack{
+	for name, want := range map[string]*admission.ReplicasOwner{
 		"fixed": {Cluster: "c", Topology: "fixed", Replicas: 2}, "free": nil, "left": nil, "alone": nil, "orphan": nil, "forged": nil, "absent": nil,
 	} {
 		r := &admission.Request{New: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Spec: autoscalingv1.ScaleSpec{Replicas: 5}}}

@@ -31,7 +31,7 @@ func (j Judge) Admit(ctx context.Context, old, wanted client.Object, dryRun bool
 	if defaulted, changed := admission.Default(r); changed {
 		r.New = defaulted
 	}
-	r.Facts = admission.Facts{}
+	r.Facts = admission.RelatedObjects{}
 	if err := j.reviewer.facts.read(ctx, &r, false); err != nil {
 		return nil, err
 	}

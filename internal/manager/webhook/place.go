@@ -33,7 +33,7 @@ func Find(ctx context.Context, c client.Reader, a Address) []Place {
 	var out []Place
 	for _, set := range a.sets() {
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		if err := c.Get(ctx, client.ObjectKey{Name: set.Validation()}, config); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Name: set.ValidatingWebhookName()}, config); err != nil {
 			continue
 		}
 		if host, authority := at(config); host != "" {

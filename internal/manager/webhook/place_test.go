@@ -52,7 +52,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: c.url, CABundle: authority}}}}
-			config.Name = core.Validation()
+			config.Name = core.ValidatingWebhookName()
 			var got []found
 			for _, e := range Find(t.Context(), fake.NewClientBuilder().WithObjects([]client.Object{config}...).Build(), Address{Sets: c.sets}) {
 				if e.Set.Name != providerset.Core {

@@ -49,7 +49,7 @@ func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool
 	}
 	kept.ca = ca
 	leaf, err := pki.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
-	if err != nil || pki.Stale(leaf, ca, want, now) {
+	if err != nil || pki.NeedsReissue(leaf, ca, want, now) {
 		changed = true
 		if leaf, err = ca.Issue(want, now); err != nil {
 			return material{}, false, err

@@ -47,7 +47,7 @@ func (r *restoration) read() error {
 			for _, v := range crd.Spec.Versions {
 				if v.Storage {
 					resource := metav1.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}
-					r.schemas[resource] = crdschema.Of(crd, v.Name)
+					r.schemas[resource] = crdschema.New(crd, v.Name)
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func (r *restoration) violations(ctx context.Context, req ctrladmission.Request,
 
 // expressed returns the part of the object that the fields of its older version define.
 func (r *restoration) expressed(hub runtime.Object, version string) (map[string]any, error) {
-	expressed, err := r.converter.Expressed(hub, version)
+	expressed, err := r.converter.Representable(hub, version)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// farewell limits how long a stopping server waits for long-running requests such as exec. Watches end at
+// shutdownWait limits how long a stopping server waits for long-running requests such as exec. Watches end at
 // once, because clients restart them when the server is back.
-const farewell = 2 * time.Second
+const shutdownWait = 2 * time.Second
 
 // Server is a configured kube-apiserver that is not running yet.
 type Server struct {
@@ -44,7 +44,7 @@ func New(args []string, listener net.Listener, tune Tune) (*Server, error) {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	o.SecureServing.Listener = listener
-	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = farewell
+	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = shutdownWait
 	return &Server{options: o, listener: listener, tune: tune}, nil
 }
 
@@ -99,7 +99,7 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 		s.tune(&config.ApiExtensions.GenericConfig.Config)
 		s.tune(&config.Aggregator.GenericConfig.Config)
 	}
-	hooks, err := impatient(config)
+	hooks, err := extractTimedHooks(config)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +111,10 @@ func (s *Server) build(ctx context.Context) (*aggregator.APIAggregator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := addPatiently(hooks, config, chain.GenericAPIServer); err != nil {
+	if err := addRetriedHooks(hooks, config, chain.GenericAPIServer); err != nil {
 		return nil, err
 	}
-	chain.GenericAPIServer.ShutdownTimeout = farewell
+	chain.GenericAPIServer.ShutdownTimeout = shutdownWait
 	return chain, nil
 }
 

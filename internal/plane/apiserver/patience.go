@@ -22,10 +22,10 @@ type hook struct {
 	run  genericapiserver.PostStartHookFunc
 }
 
-// impatient removes hooks from the configuration that give up after half a minute or a few minutes and then
+// extractTimedHooks removes hooks from the configuration that give up after half a minute or a few minutes and then
 // end the process: the default roles, the priority classes, and the configuration of priority and fairness.
 // On a slow host, a restart would take just as long.
-func impatient(config *app.Config) ([]hook, error) {
+func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {
 		genericapiserver.PostStartHookProvider
@@ -52,9 +52,9 @@ func impatient(config *app.Config) ([]hook, error) {
 	return out, nil
 }
 
-// addPatiently adds the hooks to the server, so that each is retried until it succeeds. The server was built
+// addRetriedHooks adds the hooks to the server, so that each is retried until it succeeds. The server was built
 // with the configuration.
-func addPatiently(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
+func addRetriedHooks(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
 	for _, h := range hooks {
 		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // the server shares this set
 		if err := server.AddPostStartHook(h.name, h.patient(hookPause)); err != nil {

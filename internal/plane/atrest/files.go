@@ -105,8 +105,8 @@ func (f Files) readNeeded() ([]string, error) {
 	return n.Keys, nil
 }
 
-// need records that data may be encrypted with these keys, and with no others.
-func (f Files) need(keys []Key) error {
+// recordNeededKeys records that data may be encrypted with these keys, and with no others.
+func (f Files) recordNeededKeys(keys []Key) error {
 	n := needed{Keys: []string{}}
 	for _, k := range keys {
 		n.Keys = append(n.Keys, k.fingerprint())
@@ -160,7 +160,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 				return err
 			}
 		}
-		if err := f.need(keys); err != nil {
+		if err := f.recordNeededKeys(keys); err != nil {
 			return err
 		}
 		return f.writeConfig(keys, plain)

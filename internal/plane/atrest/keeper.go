@@ -30,8 +30,8 @@ const (
 	encrypted = "k8s:enc:secretbox:v1:"
 )
 
-// Keeper rewrites stored Secrets according to the key file.
-type Keeper struct {
+// Rewriter rewrites stored Secrets according to the key file.
+type Rewriter struct {
 	Files
 	// Plain means that Secrets are stored as plain text.
 	Plain bool
@@ -42,7 +42,7 @@ type Keeper struct {
 
 // Run runs until ctx ends. Errors are logged and retried, because the API server can read all stored data in
 // the meantime.
-func (k Keeper) Run(ctx context.Context) error {
+func (k Rewriter) Run(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	var done []Key
@@ -62,13 +62,13 @@ func (k Keeper) Run(ctx context.Context) error {
 
 // step returns the keys if all stored Secrets use the first one, and nil if this is not the case yet. The
 // argument done contains the keys of the last complete step.
-func (k Keeper) step(ctx context.Context, done []Key) ([]Key, error) {
+func (k Rewriter) step(ctx context.Context, done []Key) ([]Key, error) {
 	keys, err := k.readKeys()
 	if err != nil || len(keys) == 0 || slices.EqualFunc(keys, done, same) {
 		return nil, err
 	}
 	if err := k.locked(func() error { // the new key may be used from now on
-		if err := k.need(keys); err != nil {
+		if err := k.recordNeededKeys(keys); err != nil {
 			return err
 		}
 		return k.writeConfig(keys, k.Plain)
@@ -87,11 +87,11 @@ func (k Keeper) step(ctx context.Context, done []Key) ([]Key, error) {
 	if err != nil || !all {
 		return nil, err
 	}
-	return keys[:1], k.forget(keys)
+	return keys[:1], k.removeOldKeys(keys)
 }
 
 // probe reports whether the API server writes with the key. It writes a Secret and reads it in etcd.
-func (k Keeper) probe(ctx context.Context, key Key) (bool, error) {
+func (k Rewriter) probe(ctx context.Context, key Key) (bool, error) {
 	c, err := kubernetes.NewForConfig(k.Root)
 	if err != nil {
 		return false, err
@@ -111,8 +111,8 @@ func (k Keeper) probe(ctx context.Context, key Key) (bool, error) {
 
 func same(a, b Key) bool { return a.Name == b.Name && bytes.Equal(a.Secret, b.Secret) }
 
-// forget removes all keys but the first, unless a new one was added in the meantime.
-func (k Keeper) forget(keys []Key) error {
+// removeOldKeys removes all keys but the first, unless a new one was added in the meantime.
+func (k Rewriter) removeOldKeys(keys []Key) error {
 	return k.locked(func() error {
 		now, err := k.readKeys()
 		if err != nil || !slices.EqualFunc(now, keys, same) {
@@ -122,7 +122,7 @@ func (k Keeper) forget(keys []Key) error {
 			klog.InfoS("every stored Secret is encrypted with the first key: the others are forgotten", "key", keys[0].Name, "others", len(keys)-1)
 		}
 		// The list of needed keys shrinks first, because a needed key that is missing prevents every start.
-		if err := k.need(keys[:1]); err != nil {
+		if err := k.recordNeededKeys(keys[:1]); err != nil {
 			return err
 		}
 		if err := k.writeConfig(keys[:1], k.Plain); err != nil {
@@ -134,7 +134,7 @@ func (k Keeper) forget(keys []Key) error {
 
 // rewrite updates every Secret without a change. The API server then stores those again that are not
 // encrypted as configured.
-func (k Keeper) rewrite(ctx context.Context) error {
+func (k Rewriter) rewrite(ctx context.Context) error {
 	c, err := kubernetes.NewForConfig(k.Root)
 	if err != nil {
 		return err
@@ -159,11 +159,11 @@ func (k Keeper) rewrite(ctx context.Context) error {
 }
 
 // stored reports whether every Secret in etcd is stored as configured.
-func (k Keeper) stored(ctx context.Context, key Key) (bool, error) { return k.all(ctx, stored, key) }
+func (k Rewriter) stored(ctx context.Context, key Key) (bool, error) { return k.all(ctx, stored, key) }
 
 // all reports whether every Secret in etcd with the prefix is encrypted with the key, or plain text if
 // configured.
-func (k Keeper) all(ctx context.Context, prefix string, key Key) (bool, error) {
+func (k Rewriter) all(ctx context.Context, prefix string, key Key) (bool, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{k.Etcd}, Logger: zap.NewNop(), Context: ctx})
 	if err != nil {
 		return false, err

@@ -19,41 +19,41 @@ const (
 	taken = "taken-"
 )
 
-// Book stores the ownership records of one data directory. A nil Book has no records and writes none.
-type Book struct {
+// Store stores the ownership records of one data directory. A nil Book has no records and writes none.
+type Store struct {
 	dir      string
 	instance string
 }
 
 // Open returns the records of a data directory with this instance ID. It does not read anything yet.
-func Open(dir datadir.Dir, instance string) *Book {
-	return &Book{dir: dir.Custody(), instance: instance}
+func Open(dir datadir.Dir, instance string) *Store {
+	return &Store{dir: dir.Custody(), instance: instance}
 }
 
 // Labels returns a Book for an instance without a data directory. Ownership then follows from labels alone.
-func Labels(instance string) *Book { return &Book{instance: instance} }
+func Labels(instance string) *Store { return &Store{instance: instance} }
 
 // Instance returns the instance ID of the data directory.
-func (b *Book) Instance() string { return b.instance }
+func (b *Store) Instance() string { return b.instance }
 
 // Holdings reads all records.
-func (b *Book) Holdings() (Holdings, error) {
+func (b *Store) Holdings() (Ownership, error) {
 	g, err := b.read(given)
 	if err != nil {
-		return Holdings{}, err
+		return Ownership{}, err
 	}
 	t, err := b.read(taken)
 	return NewHoldings(b.instance, g, t), err
 }
 
 // Given returns the records of resources that were transferred to other data directories, by Cluster.
-func (b *Book) Given() ([]Record, error) { return b.read(given) }
+func (b *Store) Given() ([]Record, error) { return b.read(given) }
 
 // Taken returns the records of resources that were transferred from other data directories, by Cluster.
-func (b *Book) Taken() ([]Record, error) { return b.read(taken) }
+func (b *Store) Taken() ([]Record, error) { return b.read(taken) }
 
 // read reads all records with the prefix. It ignores records that are deleted during the read.
-func (b *Book) read(prefix string) ([]Record, error) {
+func (b *Store) read(prefix string) ([]Record, error) {
 	if b.dir == "" {
 		return nil, nil
 	}
@@ -86,9 +86,9 @@ func (b *Book) read(prefix string) ([]Record, error) {
 	return out, nil
 }
 
-func (b *Book) path(prefix, uid string) string { return filepath.Join(b.dir, prefix+uid+".json") }
+func (b *Store) path(prefix, uid string) string { return filepath.Join(b.dir, prefix+uid+".json") }
 
-func (b *Book) write(prefix string, r Record) error {
+func (b *Store) write(prefix string, r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (b *Book) write(prefix string, r Record) error {
 	return err
 }
 
-func (b *Book) remove(prefix string, r Record) error {
+func (b *Store) remove(prefix string, r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (b *Book) remove(prefix string, r Record) error {
 	return nil
 }
 
-// Hold prevents records from being written until release is called, so that an operation that started before
+// BlockTransfers prevents records from being written until release is called, so that an operation that started before
 // a transfer is complete when the transfer starts.
-func (b *Book) Hold() (release func(), err error) { return b.lock(unix.F_RDLCK) }
+func (b *Store) BlockTransfers() (release func(), err error) { return b.lock(unix.F_RDLCK) }
 
-func (b *Book) lock(kind int16) (release func(), err error) {
+func (b *Store) lock(kind int16) (release func(), err error) {
 	if b == nil || b.dir == "" {
 		return func() {}, nil
 	}
@@ -135,7 +135,7 @@ func (b *Book) lock(kind int16) (release func(), err error) {
 }
 
 // alone calls do with an exclusive lock.
-func (b *Book) alone(do func() error) error {
+func (b *Store) alone(do func() error) error {
 	release, err := b.lock(unix.F_WRLCK)
 	if err != nil {
 		return err
@@ -144,35 +144,35 @@ func (b *Book) alone(do func() error) error {
 	return do()
 }
 
-// Give records the start of a transfer to another data directory. From now on, this instance no longer owns
+// BeginTransfer records the start of a transfer to another data directory. From now on, this instance no longer owns
 // the resources.
-func (b *Book) Give(r Record) error {
-	r.Moving = true
+func (b *Store) BeginTransfer(r Record) error {
+	r.InProgress = true
 	return b.alone(func() error { return b.write(given, r) })
 }
 
-// Keep cancels a transfer to another data directory.
-func (b *Book) Keep(r Record) error {
+// CancelTransfer cancels a transfer to another data directory.
+func (b *Store) CancelTransfer(r Record) error {
 	return b.alone(func() error { return b.remove(given, r) })
 }
 
-// Take records that this instance owns the resources from now on.
-func (b *Book) Take(r Record) error {
+// RecordIncoming records that this instance owns the resources from now on.
+func (b *Store) RecordIncoming(r Record) error {
 	if len(r.Items) == 0 { // directories need no record, because their location identifies the owner
 		return nil
 	}
-	r.Moving = false
+	r.InProgress = false
 	return b.alone(func() error { return b.write(taken, r) })
 }
 
-// Leave cancels a transfer from another data directory.
-func (b *Book) Leave(r Record) error {
+// CancelIncoming cancels a transfer from another data directory.
+func (b *Store) CancelIncoming(r Record) error {
 	return b.alone(func() error { return b.remove(taken, r) })
 }
 
-// Settle records the end of a transfer to another data directory. It also removes the resources from records
+// FinishTransfer records the end of a transfer to another data directory. It also removes the resources from records
 // of earlier transfers from other data directories.
-func (b *Book) Settle(r Record) error {
+func (b *Store) FinishTransfer(r Record) error {
 	return b.alone(func() error {
 		before, err := b.read(taken)
 		if err != nil {
@@ -185,21 +185,21 @@ func (b *Book) Settle(r Record) error {
 				}
 			}
 		}
-		r.Moving, r.Planes, r.Balancers = false, nil, nil
+		r.InProgress, r.Planes, r.Balancers = false, nil, nil
 		return b.rewrite(given, r)
 	})
 }
 
 // rewrite writes the remaining content of a record, and deletes it if it is empty.
-func (b *Book) rewrite(prefix string, r Record) error {
-	if len(r.Items) == 0 && !r.Moving {
+func (b *Store) rewrite(prefix string, r Record) error {
+	if len(r.Items) == 0 && !r.InProgress {
 		return b.remove(prefix, r)
 	}
 	return b.write(prefix, r)
 }
 
 // Prune removes resources that no longer exist on the host.
-func (b *Book) Prune(exists func(Item) bool) error {
+func (b *Store) Prune(exists func(Item) bool) error {
 	if b.dir == "" {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (b *Book) Prune(exists func(Item) bool) error {
 			for _, r := range all {
 				left := r
 				left.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool { return !exists(i) })
-				if len(left.Items) == len(r.Items) || r.Moving {
+				if len(left.Items) == len(r.Items) || r.InProgress {
 					continue
 				}
 				if err := b.rewrite(prefix, left); err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 func item(id, maker string) custody.Item {
-	return custody.Item{Kind: custody.Container, ID: id, Name: "n", Maker: maker, Object: "ns/m"}
+	return custody.Item{Kind: custody.Container, ID: id, Name: "n", Creator: maker, Object: "ns/m"}
 }
 
 func TestHas(t *testing.T) {
 	records := func(moving bool, items ...custody.Item) []custody.Record {
-		return []custody.Record{{Moving: moving, Items: items}}
+		return []custody.Record{{InProgress: moving, Items: items}}
 	}
 	network := item("1", "here")
 	network.Kind = custody.Network
@@ -40,7 +40,7 @@ func TestHas(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := custody.NewHoldings("here", tc.given, tc.taken).Has(tc.item); got != tc.has {
+			if got := custody.NewHoldings("here", tc.given, tc.taken).Owns(tc.item); got != tc.has {
 				t.Errorf("got %v: %s", got, tc.reason)
 			}
 		})
@@ -49,7 +49,7 @@ func TestHas(t *testing.T) {
 
 // One thing goes from a to b, to c, and back to a: at every point at most one has it, and at the end of each way exactly one.
 func TestOneOwner(t *testing.T) {
-	books := map[string]*custody.Book{}
+	books := map[string]*custody.Store{}
 	for _, name := range []string{"a", "b", "c"} {
 		books[name] = custody.Open(datadir.Dir(t.TempDir()), name)
 	}
@@ -61,7 +61,7 @@ func TestOneOwner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.Has(thing) {
+			if h.Owns(thing) {
 				out += name
 			}
 		}
@@ -78,20 +78,20 @@ func TestOneOwner(t *testing.T) {
 		r := custody.Record{Cluster: "ns/demo", UID: way.uid, From: way.from, To: way.to, Items: []custody.Item{thing}, Planes: []string{"ns.demo"}}
 		from, to := books[way.from], books[way.to]
 		give := func() {
-			step("", from.Give(r))
+			step("", from.BeginTransfer(r))
 			h, err := from.Holdings()
-			if _, giving := h.Giving("ns.demo"); err != nil || !giving {
+			if _, giving := h.OutgoingTransfer("ns.demo"); err != nil || !giving {
 				t.Errorf("the control plane is not being given: %v", err)
 			}
-			step(way.to, to.Take(r))
+			step(way.to, to.RecordIncoming(r))
 		}
 		give()
-		step("", to.Leave(r)) // it is taken back
-		step(way.from, from.Keep(r))
+		step("", to.CancelIncoming(r)) // it is taken back
+		step(way.from, from.CancelTransfer(r))
 		give()
-		step(way.to, from.Settle(r))
+		step(way.to, from.FinishTransfer(r))
 		h, err := from.Holdings()
-		if _, giving := h.Giving("ns.demo"); err != nil || giving {
+		if _, giving := h.OutgoingTransfer("ns.demo"); err != nil || giving {
 			t.Errorf("the move is over, and the control plane is still being given: %v", err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestRecordsStayInTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	b := custody.Open(datadir.Dir(dir), "a")
 	for _, uid := range []string{"", "../../planes/x", "a/b", "a.b"} {
-		if err := b.Give(custody.Record{UID: uid, Items: []custody.Item{item("1", "a")}}); err == nil {
+		if err := b.BeginTransfer(custody.Record{UID: uid, Items: []custody.Item{item("1", "a")}}); err == nil {
 			t.Errorf("%q is written", uid)
 		}
 	}
@@ -125,16 +125,16 @@ func TestRecordsStayInTheFolder(t *testing.T) {
 // Records are not written while something is begun that they would keep from being begun.
 func TestHold(t *testing.T) {
 	b := custody.Open(datadir.Dir(t.TempDir()), "a")
-	release, err := b.Hold()
+	release, err := b.BlockTransfers()
 	if err != nil {
 		t.Fatal(err)
 	}
-	also, err := b.Hold()
+	also, err := b.BlockTransfers()
 	if err != nil {
 		t.Fatal(err)
 	}
 	written := make(chan error)
-	go func() { written <- b.Give(custody.Record{UID: "u"}) }()
+	go func() { written <- b.BeginTransfer(custody.Record{UID: "u"}) }()
 	also()
 	if given, err := b.Given(); len(given) > 0 || err != nil {
 		t.Errorf("got %v, %v", given, err)
@@ -149,28 +149,28 @@ func TestKeeper(t *testing.T) {
 	folder := t.TempDir()
 	check := func(want string) {
 		t.Helper()
-		if got, err := custody.Keeper(folder); got != want || err != nil {
+		if got, err := custody.AssignedSupervisor(folder); got != want || err != nil {
 			t.Errorf("got %q, %v; want %q", got, err, want)
 		}
 	}
 	check("")
-	if err := custody.SetKeeper(folder, "b"); err != nil {
+	if err := custody.AssignSupervisor(folder, "b"); err != nil {
 		t.Fatal(err)
 	}
 	check("b")
 	for range 2 {
-		if err := custody.ClearKeeper(folder); err != nil {
+		if err := custody.UnassignSupervisor(folder); err != nil {
 			t.Error(err)
 		}
 		check("")
 	}
-	if err := custody.SetKeeper(filepath.Join(folder, "gone"), "b"); !os.IsNotExist(err) {
+	if err := custody.AssignSupervisor(filepath.Join(folder, "gone"), "b"); !os.IsNotExist(err) {
 		t.Errorf("a folder that is gone is not made: %v", err)
 	}
 }
 
 func TestPlace(t *testing.T) {
-	here, err := custody.Here("/data", "abc", func(string) string { return "unix:///docker.sock" })
+	here, err := custody.LocalPlace("/data", "abc", func(string) string { return "unix:///docker.sock" })
 	if err != nil || here.Boot == "" {
 		t.Fatalf("got %+v, %v", here, err)
 	}

@@ -11,5 +11,5 @@
 // about itself ([Place]). It also owns the files keeper and supervisor.lock in the directories of control
 // planes. Package clusterctl/move/host decides what is transferred. The records are files and not objects,
 // because tenants of a management cluster can write objects, but only the owner of the data directory can
-// write these files. Start at [Holdings.Has] and [Book].
+// write these files. Start at [Holdings.Has] and [Store].
 package custody

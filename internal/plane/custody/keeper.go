@@ -10,19 +10,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/ownuser"
 )
 
-// Keeper returns the instance that must supervise the control plane in a directory. It is empty if this is
+// AssignedSupervisor returns the instance that must supervise the control plane in a directory. It is empty if this is
 // the instance of the data directory that contains it.
-func Keeper(folder string) (string, error) {
-	data, err := ownuser.ReadOurs(folder, keeperFile)
+func AssignedSupervisor(folder string) (string, error) {
+	data, err := ownuser.ReadTrusted(folder, keeperFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
 	return strings.TrimSpace(string(data)), err
 }
 
-// SetKeeper sets the instance that must supervise the control plane in a directory. Another instance that
+// AssignSupervisor sets the instance that must supervise the control plane in a directory. Another instance that
 // supervises it stops within a second.
-func SetKeeper(folder, instance string) error {
+func AssignSupervisor(folder, instance string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return err
 	}
@@ -30,8 +30,8 @@ func SetKeeper(folder, instance string) error {
 	return err
 }
 
-// ClearKeeper makes the instance of the data directory supervise the control plane again.
-func ClearKeeper(folder string) error {
+// UnassignSupervisor makes the instance of the data directory supervise the control plane again.
+func UnassignSupervisor(folder string) error {
 	if err := os.Remove(keeper(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -24,8 +24,8 @@ type Place struct {
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// Here returns the location of a data directory on this host.
-func Here(dir, instance string, getenv func(string) string) (Place, error) {
+// LocalPlace returns the location of a data directory on this host.
+func LocalPlace(dir, instance string, getenv func(string) string) (Place, error) {
 	boot, err := os.ReadFile(bootID)
 	return Place{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: getenv("DOCKER_HOST")}, err
 }

@@ -24,8 +24,8 @@ type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Maker is the instance in the label of the resource.
-	Maker string `json:"maker"`
+	// Creator is the instance in the label of the resource.
+	Creator string `json:"maker"`
 	// Object is the namespace and name of the LocalCluster or LocalMachine in the label.
 	Object string `json:"object"`
 }
@@ -40,8 +40,8 @@ type Record struct {
 	// From and To are the source and target instances.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Moving means that the transfer is not complete and can be canceled.
-	Moving bool `json:"moving,omitempty"`
+	// InProgress means that the transfer is not complete and can be canceled.
+	InProgress bool `json:"moving,omitempty"`
 	// Planes and Balancers are directory names. Images are the names of images that are stored for nodes
 	// created later.
 	Planes    []string `json:"planes,omitempty"`
@@ -74,8 +74,8 @@ func (r Record) without(others []Item) Record {
 	return r
 }
 
-// Holdings evaluates the records of a data directory.
-type Holdings struct {
+// Ownership evaluates the records of a data directory.
+type Ownership struct {
 	instance string
 	// giving contains resources whose transfer can still be canceled.
 	giving, given, taken map[string]bool
@@ -83,18 +83,18 @@ type Holdings struct {
 }
 
 // NewHoldings returns the holdings of an instance with these records.
-func NewHoldings(instance string, given, taken []Record) Holdings {
-	h := Holdings{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
+func NewHoldings(instance string, given, taken []Record) Ownership {
+	h := Ownership{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {
 		set := h.given
-		if r.Moving {
+		if r.InProgress {
 			set = h.giving
 		}
 		for _, i := range r.Items {
 			set[i.key()] = true
 		}
 		for _, name := range r.Planes {
-			if r.Moving {
+			if r.InProgress {
 				h.planes[name] = r
 			}
 		}
@@ -107,26 +107,26 @@ func NewHoldings(instance string, given, taken []Record) Holdings {
 	return h
 }
 
-// Has reports whether the resource belongs to the instance. The first matching row applies:
+// Owns reports whether the resource belongs to the instance. The first matching row applies:
 //
 //	no instance in the label                            no
 //	transfer to another data directory in progress      no
 //	transferred from another data directory             yes (it may have been transferred away before)
 //	transferred to another data directory               no
 //	this instance in the label                          yes
-func (h Holdings) Has(i Item) bool {
+func (h Ownership) Owns(i Item) bool {
 	k := i.key()
 	switch {
-	case i.Maker == "" || h.giving[k]:
+	case i.Creator == "" || h.giving[k]:
 		return false
 	case h.taken[k]:
 		return true
 	}
-	return !h.given[k] && i.Maker == h.instance
+	return !h.given[k] && i.Creator == h.instance
 }
 
-// Giving returns the record of the transfer of a control plane to another instance that is in progress.
-func (h Holdings) Giving(plane string) (Record, bool) {
+// OutgoingTransfer returns the record of the transfer of a control plane to another instance that is in progress.
+func (h Ownership) OutgoingTransfer(plane string) (Record, bool) {
 	r, ok := h.planes[plane]
 	return r, ok
 }

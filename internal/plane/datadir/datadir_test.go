@@ -330,7 +330,7 @@ func TestSay(t *testing.T) {
 	said := make(chan error)
 	go func() {
 		for i := range 1000 {
-			if err := h.Say(datadir.Holder{PID: 1, Command: strings.Repeat("x", i%7*100)}); err != nil {
+			if err := h.UpdateHolder(datadir.Holder{PID: 1, Command: strings.Repeat("x", i%7*100)}); err != nil {
 				said <- err
 			}
 		}
@@ -352,7 +352,7 @@ func TestSay(t *testing.T) {
 	if err := os.Truncate(h.Lock(), 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Say(datadir.Holder{PID: 2}); err != nil {
+	if err := h.UpdateHolder(datadir.Holder{PID: 2}); err != nil {
 		t.Fatal(err)
 	}
 	if holder, _, err := datadir.Probe(h.Lock()); err != nil || holder.PID != 2 {

@@ -15,8 +15,8 @@ const (
 	ReasonSkipped  = "DataDirectoryTooOld"   // an intermediate version must be run first
 )
 
-// Held returns the fault for a directory that another process holds, with the holder.
-func Held(dir Dir, h Holder) *fault.Fault {
+// HeldFault returns the fault for a directory that another process holds, with the holder.
+func HeldFault(dir Dir, h Holder) *fault.Fault {
 	if h.PID == 0 {
 		return fault.New(fault.Invalid, ReasonHeld,
 			"data directory %s is held by another process; choose another --data-dir, or stop that process", dir)

@@ -57,7 +57,7 @@ func (l *Lock) Release() error { return l.file.Close() }
 // describes that process.
 func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
 	flag := os.O_RDWR | os.O_CREATE
-	if _, own := ownuser.Of(filepath.Dir(path)); own {
+	if _, own := ownuser.UserOfFolder(filepath.Dir(path)); own {
 		flag |= unix.O_NOFOLLOW
 	}
 	f, err := os.OpenFile(path, flag, 0o600)

@@ -14,8 +14,8 @@ func (h *Handle) HasNode() (bool, error) {
 	return err == nil, err
 }
 
-// KeepNode records for the next start whether the management cluster has a node.
-func (h *Handle) KeepNode(yes bool) error {
+// RecordNode records for the next start whether the management cluster has a node.
+func (h *Handle) RecordNode(yes bool) error {
 	if yes {
 		_, err := WriteFile(h.node(), []byte("the management cluster has a node: slipway up --node=false removes it\n"), 0o600)
 		return err

@@ -24,9 +24,9 @@ type Handle struct {
 	lock *Lock
 }
 
-// Say replaces the holder in the lock file, when more is known than at the start, or to restore the previous
+// UpdateHolder replaces the holder in the lock file, when more is known than at the start, or to restore the previous
 // holder if the directory was not used.
-func (h *Handle) Say(holder Holder) error { return writeHolder(h.lock.file, holder) }
+func (h *Handle) UpdateHolder(holder Holder) error { return writeHolder(h.lock.file, holder) }
 
 // Open creates the directory if it is missing, acquires its lock for holder, checks the format and creates
 // the instance ID. A directory that is not a data directory of Slipway is not changed. Errors are faults of
@@ -46,7 +46,7 @@ func Open(dir Dir, holder Holder) (*Handle, error) {
 		return nil, unusable(dir, err)
 	}
 	if held {
-		return nil, Held(dir, other)
+		return nil, HeldFault(dir, other)
 	}
 	h := &Handle{Dir: dir, lock: lock}
 	if err := h.prepare(); err != nil {

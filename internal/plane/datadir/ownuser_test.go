@@ -22,7 +22,7 @@ func plane(t *testing.T) (folder string, user int, possible bool) {
 		t.Fatal(err)
 	}
 	user, err := ownuser.Assign(folder)
-	if err := errors.Join(err, os.Mkdir(filepath.Join(folder, "pki"), 0o700), ownuser.Give(folder, user)); err != nil {
+	if err := errors.Join(err, os.Mkdir(filepath.Join(folder, "pki"), 0o700), ownuser.ChownFolder(folder, user)); err != nil {
 		t.Fatal(err)
 	}
 	return folder, user, true

@@ -61,13 +61,13 @@ type Manager struct {
 	NextStart time.Time `json:"nextStart,omitzero"`
 	// Diagnostics is the https base URL of plans. It is empty while the manager starts.
 	Diagnostics string `json:"diagnostics,omitempty"`
-	// SetAside lists objects that are not reconciled for a while, because the manager crashed during their
+	// Quarantined lists objects that are not reconciled for a while, because the manager crashed during their
 	// reconciliation.
-	SetAside []SetAside `json:"setAside,omitempty"`
+	SetAside []Quarantined `json:"setAside,omitempty"`
 }
 
-// SetAside is an object that is not reconciled until the given time.
-type SetAside struct {
+// Quarantined is an object that is not reconciled until the given time.
+type Quarantined struct {
 	Object  string    `json:"object"`
 	Until   time.Time `json:"until"`
 	Crashes int       `json:"crashes"`

@@ -57,8 +57,8 @@ func (s Space) String() string {
 	return fmt.Sprintf("%d of %d MiB free", s.Free>>20, s.Total>>20)
 }
 
-// Full returns the fault for a directory on a full disk. The argument again is the command to run after space
+// DiskFullFault returns the fault for a directory on a full disk. The argument again is the command to run after space
 // was freed.
-func Full(dir Dir, s Space, again string) *fault.Fault {
+func DiskFullFault(dir Dir, s Space, again string) *fault.Fault {
 	return fault.New(fault.Invalid, ReasonDiskFull, "the disk of %s is full (%s): free some space, then %s", dir, s, again)
 }

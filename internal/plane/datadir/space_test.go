@@ -31,7 +31,7 @@ func TestSpace(t *testing.T) {
 		}
 	}
 	want := "the disk of /data is full (0 of 260 MiB free): free some space, then slipway up -d"
-	if got := Full("/data", Space{Total: 260 * mib}, "slipway up -d").Message; got != want {
+	if got := DiskFullFault("/data", Space{Total: 260 * mib}, "slipway up -d").Message; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s, err := SpaceOf(Dir(t.TempDir())); err != nil || s.Total == 0 {

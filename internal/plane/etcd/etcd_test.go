@@ -183,19 +183,19 @@ func TestClearSockets(t *testing.T) {
 		owner int
 		kept  bool
 	}{
-		"of this program": {os.Geteuid(), false}, "of another control plane": {ownuser.First, false}, "its own": {ownuser.First + 1, true}, "of a person": {os.Geteuid() + 1, true},
+		"of this program": {os.Geteuid(), false}, "of another control plane": {ownuser.FirstID, false}, "its own": {ownuser.FirstID + 1, true}, "of a person": {os.Geteuid() + 1, true},
 	} {
 		if os.Geteuid() != 0 && test.owner != os.Geteuid() {
 			continue // only root makes folders of others
 		}
-		if err := errors.Join(os.RemoveAll(folder), createPrivate(folder), os.Chown(folder, test.owner, -1), ClearSockets(dir, ownuser.First+1)); err != nil {
+		if err := errors.Join(os.RemoveAll(folder), createPrivate(folder), os.Chown(folder, test.owner, -1), ClearSockets(dir, ownuser.FirstID+1)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(folder); (err == nil) != test.kept {
 			t.Errorf("%s: kept %v, %v", name, !test.kept, err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(folder), ClearSockets(dir, ownuser.First), ClearSockets("/short", ownuser.First)); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), ClearSockets(dir, ownuser.FirstID), ClearSockets("/short", ownuser.FirstID)); err != nil {
 		t.Errorf("nothing to remove: %v", err)
 	}
 }

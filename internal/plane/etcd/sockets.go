@@ -133,7 +133,7 @@ func ClearSockets(dir string, user int) error {
 	if err := unix.Lstat(folder, &st); err != nil {
 		return nil // it does not exist
 	}
-	if owner := int(st.Uid); owner == user || owner != os.Geteuid() && !ownuser.IsOwn(owner) {
+	if owner := int(st.Uid); owner == user || owner != os.Geteuid() && !ownuser.IsControlPlaneUser(owner) {
 		return nil
 	}
 	return os.RemoveAll(folder)

@@ -82,7 +82,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-func (l *log) said() string {
+func (l *log) crashLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lastWords

@@ -17,7 +17,7 @@ import (
 const (
 	// seldom and often are the intervals between reads of the manager's memory, below and above half of its
 	// limit.
-	seldom, often = 500 * time.Millisecond, 50 * time.Millisecond
+	idleInterval, busyInterval = 500 * time.Millisecond, 50 * time.Millisecond
 	// leftOpen is how long a pipe may remain open in a process that the manager left behind.
 	leftOpen = 5 * time.Second
 )
@@ -70,7 +70,7 @@ func launch(cfg Config, input []byte) (*running, error) {
 	p.pid = p.cmd.Process.Pid
 	// On memory shortage, the kernel kills the manager before the API server. If this cannot be set, the
 	// limit still applies.
-	_ = heap.SetVictim(p.pid, heap.VictimManager)
+	_ = heap.RaiseOOMScore(p.pid, heap.OOMScoreManager)
 	go p.read()
 	return p, nil
 }
@@ -90,7 +90,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 	_ = p.cmd.Wait() // the process state contains the result
 	close(done)
 	p.end = ending{
-		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.said(),
+		state: p.cmd.ProcessState, limit: limit, overLimit: <-over, outOfMemory: KilledByKernel() > before, lastWords: p.log.crashLine(),
 		suspects: p.record.Suspects(),
 	}
 	close(p.ended)
@@ -98,7 +98,7 @@ func (p *running) live(started chan<- error, before, limit int64) {
 
 // watch kills the process when it exceeds its memory limit, and reports whether it did.
 func (p *running) watch(limit int64, done <-chan struct{}) bool {
-	timer := time.NewTimer(seldom)
+	timer := time.NewTimer(idleInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -112,9 +112,9 @@ func (p *running) watch(limit int64, done <-chan struct{}) bool {
 			_ = p.cmd.Process.Kill()
 			return true
 		case err == nil && used > limit/2:
-			timer.Reset(often)
+			timer.Reset(busyInterval)
 		default:
-			timer.Reset(seldom)
+			timer.Reset(idleInterval)
 		}
 	}
 }

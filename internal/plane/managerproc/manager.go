@@ -30,8 +30,8 @@ type message struct {
 	Message string     `json:"message,omitempty"`
 }
 
-// Aside is a quarantined object, which is not reconciled for a while.
-type Aside struct {
+// Quarantined is a quarantined object, which is not reconciled for a while.
+type Quarantined struct {
 	Subject  Subject   `json:"subject"`
 	Until    time.Time `json:"until"`
 	Failures int       `json:"failures"`
@@ -39,7 +39,7 @@ type Aside struct {
 
 // instructions is the input of the manager process.
 type instructions struct {
-	Aside []Aside         `json:"aside,omitempty"`
+	Aside []Quarantined   `json:"aside,omitempty"`
 	Rest  json.RawMessage `json:"rest"`
 }
 
@@ -52,8 +52,8 @@ type Manager struct {
 	once   sync.Once
 }
 
-// Started opens the descriptors that [Run] passed to this process, and decodes the instructions into rest.
-func Started(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
+// Attach opens the descriptors that [Run] passed to this process, and decodes the instructions into rest.
+func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	var i instructions
 	if err := json.NewDecoder(in).Decode(&i); err != nil {
 		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this verb is started by \"slipway up\"; start that").From(err)

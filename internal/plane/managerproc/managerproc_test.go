@@ -43,7 +43,7 @@ var (
 // play is a manager that reconciles the pool, which makes it do what the test says, and the machine beside it.
 func play() {
 	var what string
-	m, err := managerproc.Started(os.Stdin, &what, time.Now)
+	m, err := managerproc.Attach(os.Stdin, &what, time.Now)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

@@ -24,9 +24,9 @@ const (
 
 // Config configures the manager process.
 type Config struct {
-	// Command is the program with its arguments. The program must call [Started].
+	// Command is the program with its arguments. The program must call [Attach].
 	Command []string
-	// Instructions are encoded as JSON for [Started].
+	// Instructions are encoded as JSON for [Attach].
 	Instructions any
 	// MemoryLimit in bytes. A manager that exceeds it is killed.
 	MemoryLimit int64
@@ -49,7 +49,7 @@ type Status struct {
 	LastExit   string
 	LastExitAt time.Time
 	NextStart  time.Time // of a manager that does not run
-	Aside      []Aside
+	Aside      []Quarantined
 	// Diagnostics is the URL of the diagnostics endpoint of a manager that is ready.
 	Diagnostics string
 }
@@ -62,7 +62,7 @@ type Failure struct {
 	// or objects that were being reconciled. It is empty if neither can be the cause.
 	Suspects []Subject
 	// Aside lists the suspects that are newly quarantined.
-	Aside []Aside
+	Aside []Quarantined
 	// Pause is the delay until the manager is restarted.
 	Pause time.Duration
 }
@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config) error {
 			if ctx.Err() != nil || err != nil {
 				return err
 			}
-			f = s.judge(end)
+			f = s.assess(end)
 		}
 		if pause := s.ended(f); !sleep(ctx, pause) {
 			return nil
@@ -178,8 +178,8 @@ func (s *supervisor) isFinal(kind fault.Kind) bool {
 	return true
 }
 
-// judge determines whether the recorded work can be the cause of the exit.
-func (s *supervisor) judge(end ending) (f Failure) {
+// assess determines whether the recorded work can be the cause of the exit.
+func (s *supervisor) assess(end ending) (f Failure) {
 	var objects bool
 	if f.How, objects = end.describe(); objects {
 		f.Suspects = end.suspects

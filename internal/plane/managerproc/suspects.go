@@ -21,10 +21,10 @@ const (
 )
 
 // suspects counts crashes by subject.
-type suspects map[Subject]Aside
+type suspects map[Subject]Quarantined
 
 // crashed counts a crash and returns the newly quarantined subjects.
-func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Aside) {
+func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarantined) {
 	for _, subject := range reconciling {
 		key := subject.anyUID()
 		a := s[key]
@@ -45,14 +45,14 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Aside) 
 }
 
 // forget removes subjects without recent failures, and returns the quarantined ones.
-func (s suspects) forget(now time.Time) (aside []Aside) {
-	maps.DeleteFunc(s, func(_ Subject, a Aside) bool { return now.Sub(a.Until) >= forgottenAfter })
+func (s suspects) forget(now time.Time) (aside []Quarantined) {
+	maps.DeleteFunc(s, func(_ Subject, a Quarantined) bool { return now.Sub(a.Until) >= forgottenAfter })
 	for _, a := range s {
 		if a.Until.After(now) {
 			aside = append(aside, a)
 		}
 	}
-	slices.SortFunc(aside, func(a, b Aside) int { return strings.Compare(a.Subject.String(), b.Subject.String()) })
+	slices.SortFunc(aside, func(a, b Quarantined) int { return strings.Compare(a.Subject.String(), b.Subject.String()) })
 	return aside
 }
 

@@ -20,7 +20,7 @@ func TestSuspects(t *testing.T) {
 	again.UID = "2" // created again under its name
 	want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour}
 	for i, d := range want {
-		if diff := cmp.Diff([]Aside{{Subject: again, Until: now.Add(d), Failures: i + 2}}, s.crashed([]Subject{again}, now)); diff != "" {
+		if diff := cmp.Diff([]Quarantined{{Subject: again, Until: now.Add(d), Failures: i + 2}}, s.crashed([]Subject{again}, now)); diff != "" {
 			t.Error(diff)
 		}
 	}

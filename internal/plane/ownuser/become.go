@@ -13,10 +13,10 @@ import (
 // could start.
 const maxProcesses = 4096
 
-// Become permanently changes this process, with all threads, to the user. The process has no supplementary
+// SwitchUser permanently changes this process, with all threads, to the user. The process has no supplementary
 // groups and no capabilities, and cannot change its user again.
-func Become(user int) error {
-	if !IsOwn(user) {
+func SwitchUser(user int) error {
+	if !IsControlPlaneUser(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)
 	}
 	if err := lowerProcesses(); err != nil {

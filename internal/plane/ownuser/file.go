@@ -29,11 +29,11 @@ func Read(folder, name string) ([]byte, error) {
 	})
 }
 
-// ReadOurs returns the content of a file that only programs of root write. A file that the control plane
+// ReadTrusted returns the content of a file that only programs of root write. A file that the control plane
 // created under this name counts as missing.
-func ReadOurs(folder, name string) ([]byte, error) {
+func ReadTrusted(folder, name string) ([]byte, error) {
 	return read(folder, name, func(_ int, st unix.Stat_t) error {
-		if IsOwn(int(st.Uid)) {
+		if IsControlPlaneUser(int(st.Uid)) {
 			return fs.ErrNotExist
 		}
 		return nil
@@ -41,7 +41,7 @@ func ReadOurs(folder, name string) ([]byte, error) {
 }
 
 func read(folder, name string, accept func(user int, st unix.Stat_t) error) ([]byte, error) {
-	user, own := Of(folder)
+	user, own := UserOfFolder(folder)
 	if !own {
 		return os.ReadFile(filepath.Join(folder, name))
 	}
@@ -69,7 +69,7 @@ func read(folder, name string, accept func(user int, st unix.Stat_t) error) ([]b
 // os.OpenFile. If the control plane has a separate user, it follows no links and only opens regular files of
 // this user or of root.
 func Open(path string, flag int) (*os.File, error) {
-	user, own := Of(filepath.Dir(path))
+	user, own := UserOfFolder(filepath.Dir(path))
 	if !own {
 		return os.OpenFile(path, flag, 0)
 	}

@@ -81,13 +81,13 @@ func TestReadOurs(t *testing.T) {
 		return
 	}
 	folder, _, user := taken(t)
-	if data, err := ownuser.ReadOurs(folder, "keeper"); err != nil || string(data) != "secret" {
+	if data, err := ownuser.ReadTrusted(folder, "keeper"); err != nil || string(data) != "secret" {
 		t.Errorf("of the manager: %q, %v", data, err)
 	}
 	if err := os.Chown(filepath.Join(folder, "keeper"), user, user); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ownuser.ReadOurs(folder, "keeper"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ownuser.ReadTrusted(folder, "keeper"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of the control plane: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestOpenOfOthers(t *testing.T) {
 	}
 	for _, read := range []func() ([]byte, error){
 		func() ([]byte, error) { return ownuser.Read(folder, "link") },
-		func() ([]byte, error) { return ownuser.ReadOurs(folder, "link") },
+		func() ([]byte, error) { return ownuser.ReadTrusted(folder, "link") },
 		func() ([]byte, error) {
 			f, err := ownuser.Open(filepath.Join(folder, "link"), os.O_RDONLY)
 			if err != nil {

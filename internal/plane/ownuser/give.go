@@ -25,10 +25,10 @@ const (
 	sharedMode = unix.S_ISVTX | 0o770
 )
 
-// Give changes the owner of the files in a control plane's directory to the user, whether they were created
+// ChownFolder changes the owner of the files in a control plane's directory to the user, whether they were created
 // by a process that ran as root, or written or restored by root. It is idempotent and continues after an
 // interruption. It follows no links.
-func Give(folder string, user int) error {
+func ChownFolder(folder string, user int) error {
 	top, err := openFolder(unix.AT_FDCWD, folder)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", folder, err)

@@ -33,7 +33,7 @@ func UserOf(pid int) (int, error) {
 // started, and returns when there are none. It stops them first with SIGSTOP, so that they cannot start
 // others in the meantime.
 func Kill(ctx context.Context, user int) error {
-	if !IsOwn(user) {
+	if !IsControlPlaneUser(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, endWithin, fmt.Errorf("processes of user %d do not end", user))

@@ -91,7 +91,7 @@ func act(name string, args []string) error {
 		}
 		args = []string{program}
 	}
-	if err := ownuser.Become(user); err != nil {
+	if err := ownuser.SwitchUser(user); err != nil {
 		return fmt.Errorf("become: %w", err)
 	}
 	return actions[name](args)
@@ -148,7 +148,7 @@ func assign(t *testing.T, folder string) int {
 
 func give(t *testing.T, folder string, user int) {
 	t.Helper()
-	if err := ownuser.Give(folder, user); err != nil {
+	if err := ownuser.ChownFolder(folder, user); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -188,10 +188,10 @@ func TestAssign(t *testing.T) {
 	root := t.TempDir()
 	a, b := plane(t, root, "a"), plane(t, root, "b")
 	first, second := assign(t, a), assign(t, b)
-	if first == second || !ownuser.IsOwn(first) || !ownuser.IsOwn(second) {
+	if first == second || !ownuser.IsControlPlaneUser(first) || !ownuser.IsControlPlaneUser(second) {
 		t.Errorf("users %d and %d", first, second)
 	}
-	if _, found := ownuser.Of(root); found {
+	if _, found := ownuser.UserOfFolder(root); found {
 		t.Error("the folder of all control planes has a user")
 	}
 	moved := filepath.Join(t.TempDir(), "a")
@@ -201,13 +201,13 @@ func TestAssign(t *testing.T) {
 	if again := assign(t, moved); again != first {
 		t.Errorf("after its move it is user %d, and was %d", again, first)
 	}
-	if _, found := ownuser.Of(a); found {
+	if _, found := ownuser.UserOfFolder(a); found {
 		t.Error("a folder that is gone has a user")
 	}
 	if err := os.Symlink(moved, a); err != nil {
 		t.Fatal(err)
 	}
-	if _, found := ownuser.Of(a); found {
+	if _, found := ownuser.UserOfFolder(a); found {
 		t.Error("a link has a user")
 	}
 }
@@ -287,7 +287,7 @@ func TestGiveFollowsNothing(t *testing.T) {
 	if err := os.Link(filepath.Join(outside, "key"), filepath.Join(folder, "etcd", "name")); err != nil {
 		t.Fatal(err)
 	}
-	if err := ownuser.Give(folder, user); err == nil || !strings.Contains(err.Error(), "name is a file of user 0 that has other names") {
+	if err := ownuser.ChownFolder(folder, user); err == nil || !strings.Contains(err.Error(), "name is a file of user 0 that has other names") {
 		t.Errorf("another name of a file of root: %v", err)
 	}
 	if got := owner(t, filepath.Join(outside, "key"), user); got != "root:root 600" {
@@ -297,7 +297,7 @@ func TestGiveFollowsNothing(t *testing.T) {
 		if err := errors.Join(os.RemoveAll(filepath.Join(folder, name)), os.Symlink(outside, filepath.Join(folder, name))); err != nil {
 			t.Fatal(err)
 		}
-		if err := ownuser.Give(folder, user); err == nil {
+		if err := ownuser.ChownFolder(folder, user); err == nil {
 			t.Errorf("%s is a link, and no error", name)
 		}
 	}
@@ -388,8 +388,8 @@ func mustRead(t *testing.T, path string) []byte {
 }
 
 func TestBecomeIsForThoseUsersOnly(t *testing.T) {
-	for _, user := range []int{0, 1000, ownuser.First - 1, ownuser.First + ownuser.Count} {
-		if err := ownuser.Become(user); err == nil {
+	for _, user := range []int{0, 1000, ownuser.FirstID - 1, ownuser.FirstID + ownuser.IDCount} {
+		if err := ownuser.SwitchUser(user); err == nil {
 			t.Fatalf("became %d", user)
 		}
 		if err := ownuser.Kill(t.Context(), user); err == nil {

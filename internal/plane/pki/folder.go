@@ -48,7 +48,7 @@ func (f Folder) Authority(name string, a Authority) (Pair, error) {
 // the two files, they do not match and are reissued.
 func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err error) {
 	pair, err = f.load(name)
-	if err == nil && !Stale(pair, ca, l, f.Now()) {
+	if err == nil && !NeedsReissue(pair, ca, l, f.Now()) {
 		return pair, false, nil
 	}
 	pair, err = ca.Issue(l, f.Now())

@@ -32,8 +32,8 @@ type Pair struct {
 	key crypto.Signer
 }
 
-// Alone returns the certificate in PEM without the remaining certificates of the chain.
-func (p Pair) Alone() []byte {
+// FirstCertPEM returns the certificate in PEM without the remaining certificates of the chain.
+func (p Pair) FirstCertPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: p.Cert.Raw})
 }
 

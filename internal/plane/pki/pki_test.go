@@ -182,7 +182,7 @@ func TestLeafIsIssuedAgainWhenItMustBe(t *testing.T) {
 			if changed != test.want {
 				t.Errorf("issued again: %v, want %v: %s", changed, test.want, test.reason)
 			}
-			if pki.Stale(pair, ca, l, c.now) {
+			if pki.NeedsReissue(pair, ca, l, c.now) {
 				t.Error("what is there now is stale")
 			}
 		})

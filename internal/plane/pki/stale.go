@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Stale reports whether a stored pair must be reissued: a third or less of its lifetime is left, another CA
+// NeedsReissue reports whether a stored pair must be reissued: a third or less of its lifetime is left, another CA
 // signed it, or it does not match l.
-func Stale(p, ca Pair, l Leaf, now time.Time) bool {
+func NeedsReissue(p, ca Pair, l Leaf, now time.Time) bool {
 	return !now.Before(renewAt(p, 2.0/3)) ||
 		p.Cert.CheckSignatureFrom(ca.Cert) != nil ||
 		!describes(p.Cert, l)

@@ -25,8 +25,8 @@ const (
 // logLines is the number of log lines that are stored after an unexpected exit.
 const logLines = 15
 
-// child supervises one control plane in a loop.
-type child struct {
+// supervisionLoop supervises one control plane in a loop.
+type supervisionLoop struct {
 	s      *Supervisor
 	name   string
 	folder workload.Folder
@@ -40,21 +40,21 @@ type child struct {
 	wanted *workload.Config
 	seen   Status
 
-	acting sync.Mutex // held while the process is checked, started or stopped
-	view   view
-	own    *launched     // own child process, or nil
-	pid    int           // of the process that was last seen or started
-	lock   *datadir.Lock // excludes other programs from the directory; nil if not held
-	asked  bool          // this program requested the exit
-	gaveUp string        // reason why this program stopped a process that hangs, or empty
+	acting        sync.Mutex // held while the process is checked, started or stopped
+	view          processState
+	own           *launched     // own child process, or nil
+	pid           int           // of the process that was last seen or started
+	lock          *datadir.Lock // excludes other programs from the directory; nil if not held
+	stopRequested bool          // this program requested the exit
+	hangReason    string        // reason why this program stopped a process that hangs, or empty
 }
 
-func newChild(s *Supervisor, name string) *child {
-	c := &child{
+func newChild(s *Supervisor, name string) *supervisionLoop {
+	c := &supervisionLoop{
 		s: s, name: name, folder: s.Folder(name), poke: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	c.health = newHealth(c.folder, c.look)
+	c.health = newHealth(c.folder, c.trigger)
 	c.seen, _ = observe(c.folder) // the loop reports errors
 	c.seen.Name = name
 	if c.seen.Running { // from now on, its end counts as an unexpected exit, even before the first iteration of the loop
@@ -63,35 +63,35 @@ func newChild(s *Supervisor, name string) *child {
 	return c
 }
 
-func (c *child) want(cfg *workload.Config) {
+func (c *supervisionLoop) want(cfg *workload.Config) {
 	c.mu.Lock()
 	c.wanted = cfg
 	c.mu.Unlock()
-	c.look()
+	c.trigger()
 }
 
-// look triggers an iteration of the loop.
-func (c *child) look() {
+// trigger triggers an iteration of the loop.
+func (c *supervisionLoop) trigger() {
 	select {
 	case c.poke <- struct{}{}:
 	default:
 	}
 }
 
-func (c *child) status() Status {
+func (c *supervisionLoop) status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen
 }
 
 // close ends the loop.
-func (c *child) close() {
+func (c *supervisionLoop) close() {
 	c.once.Do(func() { close(c.quit) })
 	<-c.done
 }
 
 // stop stops the process, without restarting it, and returns when it is gone.
-func (c *child) stop(ctx context.Context, patience time.Duration) error {
+func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) error {
 	c.want(nil)
 	c.acting.Lock()
 	defer c.acting.Unlock()
@@ -99,8 +99,8 @@ func (c *child) stop(ctx context.Context, patience time.Duration) error {
 }
 
 // end is called with acting held.
-func (c *child) end(ctx context.Context, patience time.Duration) error {
-	c.asked = true
+func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error {
+	c.stopRequested = true
 	if c.own != nil {
 		if err := c.own.end(ctx, patience); err != nil {
 			return err
@@ -110,9 +110,9 @@ func (c *child) end(ctx context.Context, patience time.Duration) error {
 }
 
 // loop observes, decides and acts until ctx ends or the child is closed.
-func (c *child) loop(ctx context.Context) {
+func (c *supervisionLoop) loop(ctx context.Context) {
 	defer close(c.done)
-	defer c.let()
+	defer c.releaseFolder()
 	log := klog.FromContext(ctx).WithValues("controlPlane", c.name)
 	for {
 		wake, ended, err := c.pass(ctx)
@@ -120,7 +120,7 @@ func (c *child) loop(ctx context.Context) {
 		case errors.Is(err, errGone):
 			if c.s.forget(c) {
 				log.Info("another slipway of this host keeps the control plane, or its folder is gone")
-				c.let()
+				c.releaseFolder()
 				c.s.notify(c.name)
 				return
 			}
@@ -146,7 +146,7 @@ func (c *child) loop(ctx context.Context) {
 }
 
 // pass is one iteration. It returns the time until the next one, unless the own child process exits before.
-func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
+func (c *supervisionLoop) pass(ctx context.Context) (wake time.Duration, ended <-chan struct{}, err error) {
 	c.acting.Lock()
 	defer c.acting.Unlock()
 	wake, err = c.round(ctx)
@@ -159,7 +159,7 @@ func (c *child) pass(ctx context.Context) (wake time.Duration, ended <-chan stru
 // errGone ends a loop that has nothing to supervise any more.
 var errGone = errors.New("the folder is another slipway's, or gone")
 
-func (c *child) round(ctx context.Context) (time.Duration, error) {
+func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	now := c.s.cfg.Now()
 	holds, gone, err := c.hold()
 	switch {
@@ -184,7 +184,7 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 		return 0, c.end(ctx, graceful)
 	case giveUp:
 		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
-		c.gaveUp = reason
+		c.hangReason = reason
 		return 0, c.end(ctx, graceful)
 	}
 	wake := lookEvery
@@ -195,7 +195,7 @@ func (c *child) round(ctx context.Context) (time.Duration, error) {
 }
 
 // observe updates the view.
-func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
+func (c *supervisionLoop) observe(ctx context.Context, now time.Time) (Status, error) {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.mu.Unlock()
@@ -235,7 +235,7 @@ func (c *child) observe(ctx context.Context, now time.Time) (Status, error) {
 }
 
 // well records a successful health check.
-func (v *view) well(now time.Time) {
+func (v *processState) well(now time.Time) {
 	v.answered = true
 	v.progress.well(now)
 	if now.Sub(v.since) >= stableAfter {
@@ -244,16 +244,16 @@ func (v *view) well(now time.Time) {
 }
 
 // transition records that a process has started or exited.
-func (c *child) transition(alive bool, now time.Time) {
+func (c *supervisionLoop) transition(alive bool, now time.Time) {
 	if alive == c.view.alive && !c.view.since.IsZero() {
 		return
 	}
 	if c.view.alive && !alive {
 		switch {
-		case c.gaveUp != "":
+		case c.hangReason != "":
 			c.view.failures++
 			c.view.hung++
-		case c.asked:
+		case c.stopRequested:
 			c.view.failures, c.view.hung = 0, 0
 		default:
 			c.view.failures++
@@ -265,7 +265,7 @@ func (c *child) transition(alive bool, now time.Time) {
 }
 
 // died records an unexpected exit, or the stop of a process that hung.
-func (c *child) died() {
+func (c *supervisionLoop) died() {
 	how := "it ended; how is unknown, because an earlier slipway had started it"
 	if c.own != nil {
 		how = c.own.how
@@ -276,11 +276,11 @@ func (c *child) died() {
 	if space, err := datadir.SpaceOf(datadir.Dir(c.s.cfg.Root)); err == nil && space.IsFull() {
 		how = "the disk of this host that its data is on is full"
 	}
-	if c.gaveUp != "" {
-		how = "it was ended, because " + c.gaveUp
+	if c.hangReason != "" {
+		how = "it was ended, because " + c.hangReason
 	}
-	asked := c.asked && c.gaveUp == ""
-	c.own, c.asked, c.gaveUp = nil, false, ""
+	asked := c.stopRequested && c.hangReason == ""
+	c.own, c.stopRequested, c.hangReason = nil, false, ""
 	if asked {
 		return
 	}
@@ -296,7 +296,7 @@ func (c *child) died() {
 	}
 }
 
-func (c *child) start(ctx context.Context) error {
+func (c *supervisionLoop) start(ctx context.Context) error {
 	user, err := c.user(ctx)
 	var own *launched
 	if err == nil {
@@ -309,15 +309,15 @@ func (c *child) start(ctx context.Context) error {
 		return fmt.Errorf("start control plane %s: %w", c.name, err)
 	}
 	klog.FromContext(ctx).Info("started control plane process", "controlPlane", c.name, "pid", own.process.Pid, "user", user)
-	c.own, c.pid, c.asked, c.gaveUp = own, own.process.Pid, false, ""
+	c.own, c.pid, c.stopRequested, c.hangReason = own, own.process.Pid, false, ""
 	c.transition(true, c.s.cfg.Now()) // now, because it may have exited before the next iteration
 	return nil
 }
 
 // user returns the user for the process, or 0 if it runs as the user of this program. It kills all other
 // processes of this user.
-func (c *child) user(ctx context.Context) (int, error) {
-	if !c.s.cfg.OwnUsers {
+func (c *supervisionLoop) user(ctx context.Context) (int, error) {
+	if !c.s.cfg.SeparateUsers {
 		return 0, nil
 	}
 	user, err := ownuser.Assign(string(c.folder))
@@ -327,7 +327,7 @@ func (c *child) user(ctx context.Context) (int, error) {
 	return user, ownuser.Kill(ctx, user)
 }
 
-func (c *child) publish(st Status) {
+func (c *supervisionLoop) publish(st Status) {
 	c.mu.Lock()
 	changed := !same(c.seen, st)
 	c.seen = st

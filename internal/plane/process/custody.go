@@ -11,29 +11,29 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// ReasonHandedOver is the reason of the fault for a control plane that is transferred to another management
+// ReasonTransferred is the reason of the fault for a control plane that is transferred to another management
 // cluster on this host.
-const ReasonHandedOver = "HandedOver"
+const ReasonTransferred = "HandedOver"
 
-// Claim prevents the transfer of a control plane to another management cluster until release is called. It
+// BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
 // returns a fault of kind Conflict if a transfer is in progress.
-func (s *Supervisor) Claim(name string) (release func(), err error) {
+func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
 	if s.cfg.Custody == nil {
 		return func() {}, nil
 	}
-	release, err = s.cfg.Custody.Hold()
+	release, err = s.cfg.Custody.BlockTransfers()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.kept(name); err != nil {
+	if err := s.checkNotTransferred(name); err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
 }
 
-// kept returns a fault if another instance must supervise the control plane.
-func (s *Supervisor) kept(name string) error {
+// checkNotTransferred returns a fault if another instance must supervise the control plane.
+func (s *Supervisor) checkNotTransferred(name string) error {
 	if s.cfg.Custody == nil {
 		return nil
 	}
@@ -41,13 +41,13 @@ func (s *Supervisor) kept(name string) error {
 	if err != nil {
 		return err
 	}
-	_, giving := holdings.Giving(name)
+	_, giving := holdings.OutgoingTransfer(name)
 	other, err := s.otherKeeper(s.Folder(name))
 	if err != nil {
 		return err
 	}
 	if giving || other {
-		return fault.New(fault.Conflict, ReasonHandedOver, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
+		return fault.New(fault.Conflict, ReasonTransferred, "Control plane %s is being handed over to another slipway on this host: run the \"slipway move\" that does so again, or with --rollback", name)
 	}
 	return nil
 }
@@ -57,13 +57,13 @@ func (s *Supervisor) otherKeeper(f workload.Folder) (bool, error) {
 	if s.cfg.Custody == nil {
 		return false, nil
 	}
-	keeper, err := custody.Keeper(string(f))
+	keeper, err := custody.AssignedSupervisor(string(f))
 	return keeper != "" && keeper != s.cfg.Custody.Instance(), err
 }
 
 // hold reports whether this program may act on the directory: no other instance must supervise it or still
 // does. gone means that it never may again, because the directory was transferred.
-func (c *child) hold() (holds, gone bool, err error) {
+func (c *supervisionLoop) hold() (holds, gone bool, err error) {
 	if c.s.cfg.Custody == nil {
 		return true, false, nil
 	}
@@ -94,8 +94,8 @@ func (c *child) hold() (holds, gone bool, err error) {
 	return c.hold()
 }
 
-// let releases the directory.
-func (c *child) let() {
+// releaseFolder releases the directory.
+func (c *supervisionLoop) releaseFolder() {
 	if c.lock != nil {
 		_ = c.lock.Release()
 		c.lock = nil
@@ -104,7 +104,7 @@ func (c *child) let() {
 
 // forget removes a control plane from supervision if it was transferred or deleted. It returns false if it
 // must still be supervised.
-func (s *Supervisor) forget(c *child) bool {
+func (s *Supervisor) forget(c *supervisionLoop) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	other, err := s.otherKeeper(c.folder)

@@ -17,7 +17,7 @@ import (
 type slipway struct {
 	*process.Supervisor
 	dir  datadir.Dir
-	book *custody.Book
+	book *custody.Store
 }
 
 func (s slipway) folder(name string) string { return filepath.Join(s.dir.Planes(), name) }
@@ -60,7 +60,7 @@ func untilReleased(t *testing.T, folder string) *datadir.Lock {
 
 func isHandedOver(err error) bool {
 	f := fault.As(err)
-	return f != nil && f.Kind == fault.Conflict && f.Reason == process.ReasonHandedOver
+	return f != nil && f.Kind == fault.Conflict && f.Reason == process.ReasonTransferred
 }
 
 // A control plane goes from one slipway to another without noticing, and the first one neither starts, ends nor removes it any more.
@@ -72,7 +72,7 @@ func TestHandedOver(t *testing.T) {
 		t.Error("it is not supervised")
 	}
 	record := custody.Record{Cluster: "ns/x", UID: "u", From: "a", To: "b", Planes: []string{"x"}}
-	if err := a.book.Give(record); err != nil {
+	if err := a.book.BeginTransfer(record); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Ensure(t.Context(), "x", config("other")); !isHandedOver(err) {
@@ -81,7 +81,7 @@ func TestHandedOver(t *testing.T) {
 	if err := a.Remove(t.Context(), "x"); !isHandedOver(err) {
 		t.Errorf("while it is being given, its removal: %v", err)
 	}
-	if err := custody.SetKeeper(a.folder("x"), "b"); err != nil {
+	if err := custody.AssignSupervisor(a.folder("x"), "b"); err != nil {
 		t.Fatal(err)
 	}
 	lock := untilReleased(t, a.folder("x"))
@@ -105,7 +105,7 @@ func TestHandedOver(t *testing.T) {
 	if entries, err := os.ReadDir(a.dir.Planes()); len(entries) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
-	if err := a.book.Settle(record); err != nil {
+	if err := a.book.FinishTransfer(record); err != nil {
 		t.Fatal(err)
 	}
 	ensure(t, a.Supervisor, "x", config("another")) // of the same name
@@ -132,13 +132,13 @@ func TestHandOverTakenBack(t *testing.T) {
 	ensure(t, a.Supervisor, "x", config("c"))
 	first := await(t, a.Supervisor, "x", "the start", running)
 	record := custody.Record{Cluster: "ns/x", UID: "u", From: "a", To: "b", Planes: []string{"x"}}
-	for _, err := range []error{a.book.Give(record), custody.SetKeeper(a.folder("x"), "b"), untilReleased(t, a.folder("x")).Release()} {
+	for _, err := range []error{a.book.BeginTransfer(record), custody.AssignSupervisor(a.folder("x"), "b"), untilReleased(t, a.folder("x")).Release()} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	await(t, a.Supervisor, "x", "that it is let go", func(st process.Status) bool { return !st.Supervised })
-	for _, err := range []error{custody.ClearKeeper(a.folder("x")), a.book.Keep(record)} {
+	for _, err := range []error{custody.UnassignSupervisor(a.folder("x")), a.book.CancelTransfer(record)} {
 		if err != nil {
 			t.Fatal(err)
 		}

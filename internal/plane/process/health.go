@@ -19,8 +19,8 @@ import (
 // checkWithin is the timeout of a health check, the same as in kubeadm.
 const checkWithin = 15 * time.Second
 
-// answer is the result of a health check.
-type answer struct {
+// healthResult is the result of a health check.
+type healthResult struct {
 	ready bool // /readyz succeeds
 	etcd  bool // the etcd check of /readyz succeeds
 	live  bool // /livez succeeds
@@ -36,7 +36,7 @@ type health struct {
 	client  *http.Client
 	asked   time.Time
 	running context.CancelFunc // nil if no check is running
-	last    answer
+	last    healthResult
 	fresh   bool          // not returned yet
 	was     bool          // it has been ready
 	took    time.Duration // duration of the last check
@@ -54,11 +54,11 @@ func (h *health) reset() {
 	if h.client != nil {
 		h.client.CloseIdleConnections()
 	}
-	h.client, h.asked, h.running, h.last, h.fresh, h.was, h.took = nil, time.Time{}, nil, answer{}, false, false, 0
+	h.client, h.asked, h.running, h.last, h.fresh, h.was, h.took = nil, time.Time{}, nil, healthResult{}, false, false, 0
 }
 
 // check returns the last result and whether it is new. It starts the next check if it is due.
-func (h *health) check(ctx context.Context, local string, now time.Time) (last answer, fresh bool) {
+func (h *health) check(ctx context.Context, local string, now time.Time) (last healthResult, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	every := healthSoon
@@ -76,7 +76,7 @@ func (h *health) check(ctx context.Context, local string, now time.Time) (last a
 	go func(client *http.Client) {
 		defer cancel()
 		began := time.Now()
-		a := ask(ctx, client, "https://"+local)
+		a := probeHealth(ctx, client, "https://"+local)
 		h.mu.Lock()
 		forgotten := ctx.Err() != nil
 		if !forgotten {
@@ -90,10 +90,10 @@ func (h *health) check(ctx context.Context, local string, now time.Time) (last a
 	return last, fresh
 }
 
-// ask reads /readyz and, if it fails, /livez.
-func ask(ctx context.Context, client *http.Client, server string) (a answer) {
+// probeHealth reads /readyz and, if it fails, /livez.
+func probeHealth(ctx context.Context, client *http.Client, server string) (a healthResult) {
 	ready, body, answered := get(ctx, client, server+"/readyz?verbose")
-	a = answer{ready: ready, live: ready, any: answered, etcd: strings.Contains(body, "[+]etcd ok")}
+	a = healthResult{ready: ready, live: ready, any: answered, etcd: strings.Contains(body, "[+]etcd ok")}
 	if !ready {
 		a.live, _, answered = get(ctx, client, server+"/livez")
 		a.any = a.any || answered

@@ -59,7 +59,7 @@ func withUsers(t *testing.T, root string) *process.Supervisor {
 		t.Fatal(err)
 	}
 	s := process.New(t.Context(), process.Config{
-		Root: root, Command: []string{exe, asChild}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now, OwnUsers: true,
+		Root: root, Command: []string{exe, asChild}, Versions: func() []string { return []string{"v1.36.3"} }, Now: time.Now, SeparateUsers: true,
 	})
 	t.Cleanup(func() {
 		s.Close()
@@ -103,7 +103,7 @@ func TestOwnUsers(t *testing.T) {
 	kill(t, first.PID)
 	hasUser := func(st process.Status) bool { return running(st) && st.User != 0 }
 	demo, other := await(t, s, "ns.demo", "a user", hasUser), await(t, s, "ns.other", "a user", hasUser)
-	if demo.User == other.User || !ownuser.IsOwn(demo.User) {
+	if demo.User == other.User || !ownuser.IsControlPlaneUser(demo.User) {
 		t.Errorf("users %d and %d", demo.User, other.User)
 	}
 	var st unix.Stat_t
@@ -173,7 +173,7 @@ func testHostile(t *testing.T, how string) {
 		_, err := os.Lstat(filepath.Join(string(folder), "done"))
 		return err == nil
 	})
-	user, own := ownuser.Of(string(folder))
+	user, own := ownuser.UserOfFolder(string(folder))
 	if !own || processesOf(t, user) < 2 {
 		t.Fatalf("user %d (%v) has %d processes", user, own, processesOf(t, user))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// past is the persistent state of the supervision of one control plane.
-type past struct {
+// history is the persistent state of the supervision of one control plane.
+type history struct {
 	Restarts int      `json:"restarts"`
 	LastExit string   `json:"lastExit,omitempty"`
 	LastLog  []string `json:"lastLog,omitempty"`
@@ -23,9 +23,9 @@ func pastPath(f workload.Folder) string { return filepath.Join(string(f), pastFi
 
 const pastFile = "supervision.json"
 
-func readPast(f workload.Folder) (past, error) {
-	var p past
-	data, err := ownuser.ReadOurs(string(f), pastFile)
+func readPast(f workload.Folder) (history, error) {
+	var p history
+	data, err := ownuser.ReadTrusted(string(f), pastFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, nil
 	}
@@ -38,7 +38,7 @@ func readPast(f workload.Folder) (past, error) {
 	return p, nil
 }
 
-func (p past) write(f workload.Folder) error {
+func (p history) write(f workload.Folder) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ type Status struct {
 	User    int       `json:"user,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Version string    `json:"version,omitempty"` // Kubernetes version of the running process
-	// Wanted is the Kubernetes version that the process should run.
-	Wanted string `json:"wantedVersion,omitempty"`
+	// DesiredVersion is the Kubernetes version that the process should run.
+	DesiredVersion string `json:"wantedVersion,omitempty"`
 	// Local is the loopback address and port of the API server on this machine.
 	Local string `json:"local,omitempty"`
 	// Endpoint is the address of the API server for nodes.
@@ -78,7 +78,7 @@ func Inspect(root string) ([]Status, error) {
 func observe(f workload.Folder) (Status, error) {
 	var s Status
 	if c, err := workload.Load(f.Config()); err == nil {
-		s.Endpoint, s.Wanted = c.Endpoint, c.Version
+		s.Endpoint, s.DesiredVersion = c.Endpoint, c.Version
 	}
 	past, err := readPast(f)
 	if err != nil {
@@ -94,7 +94,7 @@ func observe(f workload.Folder) (Status, error) {
 	}
 	s.Running, s.PID, s.Since, s.Version, s.Local, s.Only = true, run.PID, run.Since, run.Version, run.Local, run.Only
 	s.Memory = Memory(run.PID)
-	if user, own := ownuser.Of(string(f)); own {
+	if user, own := ownuser.UserOfFolder(string(f)); own {
 		if is, err := ownuser.UserOf(run.PID); err == nil && is == user {
 			s.User = user
 		}

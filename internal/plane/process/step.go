@@ -19,9 +19,9 @@ const (
 	longestPause = 30 * time.Second
 	// stableAfter is the time of successful operation after which the backoff is reset.
 	stableAfter = time.Minute
-	// sickAfter is how long a process that was ready may fail its health checks without activity before it is
+	// unhealthyAfter is how long a process that was ready may fail its health checks without activity before it is
 	// restarted.
-	sickAfter = 2 * time.Minute
+	unhealthyAfter = 2 * time.Minute
 	// readyWithin is how long a start may be inactive before it counts as hanging.
 	readyWithin = 3 * time.Minute
 	// spentWithin is the processor time that a process may use without a successful health check. A start
@@ -34,8 +34,8 @@ const (
 	mostPatience = 3
 )
 
-// view is the input of next.
-type view struct {
+// processState is the input of next.
+type processState struct {
 	wanted  bool
 	alive   bool
 	current bool // it runs this binary's Kubernetes version with the wanted configuration
@@ -53,7 +53,7 @@ type view struct {
 
 // next returns the next action, and the time of the next check at the latest. A zero time means on the next
 // event. The reason completes "it was ended, because".
-func next(v view, now time.Time) (do step, again time.Time, reason string) {
+func next(v processState, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:
 		return end, time.Time{}, "it is not wanted any more"
@@ -76,13 +76,13 @@ func next(v view, now time.Time) (do step, again time.Time, reason string) {
 
 // hangs returns why the process counts as hanging, or an empty string if it does not, however slow it is. The
 // limits grow with each restart, so that a process for which they are too short eventually succeeds.
-func (v view) hangs() string {
+func (v processState) hangs() string {
 	more := func(limit time.Duration) time.Duration { return limit << min(v.hung, mostPatience) }
 	p := v.progress
 	switch {
 	case !v.answered && p.idle >= more(readyWithin):
 		return "it was not ready in time: it neither worked nor became ready"
-	case v.answered && p.idle >= more(sickAfter):
+	case v.answered && p.idle >= more(unhealthyAfter):
 		return "its health check failed: it neither answered nor worked"
 	case !v.answered && (p.spent >= more(spentWithin) || p.unanswered >= more(answerWithin)):
 		return "it was not ready in time, although it worked"

@@ -11,90 +11,90 @@ func TestNext(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	tests := map[string]struct {
 		reason string
-		view   view
+		view   processState
 		do     step
 		again  time.Duration // from now; zero: none
 		why    string        // of a process that is given up
 	}{
 		"first start": {
 			reason: "there is nothing to wait for",
-			view:   view{wanted: true, since: now}, do: start,
+			view:   processState{wanted: true, since: now}, do: start,
 		},
 		"healthy": {
 			reason: "nothing to do",
-			view:   view{wanted: true, alive: true, current: true, since: ago(time.Hour), answered: true}, do: stay,
+			view:   processState{wanted: true, alive: true, current: true, since: ago(time.Hour), answered: true}, do: stay,
 		},
 		"taken over": {
 			reason: "a process that an earlier slipway started is kept",
-			view:   view{wanted: true, alive: true, current: true, since: now}, do: stay,
+			view:   processState{wanted: true, alive: true, current: true, since: now}, do: stay,
 		},
 		"another configuration": {
 			reason: "it is started again with the new one",
-			view:   view{wanted: true, alive: true, since: ago(time.Hour), answered: true}, do: end,
+			view:   processState{wanted: true, alive: true, since: ago(time.Hour), answered: true}, do: end,
 		},
 		"not wanted": {
 			reason: "its cluster is deleted",
-			view:   view{alive: true, since: ago(time.Hour)}, do: end,
+			view:   processState{alive: true, since: ago(time.Hour)}, do: end,
 		},
 		"not wanted and gone": {
 			reason: "nothing is left to do",
-			view:   view{since: ago(time.Hour)}, do: stay,
+			view:   processState{since: ago(time.Hour)}, do: stay,
 		},
 		"died a moment ago": {
 			reason: "the first pause is short",
-			view:   view{wanted: true, since: ago(100 * time.Millisecond), failures: 1}, do: stay, again: 150 * time.Millisecond,
+			view:   processState{wanted: true, since: ago(100 * time.Millisecond), failures: 1}, do: stay, again: 150 * time.Millisecond,
 		},
 		"died, pause over": {
 			reason: "it is started again",
-			view:   view{wanted: true, since: ago(time.Second), failures: 1}, do: start,
+			view:   processState{wanted: true, since: ago(time.Second), failures: 1}, do: start,
 		},
 		"keeps dying": {
 			reason: "pauses grow",
-			view:   view{wanted: true, since: ago(time.Second), failures: 4}, do: stay, again: time.Second,
+			view:   processState{wanted: true, since: ago(time.Second), failures: 4}, do: stay, again: time.Second,
 		},
 		"dies for ever": {
 			reason: "pauses have a longest",
-			view:   view{wanted: true, since: now, failures: 1000}, do: stay, again: longestPause,
+			view:   processState{wanted: true, since: now, failures: 1000}, do: stay, again: longestPause,
 		},
 		"slow start": {
 			reason: "it works, for as long as the host needs",
-			view:   running(view{since: ago(50 * time.Minute), progress: progress{unanswered: 50 * time.Minute, spent: time.Minute}}), do: stay,
+			view:   running(processState{since: ago(50 * time.Minute), progress: progress{unanswered: 50 * time.Minute, spent: time.Minute}}), do: stay,
 		},
 		"start that rests for a moment": {
 			reason: "a large database may take its time",
-			view:   running(view{progress: progress{idle: readyWithin - time.Second}}), do: stay,
+			view:   running(processState{progress: progress{idle: readyWithin - time.Second}}), do: stay,
 		},
 		"start that hangs": {
 			reason: "it would hang for ever",
-			view:   running(view{progress: progress{idle: readyWithin}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{progress: progress{idle: readyWithin}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
 		},
 		"start that spins": {
 			reason: "it works and comes to nothing",
-			view:   running(view{progress: progress{spent: spentWithin}}), do: giveUp, why: "it was not ready in time, although it worked",
+			view:   running(processState{progress: progress{spent: spentWithin}}), do: giveUp, why: "it was not ready in time, although it worked",
 		},
 		"unhealthy for a moment": {
 			reason: "load passes",
-			view:   running(view{answered: true, progress: progress{idle: sickAfter - time.Second}}), do: stay,
+			view:   running(processState{answered: true, progress: progress{idle: unhealthyAfter - time.Second}}), do: stay,
 		},
 		"slow": {
 			reason: "a restart is the most expensive thing that a host without processor time can do",
-			view:   running(view{answered: true, progress: progress{unanswered: 20 * time.Minute, spent: 2 * time.Minute}}), do: stay,
+			view:   running(processState{answered: true, progress: progress{unanswered: 20 * time.Minute, spent: 2 * time.Minute}}), do: stay,
 		},
 		"hangs": {
 			reason: "neither an answer nor work",
-			view:   running(view{answered: true, progress: progress{idle: sickAfter}}), do: giveUp, why: "its health check failed: it neither answered nor worked",
+			view:   running(processState{answered: true, progress: progress{idle: unhealthyAfter}}), do: giveUp, why: "its health check failed: it neither answered nor worked",
 		},
 		"spins": {
 			reason: "it has used more time of processors than a start takes, without a good answer",
-			view:   running(view{answered: true, progress: progress{spent: spentWithin}}), do: giveUp, why: "its health check failed for long, although it worked",
+			view:   running(processState{answered: true, progress: progress{spent: spentWithin}}), do: giveUp, why: "its health check failed for long, although it worked",
 		},
 		"hung once more": {
 			reason: "what was not enough the last time is doubled",
-			view:   running(view{answered: true, hung: 1, progress: progress{idle: sickAfter, spent: spentWithin}}), do: stay,
+			view:   running(processState{answered: true, hung: 1, progress: progress{idle: unhealthyAfter, spent: spentWithin}}), do: stay,
 		},
 		"hangs each time": {
 			reason: "the limits do not grow without end",
-			view:   running(view{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: giveUp, why: "it was not ready in time: it neither worked nor became ready",
 		},
 	}
 	for name, test := range tests {
@@ -115,7 +115,7 @@ func TestNext(t *testing.T) {
 }
 
 // running is the view of a process that is as it should be but for what is given.
-func running(v view) view {
+func running(v processState) processState {
 	v.wanted, v.alive, v.current = true, true, true
 	return v
 }

@@ -19,7 +19,7 @@ import (
 // zero, and returns when it is gone. For a control plane with a separate user, it kills all processes of this
 // user, because the content of the lock file is not trusted.
 func StopFolder(ctx context.Context, f workload.Folder, patience time.Duration) error {
-	user, own := ownuser.Of(string(f))
+	user, own := ownuser.UserOfFolder(string(f))
 	if !own {
 		_, err := Terminate(ctx, f.Lock(), patience)
 		return err

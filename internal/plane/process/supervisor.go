@@ -30,10 +30,10 @@ type Config struct {
 	Now      func() time.Time
 	// Custody records the control planes that are transferred to another management cluster on this host. Nil
 	// means none.
-	Custody *custody.Book
-	// OwnUsers runs each control plane under a separate user if this program is root. Command must support
+	Custody *custody.Store
+	// SeparateUsers runs each control plane under a separate user if this program is root. Command must support
 	// the flag --user.
-	OwnUsers bool
+	SeparateUsers bool
 }
 
 // Supervisor supervises control planes. Its zero value is not usable; see New. The processes outlive it.
@@ -44,7 +44,7 @@ type Supervisor struct {
 	wait sync.WaitGroup
 
 	mu       sync.Mutex
-	children map[string]*child
+	children map[string]*supervisionLoop
 	watchers map[int]func(string)
 	nextID   int
 }
@@ -52,14 +52,14 @@ type Supervisor struct {
 // New returns a Supervisor that runs until ctx ends or Close is called.
 func New(ctx context.Context, cfg Config) *Supervisor {
 	ctx, stop := context.WithCancel(ctx)
-	if cfg.OwnUsers {
+	if cfg.SeparateUsers {
 		err := ownuser.Unavailable(cfg.Root)
-		cfg.OwnUsers = err == nil
+		cfg.SeparateUsers = err == nil
 		if err != nil && !errors.Is(err, ownuser.ErrNotRoot) {
 			klog.FromContext(ctx).Info("hosted control planes have no users of their own: they run as root", "reason", err.Error())
 		}
 	}
-	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*child{}, watchers: map[int]func(string){}}
+	return &Supervisor{cfg: cfg, ctx: ctx, stop: stop, children: map[string]*supervisionLoop{}, watchers: map[int]func(string){}}
 }
 
 // Close ends the supervision without stopping the processes.
@@ -91,7 +91,7 @@ func (s *Supervisor) Ensure(_ context.Context, name string, cfg workload.Config)
 	if err := cfg.Validate(); err != nil {
 		return Status{}, err
 	}
-	release, err := s.Claim(name)
+	release, err := s.BlockTransfer(name)
 	if err != nil {
 		return Status{}, err
 	}
@@ -160,7 +160,7 @@ func (s *Supervisor) end(ctx context.Context, name string, patience time.Duratio
 // Remove kills the process of a control plane and deletes its directory with all data. A graceful stop is not
 // needed, because no data is retained.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
-	release, err := s.Claim(name)
+	release, err := s.BlockTransfer(name)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Supervisor) notify(name string) {
 
 // child returns the supervision loop of a control plane with the configuration cfg. A new loop is only
 // started after cfg is set, because it would otherwise stop the process.
-func (s *Supervisor) child(name string, cfg *workload.Config) *child {
+func (s *Supervisor) child(name string, cfg *workload.Config) *supervisionLoop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.children[name]

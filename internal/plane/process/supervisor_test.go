@@ -45,7 +45,7 @@ func play(path string, user int) int {
 	}
 	f := workload.Folder(filepath.Dir(path))
 	if user != 0 {
-		if err := errors.Join(ownuser.Give(string(f), user), ownuser.Become(user)); err != nil {
+		if err := errors.Join(ownuser.ChownFolder(string(f), user), ownuser.SwitchUser(user)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -32,7 +32,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started := heap.Starting(heap.StartWorkloadMemory)
+	started := heap.TuneForStartup(heap.StartWorkloadMemory)
 	c, err := components.New(cfg, listener)
 	if err != nil {
 		return err

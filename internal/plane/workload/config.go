@@ -183,7 +183,7 @@ func (c Config) Save(path string) error {
 
 // Load reads and validates a configuration.
 func Load(path string) (Config, error) {
-	data, err := ownuser.ReadOurs(filepath.Split(path))
+	data, err := ownuser.ReadTrusted(filepath.Split(path))
 	if err != nil {
 		return Config{}, err
 	}

@@ -111,7 +111,7 @@ func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	if r.PID != holder.PID {
 		r = Run{PID: holder.PID, Since: holder.Since}
 	}
-	if _, own := ownuser.Of(string(f)); own {
+	if _, own := ownuser.UserOfFolder(string(f)); own {
 		r = r.plausible()
 	}
 	return r, true, nil

@@ -48,7 +48,7 @@ func fuzzFolder(f *testing.F) (folder workload.Folder, own bool) {
 	}
 	user, err := ownuser.Assign(string(folder))
 	if err == nil {
-		err = ownuser.Give(string(folder), user)
+		err = ownuser.ChownFolder(string(folder), user)
 	}
 	if err != nil {
 		f.Fatal(err)

@@ -49,7 +49,7 @@ func TestReadRunOfAControlPlaneThatWasTakenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ownuser.Give(string(folder), user); err != nil {
+	if err := ownuser.ChownFolder(string(folder), user); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(workload.Run{PID: 4711, Config: "c"}, read(lies)); diff != "" {

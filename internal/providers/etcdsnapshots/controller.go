@@ -121,7 +121,7 @@ func (c *Controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPoli
 		return err
 	}
 	defer func() { _ = from.Close() }() // read-only connection
-	_, err = snapshots.Take(ctx, from, to, snapshots.Order{Cluster: a.Cluster, Name: a.Name, Now: c.now(), Recipients: policy.Spec.Encryption.Recipients})
+	_, err = snapshots.Take(ctx, from, to, snapshots.TakeOptions{Cluster: a.Cluster, Name: a.Name, Now: c.now(), Recipients: policy.Spec.Encryption.Recipients})
 	return err
 }
 

@@ -16,8 +16,8 @@ import (
 const (
 	// retryAfter is the delay before a failed snapshot or an unreachable store is retried.
 	retryAfter = 5 * time.Minute
-	// longest is the maximum time between reconciliations, because the clock of the host may be changed.
-	longest = time.Hour
+	// maxRecheck is the maximum time between reconciliations, because the clock of the host may be changed.
+	maxRecheck = time.Hour
 	// soon is the delay before the next reconciliation after a status update.
 	soon = time.Second
 	// busyAgain is the delay before checking for the end of another snapshot; usually an event triggers the
@@ -45,11 +45,11 @@ const (
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
 	if why := blocked(s); why.reason != "" {
-		p.WaitFor(why.reason, "%s", why.message).For(kind, s.Policy.Name).ForPerson()
+		p.WaitFor(why.reason, "%s", why.message).For(kind, s.Policy.Name).UntilUserActs()
 		return p
 	}
 	times, _ := schedule.Parse(s.Policy.Spec.Schedule) // validated by blocked
-	p.RecheckIn(min(times.Next(s.Now).Sub(s.Now), longest))
+	p.RecheckIn(min(times.Next(s.Now).Sub(s.Now), maxRecheck))
 	if !needsStore(s, times) {
 		return p
 	}
@@ -63,8 +63,8 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	request := requestOf(s)
-	if request.over != "" {
-		p.Do(RemoveRequest{Name: request.name, Why: request.over})
+	if request.removalReason != "" {
+		p.Do(RemoveRequest{Name: request.name, Why: request.removalReason})
 	}
 	if request.stored {
 		p.RecheckIn(soon)
@@ -99,7 +99,7 @@ func blocked(s Snapshot) why {
 func decideSnapshots(s Snapshot, times schedule.Schedule, request request, p *loop.Plan) {
 	for _, c := range s.Clusters {
 		name := dueName(s, c, times)
-		if request.over == "" && !request.stored && request.cluster == c.Name {
+		if request.removalReason == "" && !request.stored && request.cluster == c.Name {
 			name = request.name
 		}
 		if name == "" || c.Problem != "" {
@@ -177,8 +177,8 @@ func namesOf(s Snapshot, cluster string) []string {
 // request is a snapshot that a user requested with the annotation.
 type request struct {
 	name, cluster string
-	// over is the reason why the request can be removed, or empty if it is still to be fulfilled.
-	over string
+	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled.
+	removalReason string
 	// stored is true if the snapshot is stored but not yet listed in the status. The request is removed in a later
 	// reconciliation, because a reconciliation that changes the object does not write its status.
 	stored bool
@@ -201,19 +201,19 @@ func requestOf(s Snapshot) request {
 	i := slices.IndexFunc(s.Clusters, func(c Target) bool { return c.Name == cluster })
 	switch {
 	case !ok || at.After(s.Now.Add(time.Minute)):
-		r.over = "it is not the name of a snapshot of now"
+		r.removalReason = "it is not the name of a snapshot of now"
 	case i < 0:
-		r.over = "the policy has no Cluster " + cluster
+		r.removalReason = "the policy has no Cluster " + cluster
 	case slices.Contains(namesOf(s, cluster), r.name):
 		newest := namesOf(s, cluster)
 		newest = newest[max(0, len(newest)-hostedv1.MaxListedSnapshots):] // the status lists only these
 		if r.stored = slices.Contains(newest, r.name) && !isListed(s.Policy, r.name); !r.stored {
-			r.over = "the snapshot is stored"
+			r.removalReason = "the snapshot is stored"
 		}
 	case s.Clusters[i].Problem != "":
-		r.over = s.Clusters[i].Problem
+		r.removalReason = s.Clusters[i].Problem
 	case s.Clusters[i].Job.Err != "" && s.Clusters[i].Job.Name == r.name:
-		r.over = s.Clusters[i].Job.Err
+		r.removalReason = s.Clusters[i].Job.Err
 	}
 	return r
 }

@@ -141,8 +141,8 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %s: actions (-want +got):\n%s", title, test.reason, diff)
 		}
 		waits := ""
-		if len(p.Wait) > 0 {
-			waits = p.Wait[0].Reason
+		if len(p.Waits) > 0 {
+			waits = p.Waits[0].Reason
 		}
 		if len(p.Ask) != test.asks || waits != test.waits {
 			t.Errorf("%s: %s: asks %v, waits %q; want %d, %q", title, test.reason, p.Ask, waits, test.asks, test.waits)
@@ -171,7 +171,7 @@ func TestReport(t *testing.T) {
 		"refused":   {func(*Snapshot) {}, loop.Outcome{Done: []loop.Action{RemoveRequest{Name: "x", Why: "No"}}}, "Ready", "True", "", []string{"SnapshotRequestRefused"}},
 		"bad":       {func(s *Snapshot) { s.Policy.Spec.Schedule = "soon" }, loop.Outcome{}, "Ready", "False", "", nil},
 		"none":      {func(s *Snapshot) { s.Clusters = nil }, loop.Outcome{}, "SnapshotsUpToDate", "True", "There is no Cluster of this policy", nil},
-		"many":      {func(s *Snapshot) { s.Beyond = 3 }, loop.Outcome{}, "SnapshotsUpToDate", "False", "* 3 more Clusters are selected than the 100 of which one policy takes snapshots: select fewer", nil},
+		"many":      {func(s *Snapshot) { s.Omitted = 3 }, loop.Outcome{}, "SnapshotsUpToDate", "False", "* 3 more Clusters are selected than the 100 of which one policy takes snapshots: select fewer", nil},
 		"is over":   {func(s *Snapshot) { s.Policy.Status.Clusters[0].Message = "The store is full" }, loop.Outcome{}, "SnapshotsUpToDate", "True", "", nil},
 	} {
 		s := hourly()

@@ -16,7 +16,7 @@ func TestKstatus(t *testing.T) {
 	s.Policy.Generation, s.Store.Problem = 1, "the folder is not there"
 	report := func() string {
 		s.Policy.Status = Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.EtcdSnapshotPolicyStatus)
-		return kstatus.Of(t, s.Policy)
+		return kstatus.Compute(t, s.Policy)
 	}
 	if got := report(); got != kstatus.InProgress {
 		t.Errorf("its store cannot be read: %s", got)
@@ -26,7 +26,7 @@ func TestKstatus(t *testing.T) {
 		t.Errorf("up to date: %s, %+v", got, s.Policy.Status.Conditions)
 	}
 	s.Policy.Generation = 2
-	if got := kstatus.Of(t, s.Policy); got != kstatus.InProgress {
+	if got := kstatus.Compute(t, s.Policy); got != kstatus.InProgress {
 		t.Errorf("changed, and not reconciled yet: %s", got)
 	}
 	if got := report(); got != kstatus.Current {

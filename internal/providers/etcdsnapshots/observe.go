@@ -26,7 +26,7 @@ type Snapshot struct {
 	// Clusters are the Clusters of the policy sorted by name, at most [hostedv1.MaxSnapshotClusters]. Beyond is the
 	// number of Clusters above that limit.
 	Clusters []Target
-	Beyond   int
+	Omitted  int
 	// Changed is true if the status was written for another generation or another set of Clusters.
 	Changed bool
 	// Denied is the reason why the operator's configuration denies the destination, or empty if it is allowed.
@@ -70,7 +70,7 @@ func (c *Controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotP
 		return s, err
 	}
 	if more := len(clusters) - hostedv1.MaxSnapshotClusters; more > 0 {
-		s.Beyond, clusters = more, clusters[:hostedv1.MaxSnapshotClusters]
+		s.Omitted, clusters = more, clusters[:hostedv1.MaxSnapshotClusters]
 	}
 	for i := range clusters {
 		cluster := &clusters[i]

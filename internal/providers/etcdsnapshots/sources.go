@@ -35,8 +35,8 @@ type Forwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
-// Reached connects to the etcd of hosted control planes on this host and of control planes created by kubeadm.
-type Reached struct {
+// EtcdConnector connects to the etcd of hosted control planes on this host and of control planes created by kubeadm.
+type EtcdConnector struct {
 	// Client reads Clusters, control planes, Machines and Secrets.
 	Client client.Client
 	// Planes is the folder of all hosted control planes on this host.
@@ -50,7 +50,7 @@ type Reached struct {
 }
 
 // Problem implements Sources.
-func (r Reached) Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+func (r EtcdConnector) Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
 	switch ref := cluster.Spec.ControlPlaneRef; {
 	case ref.Kind == "HostedControlPlane" && ref.APIGroup == hostedv1.GroupVersion.Group:
 		plane := &hostedv1.HostedControlPlane{}
@@ -75,7 +75,7 @@ func (r Reached) Problem(ctx context.Context, cluster *clusterv1.Cluster) (strin
 }
 
 // Open implements Sources.
-func (r Reached) Open(ctx context.Context, key client.ObjectKey) (Source, error) {
+func (r EtcdConnector) Open(ctx context.Context, key client.ObjectKey) (Source, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, key, cluster); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (r Reached) Open(ctx context.Context, key client.ObjectKey) (Source, error)
 }
 
 // openHosted connects to the etcd of a hosted control plane on this host.
-func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
+func (r EtcdConnector) openHosted(plane client.ObjectKey) (Source, error) {
 	folder := workload.Folder(filepath.Join(r.Planes, plane.Namespace+"."+plane.Name))
 	socket, err := planeetcd.ClientSocket(folder.Etcd())
 	if err != nil {
@@ -96,7 +96,7 @@ func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	if _, err := os.Lstat(socket); err != nil {
 		return nil, fault.New(fault.Unreachable, "EtcdMemberUnreachable", "HostedControlPlane %s does not run on this host", plane.Name).From(err)
 	}
-	user, own := ownuser.Of(string(folder))
+	user, own := ownuser.UserOfFolder(string(folder))
 	if !own {
 		user = os.Geteuid()
 	}
@@ -104,15 +104,15 @@ func (r Reached) openHosted(plane client.ObjectKey) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connected{Connection: connection, facts: func() (snapshots.Facts, error) {
+	return connected{Connection: connection, facts: func() (snapshots.EtcdState, error) {
 		data, err := folder.ReadData()
-		return snapshots.Facts{Kubernetes: data.Version, EncryptionKeys: data.EncryptionKeys}, err
+		return snapshots.EtcdState{Kubernetes: data.Version, EncryptionKeys: data.EncryptionKeys}, err
 	}}, nil
 }
 
 // etcdAuthority returns the Secret with the CA that signs etcd client certificates for the Machines of a control
 // plane.
-func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*corev1.Secret, error) {
+func (r EtcdConnector) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*corev1.Secret, error) {
 	found, err := authority.Read(ctx, cluster, []authority.Purpose{authority.Etcd, authority.EtcdClient}, r.Client)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (r Reached) etcdAuthority(ctx context.Context, cluster client.ObjectKey) (*
 }
 
 // openMachines connects to the first reachable etcd member on the Machines of a control plane.
-func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (Source, error) {
+func (r EtcdConnector) openMachines(ctx context.Context, cluster client.ObjectKey) (Source, error) {
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name},
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
@@ -156,9 +156,9 @@ func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (So
 		if err != nil {
 			return nil, err
 		}
-		if failed = answers(ctx, connection); failed == nil {
+		if failed = checkResponds(ctx, connection); failed == nil {
 			version := m.Spec.Version
-			return connected{Connection: connection, facts: func() (snapshots.Facts, error) { return snapshots.Facts{Kubernetes: version}, nil }}, nil
+			return connected{Connection: connection, facts: func() (snapshots.EtcdState, error) { return snapshots.EtcdState{Kubernetes: version}, nil }}, nil
 		}
 		_ = connection.Close()
 	}
@@ -168,7 +168,7 @@ func (r Reached) openMachines(ctx context.Context, cluster client.ObjectKey) (So
 // memberTimeout limits a status request to an etcd member.
 const memberTimeout = 15 * time.Second
 
-func answers(ctx context.Context, c *etcd.Connection) error {
+func checkResponds(ctx context.Context, c *etcd.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	_, _, err := c.State(ctx)
@@ -179,11 +179,11 @@ func answers(ctx context.Context, c *etcd.Connection) error {
 type connected struct {
 	*etcd.Connection
 	// facts returns the properties of the control plane that are not read from etcd.
-	facts func() (snapshots.Facts, error)
+	facts func() (snapshots.EtcdState, error)
 }
 
 // Facts implements snapshots.Source.
-func (c connected) Facts(ctx context.Context) (snapshots.Facts, error) {
+func (c connected) Facts(ctx context.Context) (snapshots.EtcdState, error) {
 	facts, err := c.facts()
 	if err != nil {
 		return facts, err

@@ -45,7 +45,7 @@ func TestOpenMachines(t *testing.T) {
 			"Secret c-etcd has no key to sign a client certificate of etcd with: add it as tls.key"},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.secrets, cluster)...).Build()
-		_, err := Reached{Client: c, Now: time.Now}.Open(t.Context(), client.ObjectKeyFromObject(cluster))
+		_, err := EtcdConnector{Client: c, Now: time.Now}.Open(t.Context(), client.ObjectKeyFromObject(cluster))
 		if f := fault.As(err); f == nil || f.Message != tc.want || f.Kind != fault.Invalid {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}

@@ -19,17 +19,17 @@ import (
 // maxMessage limits the message of one Cluster, in bytes.
 const maxMessage = 1000
 
-// judged is a snapshot with the list of Clusters for the status.
-type judged struct {
+// conditionInput is a snapshot with the list of Clusters for the status.
+type conditionInput struct {
 	Snapshot
 	clusters []hostedv1.ClusterSnapshots
 }
 
-var conditions = condition.Table[judged]{
-	{Type: hostedv1.ScheduleValidCondition, Of: judged.scheduleValid},
-	{Type: hostedv1.StoreAvailableCondition, Of: judged.storeAvailable},
-	{Type: hostedv1.SnapshotsUpToDateCondition, Of: judged.upToDate},
-	{Type: hostedv1.ReadyCondition, Over: judged.ready},
+var conditions = condition.Table[conditionInput]{
+	{Type: hostedv1.ScheduleValidCondition, Of: conditionInput.scheduleValid},
+	{Type: hostedv1.StoreAvailableCondition, Of: conditionInput.storeAvailable},
+	{Type: hostedv1.SnapshotsUpToDateCondition, Of: conditionInput.upToDate},
+	{Type: hostedv1.ReadyCondition, Over: conditionInput.ready},
 }
 
 func scheduleProblem(s Snapshot) string {
@@ -39,14 +39,14 @@ func scheduleProblem(s Snapshot) string {
 	return ""
 }
 
-func (j judged) scheduleValid() condition.Verdict {
+func (j conditionInput) scheduleValid() condition.Verdict {
 	if text := scheduleProblem(j.Snapshot); text != "" {
 		return condition.False("Invalid", text)
 	}
 	return condition.True("Valid")
 }
 
-func (j judged) storeAvailable() condition.Verdict {
+func (j conditionInput) storeAvailable() condition.Verdict {
 	before := condition.Set(j.Policy.Status.Conditions).Get(hostedv1.StoreAvailableCondition)
 	switch {
 	case j.Denied != "":
@@ -61,7 +61,7 @@ func (j judged) storeAvailable() condition.Verdict {
 	return condition.Unknown("NotYetKnown", "The store is read when a snapshot is due")
 }
 
-func (j judged) upToDate() condition.Verdict {
+func (j conditionInput) upToDate() condition.Verdict {
 	if j.Policy.Spec.Suspend != nil && *j.Policy.Spec.Suspend {
 		return condition.Unknown("Suspended", "Snapshots are suspended: set spec.suspend to false to go on")
 	}
@@ -71,8 +71,8 @@ func (j judged) upToDate() condition.Verdict {
 			problems = append(problems, "* Cluster "+c.Name+": "+c.Message)
 		}
 	}
-	if j.Beyond > 0 {
-		problems = append(problems, fmt.Sprintf("* %d more Clusters are selected than the %d of which one policy takes snapshots: select fewer", j.Beyond, hostedv1.MaxSnapshotClusters))
+	if j.Omitted > 0 {
+		problems = append(problems, fmt.Sprintf("* %d more Clusters are selected than the %d of which one policy takes snapshots: select fewer", j.Omitted, hostedv1.MaxSnapshotClusters))
 	}
 	switch {
 	case len(problems) > 5:
@@ -85,15 +85,15 @@ func (j judged) upToDate() condition.Verdict {
 	return condition.True("UpToDate")
 }
 
-func (judged) ready(set condition.Set) condition.Verdict {
+func (conditionInput) ready(set condition.Set) condition.Verdict {
 	return condition.Summarize(set, condition.Reasons{Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"},
 		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
 }
 
 // Report returns the status of an EtcdSnapshotPolicy.
 func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
-	s.Store.Snapshots = without(s.Store.Snapshots, out)
-	j := judged{Snapshot: s}
+	s.Store.Snapshots = withoutRemoved(s.Store.Snapshots, out)
+	j := conditionInput{Snapshot: s}
 	status := hostedv1.EtcdSnapshotPolicyStatus{ObservedGeneration: s.Policy.Generation}
 	for _, target := range s.Clusters {
 		row := rowOf(s, target)
@@ -110,8 +110,8 @@ func Report(s Snapshot, _ loop.Plan, out loop.Outcome) loop.Report {
 	return loop.Report{Status: status, Events: events(s, j.clusters, out)}
 }
 
-// without returns the stored snapshots without the removed ones.
-func without(all map[string][]snapshots.Manifest, out loop.Outcome) map[string][]snapshots.Manifest {
+// withoutRemoved returns the stored snapshots without the removed ones.
+func withoutRemoved(all map[string][]snapshots.Manifest, out loop.Outcome) map[string][]snapshots.Manifest {
 	gone := map[string]bool{}
 	for _, a := range out.Done {
 		if r, ok := a.(RemoveSnapshot); ok {

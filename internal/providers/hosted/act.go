@@ -22,8 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plane/workload"
 )
 
-// soon is the requeue delay for changes that are not covered by a watch.
-const soon = 100 * time.Millisecond
+// unwatchedRecheck is the requeue delay for changes that are not covered by a watch.
+const unwatchedRecheck = 100 * time.Millisecond
 
 // The actions of the controller. All of them are idempotent.
 type (
@@ -115,7 +115,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, action loop.Action) er
 	case WriteKubeconfig:
 		return c.writeKubeconfig(ctx, s)
 	case OwnSecret:
-		return c.writer.Patch(ctx, s.Secrets[a.Purpose], ownerOf(s.Plane).Take)
+		return c.writer.Patch(ctx, s.Secrets[a.Purpose], ownerOf(s.Plane).Adopt)
 	case StartProcess, ChangeProcess:
 		content, err := files(s)
 		if err != nil {
@@ -162,7 +162,7 @@ func (c *Controller) applyAddons(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	c.limitCalls(config, s.Cluster)
-	return c.furnish(ctx, config, addonsOf(s, endpointOf(s)))
+	return c.applyObjects(ctx, config, addonsOf(s, endpointOf(s)))
 }
 
 // limitCalls makes requests share the rate limiter of the cluster, if there is one.
@@ -180,7 +180,7 @@ func (c *Controller) writeKubeconfig(ctx context.Context, s Snapshot) error {
 	if secret := s.Secrets[PurposeKubeconfig]; secret != nil {
 		return c.writer.Patch(ctx, secret, func(o client.Object) {
 			o.(*corev1.Secret).Data = data
-			ownerOf(s.Plane).Take(o)
+			ownerOf(s.Plane).Adopt(o)
 		})
 	}
 	return c.writer.Create(ctx, newSecret(s, PurposeKubeconfig, data))

@@ -51,7 +51,7 @@ func decideAddons(s Snapshot, p *loop.Plan) {
 }
 
 // hasAddons reports whether this controller applies add-ons to the workload cluster.
-func hasAddons(t backend.Terms, plane *hostedv1.HostedControlPlane) bool {
+func hasAddons(t backend.Capabilities, plane *hostedv1.HostedControlPlane) bool {
 	spec := plane.Spec.Addons
 	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/hosted/quiescing"
 )
 
-// judged is the input of the conditions: a snapshot and the outcome of its plan.
-type judged struct {
+// conditionInput is the input of the conditions: a snapshot and the outcome of its plan.
+type conditionInput struct {
 	Snapshot
 	// waiting and reason describe the first wait of the plan. They are empty if there is none.
 	waiting, reason string
@@ -25,23 +25,23 @@ type judged struct {
 }
 
 // conditions computes the conditions.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: hostedv1.VersionSupportedCondition, Of: judged.versionSupported},
-	{Type: hostedv1.CertificatesAvailableCondition, Of: judged.certificates},
-	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: judged.encryptionKeys},
-	{Type: hostedv1.ProcessRunningCondition, Of: judged.processRunning},
-	{Type: hostedv1.EtcdClusterAvailableCondition, Of: judged.etcd},
-	{Type: hostedv1.AddonsAppliedCondition, Of: judged.addonsApplied},
-	{Type: hostedv1.AddonsAvailableCondition, Of: judged.addonsAvailable},
-	{Type: hostedv1.RestoredCondition, Of: judged.restored},
-	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: judged.rollingOut},
-	{Type: hostedv1.AvailableCondition, Over: judged.available},
-	{Type: clusterv1.ReadyCondition, Over: judged.ready},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: hostedv1.VersionSupportedCondition, Of: conditionInput.versionSupported},
+	{Type: hostedv1.CertificatesAvailableCondition, Of: conditionInput.certificates},
+	{Type: hostedv1.EncryptionKeysAvailableCondition, Of: conditionInput.encryptionKeys},
+	{Type: hostedv1.ProcessRunningCondition, Of: conditionInput.processRunning},
+	{Type: hostedv1.EtcdClusterAvailableCondition, Of: conditionInput.etcd},
+	{Type: hostedv1.AddonsAppliedCondition, Of: conditionInput.addonsApplied},
+	{Type: hostedv1.AddonsAvailableCondition, Of: conditionInput.addonsAvailable},
+	{Type: hostedv1.RestoredCondition, Of: conditionInput.restored},
+	{Type: clusterv1.RollingOutCondition, Polarity: condition.Negative, Of: conditionInput.rollingOut},
+	{Type: hostedv1.AvailableCondition, Over: conditionInput.available},
+	{Type: clusterv1.ReadyCondition, Over: conditionInput.ready},
 }
 
 // ready is true if the control plane matches its spec. Generic tools that wait for objects read it.
-func (j judged) ready(set condition.Set) condition.Verdict {
+func (j conditionInput) ready(set condition.Set) condition.Verdict {
 	return condition.Summarize(set, condition.Reasons{
 		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
 	}, condition.Part{Type: hostedv1.AvailableCondition}, condition.Part{Type: hostedv1.VersionSupportedCondition},
@@ -49,7 +49,7 @@ func (j judged) ready(set condition.Set) condition.Verdict {
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	switch {
 	case j.Plane.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.NotDeletingReason, "")
@@ -59,7 +59,7 @@ func (j judged) deleting() condition.Verdict {
 	return condition.True(clusterv1.DeletionCompletedReason)
 }
 
-func (j judged) versionSupported() condition.Verdict {
+func (j conditionInput) versionSupported() condition.Verdict {
 	run, included := versionToRun(j.Snapshot)
 	switch {
 	case included && run != j.Plane.Spec.Version:
@@ -70,7 +70,7 @@ func (j judged) versionSupported() condition.Verdict {
 	return condition.False("NotSupported", notSupported(j.Snapshot))
 }
 
-func (j judged) certificates() condition.Verdict {
+func (j conditionInput) certificates() condition.Verdict {
 	if j.Cluster == nil {
 		return condition.Unknown("WaitingForCluster", j.waiting)
 	}
@@ -92,7 +92,7 @@ func (j judged) certificates() condition.Verdict {
 	return condition.True("Available")
 }
 
-func (j judged) encryptionKeys() condition.Verdict {
+func (j conditionInput) encryptionKeys() condition.Verdict {
 	if !j.encrypts() {
 		return condition.True("NotNeeded")
 	}
@@ -105,7 +105,7 @@ func (j judged) encryptionKeys() condition.Verdict {
 	return condition.True("Available")
 }
 
-func (j judged) processRunning() condition.Verdict {
+func (j conditionInput) processRunning() condition.Verdict {
 	switch {
 	case j.Process.Running:
 		return condition.True(j.Terms.Running)
@@ -125,7 +125,7 @@ func (j judged) processRunning() condition.Verdict {
 	return condition.False("Died", message)
 }
 
-func (j judged) etcd() condition.Verdict {
+func (j conditionInput) etcd() condition.Verdict {
 	if j.Process.EtcdReady {
 		return condition.True("Available")
 	}
@@ -138,7 +138,7 @@ func (j judged) etcd() condition.Verdict {
 	return condition.Unknown("NotYetKnown", "The API server does not answer yet")
 }
 
-func (j judged) addonsApplied() condition.Verdict {
+func (j conditionInput) addonsApplied() condition.Verdict {
 	switch {
 	case !j.Terms.Addons:
 		return condition.True("NotNeeded")
@@ -150,7 +150,7 @@ func (j judged) addonsApplied() condition.Verdict {
 	return condition.False("NotApplied", j.orWaiting("What nodes need is being applied to the workload cluster"))
 }
 
-func (j judged) addonsAvailable() condition.Verdict {
+func (j conditionInput) addonsAvailable() condition.Verdict {
 	switch seen := j.Addons; {
 	case !hasAddons(j.Terms, j.Plane):
 		return condition.True("NotNeeded")
@@ -168,7 +168,7 @@ func (j judged) addonsAvailable() condition.Verdict {
 	return condition.True("Available")
 }
 
-func (j judged) rollingOut() condition.Verdict {
+func (j conditionInput) rollingOut() condition.Verdict {
 	have := j.Process.Version
 	want, included := versionToRun(j.Snapshot)
 	if j.Process.Running && slices.Contains([]string{workload.ReasonInvalid, workload.ReasonDataMissing, reasonDenied, reasonEndpoint}, j.reason) {
@@ -180,7 +180,7 @@ func (j judged) rollingOut() condition.Verdict {
 	return condition.False(clusterv1.NotRollingOutReason, "")
 }
 
-func (j judged) available(set condition.Set) condition.Verdict {
+func (j conditionInput) available(set condition.Set) condition.Verdict {
 	if !j.Plane.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotAvailableReason, "Deletion in progress")
 	}
@@ -193,7 +193,7 @@ func (j judged) available(set condition.Set) condition.Verdict {
 		condition.Part{Type: hostedv1.EtcdClusterAvailableCondition}, condition.Part{Type: hostedv1.AddonsAppliedCondition})
 }
 
-func (j judged) orWaiting(otherwise string) string {
+func (j conditionInput) orWaiting(otherwise string) string {
 	if j.waiting != "" {
 		return j.waiting
 	}

@@ -65,26 +65,26 @@ type Workloads interface {
 type Controller struct {
 	client client.Client
 	// cache contains the Secrets with a cluster label.
-	cache     client.Reader
-	writer    *kube.Writer
-	backends  backend.Set
-	gateways  Gateways
-	turns     backend.Turns
-	addons    addons.Readings
-	inspect   func(context.Context, *rest.Config, addons.Params) (addons.State, error)
-	reserved  []uint16
-	policy    policy.Configuration
-	stager    restoring.Stager
-	jobs      *jobs.Jobs // nil in tests without restores
-	workloads Workloads  // nil in tests without workload clusters
-	furnish   func(context.Context, *rest.Config, addons.Params) error
-	now       func() time.Time
+	cache        client.Reader
+	writer       *kube.Writer
+	backends     backend.Set
+	gateways     Gateways
+	turns        backend.Turns
+	addons       addons.Readings
+	inspect      func(context.Context, *rest.Config, addons.Params) (addons.State, error)
+	reserved     []uint16
+	policy       policy.Configuration
+	stager       restoring.Stager
+	jobs         *jobs.Jobs // nil in tests without restores
+	workloads    Workloads  // nil in tests without workload clusters
+	applyObjects func(context.Context, *rest.Config, addons.Params) error
+	now          func() time.Time
 }
 
 func Add(s loop.Setup, cfg Config) error {
 	c := &Controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,
-		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, furnish: addons.Apply, inspect: addons.Inspect, now: time.Now,
+		reserved: cfg.ReservedPorts, policy: cfg.Policy, workloads: cfg.Workloads, applyObjects: addons.Apply, inspect: addons.Inspect, now: time.Now,
 		stager: restoring.Stager{Source: retrieval.Source{Client: s.Manager.GetClient(), Stores: cfg.Stores}}, jobs: cfg.Jobs,
 	}
 	r := loop.NewReconciler(s, c.definition())

@@ -78,7 +78,7 @@ func Decide(s Snapshot) loop.Plan {
 			For("Cluster", s.Cluster.Name).ToChange("status.initialization.infrastructureProvisioned")
 		return p
 	}
-	if len(p.Actions) > 0 || len(p.Wait) > 0 || !alone && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
+	if len(p.Actions) > 0 || len(p.Waits) > 0 || !alone && !decideAuthorities(s, &p) || !decideKeys(s, &p) {
 		return p
 	}
 	decideKubeconfig(s, endpoint, &p)
@@ -93,7 +93,7 @@ func decideOwner(s Snapshot, p *loop.Plan) {
 	written := slices.ContainsFunc(p.Actions, func(a loop.Action) bool { _, ok := a.(WriteKubeconfig); return ok })
 	for _, purpose := range append(s.authorities(), PurposeKubeconfig, PurposeEncryption) {
 		secret := s.Secrets[purpose]
-		if secret != nil && ownerOf(s.Plane).Lost(secret) && (purpose != PurposeKubeconfig || !written) {
+		if secret != nil && ownerOf(s.Plane).NeedsOwner(secret) && (purpose != PurposeKubeconfig || !written) {
 			p.Do(OwnSecret{Purpose: purpose, Cluster: s.Cluster.Name})
 		}
 	}
@@ -111,7 +111,7 @@ func endpointOf(s Snapshot) clusterv1.APIEndpoint {
 // decideReservation chooses the endpoint of a control plane that does not use the endpoint of the
 // infrastructure. It also restores missing resources of a separate endpoint.
 func decideReservation(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
-	elsewhere := s.Terms.Listens.Elsewhere
+	elsewhere := s.Terms.Listens.SeparateEndpoint
 	known := endpoint.IsValid() || elsewhere && s.Process.EndpointProblem != ""
 	if elsewhere && !decideRoom(s, p) { // a separate endpoint can incur costs
 		return
@@ -133,20 +133,20 @@ func decideAuthorities(s Snapshot, p *loop.Plan) bool {
 		switch {
 		case !ok && s.Process.Exists:
 			p.WaitFor("CertificatesMissing", "Secret %s is gone; restore it from a backup: the cluster was made with it", purpose.SecretName(s.Cluster.Name)).
-				For("Secret", purpose.SecretName(s.Cluster.Name)).ForPerson()
+				For("Secret", purpose.SecretName(s.Cluster.Name)).UntilUserActs()
 			complete = false
 		case !ok:
 			p.Do(CreateAuthority{Purpose: purpose, Cluster: s.Cluster.Name})
 			complete = false
 		default:
 			if text := problem(purpose, secret, s.Now); text != "" {
-				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).ForPerson()
+				p.WaitFor("CertificatesInvalid", "%s", text).For("Secret", secret.Name).UntilUserActs()
 				complete = false
 			}
 		}
 	}
-	if !complete && len(p.Wait) == 0 {
-		p.RecheckIn(soon) // Secrets are not watched by name before they exist
+	if !complete && len(p.Waits) == 0 {
+		p.RecheckIn(unwatchedRecheck) // Secrets are not watched by name before they exist
 	}
 	return complete
 }
@@ -156,7 +156,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 	if secret != nil && !ownerOf(s.Plane).Manages(secret) {
 		return
 	}
-	if why := s.Kubeconfig.Outdated(endpoint, s.Secrets[PurposeCA], s.Now); why != "" {
+	if why := s.Kubeconfig.ReissueReason(endpoint, s.Secrets[PurposeCA], s.Now); why != "" {
 		p.Do(WriteKubeconfig{Cluster: s.Cluster.Name, Why: why})
 		return
 	}
@@ -167,7 +167,7 @@ func decideKubeconfig(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) 
 
 func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).UntilUserActs()
 		p.RecheckIn(versionAgain)
 		return
 	}
@@ -176,11 +176,11 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 		return
 	}
 	if err := cfg.Validate(); err != nil {
-		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).UntilUserActs()
 		return
 	}
 	if why := deniedIssuer(s); why != "" {
-		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).UntilUserActs()
 		return
 	}
 	if !s.Process.Exists || s.Process.Config != cfg.Hash() {
@@ -195,7 +195,7 @@ func decideProcess(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) {
 	}
 	if s.Process.Pending != "" {
 		p.Do(ChangeProcess{What: s.Process.Pending})
-		p.RecheckIn(soon) // to observe the result
+		p.RecheckIn(unwatchedRecheck) // to observe the result
 	} else if s.Process.Unclear != "" {
 		p.Do(ChangeProcess{What: s.Process.Unclear}) // its error reports the problem until the annotation changes
 	}
@@ -227,12 +227,12 @@ func decideData(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 		return true
 	}
 	if err := s.Process.Data.Problem(cfg.Version); err != nil {
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
 	if isDataLost(s) && s.Terms.Emptied == "" {
 		p.WaitFor(workload.ReasonDataMissing,
-			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Terms.PlaceOfData()).For(kind, s.Plane.Name).ForPerson()
+			"The control plane was initialized and its data is not %s; restore it from a backup, or delete the cluster: it is not started empty", s.Terms.PlaceOfData()).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
 	return true
@@ -248,7 +248,7 @@ func isDataLost(s Snapshot) bool {
 func decideRoom(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	case s.Process.Exists || s.Process.Reserved || s.Terms.Maximum == (policy.Maximum{}):
 		return true
@@ -257,8 +257,8 @@ func decideRoom(s Snapshot, p *loop.Plan) bool {
 		return false
 	}
 	if why := s.Terms.Maximum.Exceeded(s.Terms.Setting, s.Plane.Namespace, s.Room.Own, s.Room.All); why != "" {
-		p.WaitFor("TooManyControlPlanes", "%s", why).For(kind, s.Plane.Name).ForPerson()
-		p.RecheckIn(roomAgain)
+		p.WaitFor("TooManyControlPlanes", "%s", why).For(kind, s.Plane.Name).UntilUserActs()
+		p.RecheckIn(countRecheck)
 		return false
 	}
 	return true
@@ -313,9 +313,9 @@ func notReady(s Snapshot) string {
 const (
 	// versionAgain is the delay before available versions are checked again, because they are not watched.
 	versionAgain = 5 * time.Second
-	// turnAgain is the delay before the turn is requested again, and roomAgain before control planes are
+	// turnAgain is the delay before the turn is requested again, and countRecheck before control planes are
 	// counted again.
-	turnAgain, roomAgain = 2 * time.Second, 30 * time.Second
+	turnAgain, countRecheck = 2 * time.Second, 30 * time.Second
 )
 
 // versionToRun returns the version that the process should run. It returns false if no suitable version is
@@ -334,7 +334,7 @@ func configOf(s Snapshot, endpoint clusterv1.APIEndpoint) workload.Config {
 	keys, mark := keyFingerprint(s)
 	return workload.Config{
 		Cluster: s.Cluster.Name, Version: run,
-		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.Elsewhere,
+		Endpoint: fmt.Sprintf("%s:%d", bracket(endpoint.Host), endpoint.Port), Everywhere: s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint,
 		ServiceCIDRs: services, PodCIDRs: pods, ServiceDomain: s.Cluster.Spec.ClusterNetwork.ServiceDomain,
 		CertificateDays: int(spec.CertificateValidityDays), Names: spec.CertificateNames, Authorities: fingerprint(s),
 		APIServer: spec.APIServer.Flags(), ControllerManager: spec.ControllerManager.Flags(),

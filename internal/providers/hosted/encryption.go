@@ -42,9 +42,9 @@ func decideKeys(s Snapshot, p *loop.Plan) bool {
 		return true
 	case s.Secrets[PurposeEncryption] == nil && s.Process.Data.EncryptionKeys == "":
 		p.Do(CreateKeys{Cluster: s.Cluster.Name})
-		p.RecheckIn(soon) // Secrets are not watched by name before they exist
+		p.RecheckIn(unwatchedRecheck) // Secrets are not watched by name before they exist
 	default:
-		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.SecretName(s.Cluster.Name)).ForPerson()
+		p.WaitFor(fault.As(err).Reason, "%s", fault.UserMessage(err)).For("Secret", PurposeEncryption.SecretName(s.Cluster.Name)).UntilUserActs()
 	}
 	return false
 }

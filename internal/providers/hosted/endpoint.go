@@ -101,7 +101,7 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 	case s.Gateway.Problem != "":
 		p.WaitFor("NetworkNotKnown", "%s", s.Gateway.Problem).For("LocalCluster", s.Cluster.Spec.InfrastructureRef.Name).ForTime()
 	default:
-		p.WaitFor(reasonEndpoint, "%s", denied).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonEndpoint, "%s", denied).For(kind, s.Plane.Name).UntilUserActs()
 	}
 	p.RecheckIn(gatewayAgain)
 	return false
@@ -112,7 +112,7 @@ func decideEndpoint(s Snapshot, cfg workload.Config, p *loop.Plan) bool {
 // address of the management cluster, of another cluster, or a public address.
 func deniedEndpoint(s Snapshot, at netip.AddrPort) string {
 	address := at.Addr().Unmap()
-	if s.Terms.Listens != nil && s.Terms.Listens.Elsewhere { // it uses no port of this host
+	if s.Terms.Listens != nil && s.Terms.Listens.SeparateEndpoint { // it uses no port of this host
 		return s.Terms.DeniedEndpoint(s.Process, at)
 	}
 	switch {

@@ -83,7 +83,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 		t.Fatal(err)
 	}
 	s.Secrets[PurposeKubeconfig] = newSecret(s, PurposeKubeconfig, data)
-	s.Kubeconfig = authority.Inspect(s.Secrets[PurposeKubeconfig])
+	s.Kubeconfig = authority.ParseKubeconfig(s.Secrets[PurposeKubeconfig])
 	s.Process = backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true, PID: 42, Version: version, Config: configOf(s, endpointOf(s)).Hash()}
 	s.Plane.Status.AddonsHash = addonsOf(s, endpointOf(s)).Hash()
 	s.Addons.At = now
@@ -95,7 +95,7 @@ func running(t *testing.T, changes ...func(*Snapshot)) Snapshot {
 }
 
 // termsOf are the facts about the control plane that its backend tells.
-func termsOf(s Snapshot) backend.Terms {
+func termsOf(s Snapshot) backend.Capabilities {
 	if s.Plane.Spec.Backend.Name() == hostedv1.BackendSimulated {
 		return simulatedbackend.Terms(s.Policy)
 	}
@@ -121,7 +121,7 @@ func texts(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	return out
@@ -235,7 +235,7 @@ func TestDecide(t *testing.T) {
 		"a new one of another patch version": {"the spec is what its writer wants", running(t, func(s *Snapshot) { s.Plane.Spec.Version = "v1.36.1"; s.Process = backend.ControlPlane{} }),
 			[]string{"wait: Kubernetes v1.36.1 is not available on this host, which has v1.36.3; the operator adds it with `slipway versions add v1.36.1`, or set spec.version to one of these"}},
 		"too many": {"H5: processes of the host", running(t, func(s *Snapshot) {
-			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.Room{Known: true, Own: 3, All: 3}
+			s.Process, s.Policy.Maxima.ControlPlanes, s.Room = backend.ControlPlane{}, policy.Maximum{Namespace: 3}, backend.PlaneCount{Known: true, Own: 3, All: 3}
 		}), []string{"wait: Namespace ns may have 3 at most: delete some, or ask the operator to raise maxima.controlPlanes.namespace in the configuration file (--config of slipway up or slipway manager)"}},
 		"every address": {"H6: the plane would be on all networks of the host", running(t, elsewhere("0.0.0.0", 6443)),
 			[]string{"wait: Control plane endpoint 0.0.0.0:6443 is not allowed: it must be one address of this host"}},
@@ -409,7 +409,7 @@ func TestSecrets(t *testing.T) { // SE-01, SE-02, SE-03
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := authority.Inspect(&corev1.Secret{Data: data}); k.Until.Sub(now).Round(time.Hour) != 30*24*time.Hour {
+	if k := authority.ParseKubeconfig(&corev1.Secret{Data: data}); k.Until.Sub(now).Round(time.Hour) != 30*24*time.Hour {
 		t.Errorf("certificate validity: %v", k.Until.Sub(now))
 	}
 }
@@ -434,7 +434,7 @@ func (f processes) Remove(context.Context, string) error { *f.p = backend.Contro
 
 func (f processes) Subscribe(func(string)) (cancel func()) { return func() {} }
 
-func (f processes) Terms(p policy.Configuration) backend.Terms {
+func (f processes) Terms(p policy.Configuration) backend.Capabilities {
 	return processbackend.Terms(p, []string{version})
 }
 
@@ -468,7 +468,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 func settle(t *testing.T, c client.WithWatch, p *backend.ControlPlane) {
 	t.Helper()
 	ctl := &Controller{client: c, cache: c, backends: backends(processes{p, "127.1.2.3:6443"}), gateways: gateway{}, now: func() time.Time { return now },
-		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
+		applyObjects: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	for range 12 { // a fixed point lies well below
@@ -517,7 +517,7 @@ func (t table) Remove(context.Context, string) error { return nil }
 
 func (t table) Subscribe(func(string)) (cancel func()) { return func() {} }
 
-func (t table) Terms(p policy.Configuration) backend.Terms {
+func (t table) Terms(p policy.Configuration) backend.Capabilities {
 	return processbackend.Terms(p, []string{version})
 }
 
@@ -554,7 +554,7 @@ func TestTurns(t *testing.T) {
 		t.Error("one that was deleted holds nobody up")
 	}
 	s, err := ctl.answer(t.Context(), running(t), backend.CountControlPlanes{})
-	if want := (backend.Room{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
+	if want := (backend.PlaneCount{Known: true, Own: 2, All: 2}); err != nil || s.Room != want {
 		t.Errorf("%+v, %v", s.Room, err)
 	}
 }
@@ -624,7 +624,7 @@ func TestVersionThatIsNotAvailable(t *testing.T) {
 		t.Errorf("added: %v", p.Actions)
 	}
 	s.Plane.Spec.Version = "v1.35.4; reboot"
-	if message := Decide(s).Wait[0].Message; strings.Contains(message, "slipway versions add") {
+	if message := Decide(s).Waits[0].Message; strings.Contains(message, "slipway versions add") {
 		t.Error(message)
 	}
 }

@@ -95,7 +95,7 @@ func TestKubeconfigRunsNoCommand(t *testing.T) { // RC-01, SE-02
 			}
 			api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
 			ctl := &Controller{client: api, cache: api, backends: backends(processes{&backend.ControlPlane{}, workload.Listener.Addr().String()}),
-				gateways: gateway{}, now: func() time.Time { return at }, furnish: callOnce, inspect: inspected}
+				gateways: gateway{}, now: func() time.Time { return at }, applyObjects: callOnce, inspect: inspected}
 			r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: ctl.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: ctl.now}
 			ctl.writer = r.Writer
 			for range 6 {

@@ -16,7 +16,7 @@ import (
 func TestKstatus(t *testing.T) {
 	of := func(s Snapshot) string {
 		s.Plane.Status = Report(s, Decide(s), loop.Outcome{}).Status.(hostedv1.HostedControlPlaneStatus)
-		return kstatus.Of(t, s.Plane)
+		return kstatus.Compute(t, s.Plane)
 	}
 	generation := func(s *Snapshot) { s.Plane.Generation = 1 }
 	down := running(t, generation, func(s *Snapshot) { s.Process = backend.ControlPlane{} })
@@ -31,7 +31,7 @@ func TestKstatus(t *testing.T) {
 		t.Errorf("the endpoint of the Cluster is not in the status: %+v", got)
 	}
 	up.Plane.Generation = 2
-	if got := kstatus.Of(t, up.Plane); got != kstatus.InProgress {
+	if got := kstatus.Compute(t, up.Plane); got != kstatus.InProgress {
 		t.Errorf("changed, and not reconciled yet: %s", got)
 	}
 	old := running(t, generation, func(s *Snapshot) { s.Process.Version = "v1.35.4" })

@@ -57,7 +57,7 @@ func newLiveWith(t *testing.T, temporary bool) *live {
 	root, err := os.MkdirTemp("", "slipway-") // short enough for sockets
 	must(t, err)
 	supervisor := process.New(t.Context(), process.Config{
-		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{version} }, Now: time.Now, OwnUsers: true,
+		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{version} }, Now: time.Now, SeparateUsers: true,
 	})
 	t.Cleanup(func() {
 		if err := supervisor.Remove(context.Background(), "ns.p"); err != nil {
@@ -70,7 +70,7 @@ func newLiveWith(t *testing.T, temporary bool) *live {
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "198.51.100.1", Port: 6443} // on no machine: it is reached beside it
 	api := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(plane(), owner).WithStatusSubresource(&hostedv1.HostedControlPlane{}).Build()
 	c := &Controller{client: api, cache: api, backends: backend.Set{hostedv1.BackendProcess: processbackend.New(supervisor, temporary)}, gateways: gateway{}, now: time.Now,
-		furnish: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
+		applyObjects: func(context.Context, *rest.Config, addons.Params) error { return nil }, inspect: inspected}
 	c.policy.ControlPlanes.Addresses = []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}
 	r := &loop.Reconciler[*hostedv1.HostedControlPlane, Snapshot]{Controller: c.definition(), Client: api, Writer: kube.NewWriter(api, Name), Now: c.now}
 	c.writer = r.Writer

@@ -31,7 +31,7 @@ type Snapshot struct {
 	// Kubeconfig is the parsed kubeconfig Secret.
 	Kubeconfig authority.Kubeconfig
 	// Terms are the static properties of the backend, and Process is the observed state of the control plane.
-	Terms   backend.Terms
+	Terms   backend.Capabilities
 	Process backend.ControlPlane
 	// Gateway is the host's address in the cluster's network. It is only read before a process is started.
 	Gateway Gateway
@@ -43,7 +43,7 @@ type Snapshot struct {
 	Addons addons.Reading
 	// Turn and Room are only read before a process is started or restarted.
 	Turn backend.Turn
-	Room backend.Room
+	Room backend.PlaneCount
 	// ReservedPorts are the ports of the management cluster.
 	ReservedPorts []uint16
 	// Policy restricts users who write objects.
@@ -106,7 +106,7 @@ func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) error {
 			s.Secrets[purpose] = found[i]
 		}
 	}
-	s.Kubeconfig = authority.Inspect(s.Secrets[PurposeKubeconfig])
+	s.Kubeconfig = authority.ParseKubeconfig(s.Secrets[PurposeKubeconfig])
 	return nil
 }
 

@@ -49,9 +49,9 @@ func reserved(s *Snapshot) {
 func TestDecideInPods(t *testing.T) {
 	many := func(s *Snapshot) {
 		fresh(s)
-		s.Room, s.Terms.Maximum = backend.Room{Known: true, Own: 30, All: 30}, policy.Default().Maxima.ControlPlanes
+		s.Room, s.Terms.Maximum = backend.PlaneCount{Known: true, Own: 30, All: 30}, policy.Default().Maxima.ControlPlanes
 	}
-	room := func(s *Snapshot) { s.Room = backend.Room{Known: true} }
+	room := func(s *Snapshot) { s.Room = backend.PlaneCount{Known: true} }
 	cases := map[string]struct {
 		reason string
 		s      Snapshot

@@ -35,9 +35,9 @@ func decideQuiesced(s Snapshot) loop.Plan {
 	if s.Quiesce.Mode == hostedv1.QuiesceStopped {
 		if !isStopped(s) {
 			p.Do(StopProcess{})
-			p.RecheckIn(soon)
+			p.RecheckIn(unwatchedRecheck)
 		}
-		p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonQuiesced, "The control plane is stopped until annotation %s is removed", hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
 		return p
 	}
 	endpoint := endpointOf(s)
@@ -46,7 +46,7 @@ func decideQuiesced(s Snapshot) loop.Plan {
 	}
 	cfg := configOf(s, endpoint)
 	if s.Process.Exists && s.Process.Config == cfg.Hash() {
-		p.WaitFor(reasonQuiesced, "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonQuiesced, "%s until annotation %s is removed", s.Quiesce.Runs(), hostedv1.QuiesceAnnotation).For(kind, s.Plane.Name).UntilUserActs()
 		return p
 	}
 	if !decideData(s, cfg, &p) {
@@ -60,21 +60,21 @@ func decideQuiesced(s Snapshot) loop.Plan {
 // decideContent reports whether all inputs of the process exist and it may run.
 func decideContent(s Snapshot, endpoint clusterv1.APIEndpoint, p *loop.Plan) bool {
 	if name, text := missingSecret(s); text != "" {
-		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).ForPerson()
+		p.WaitFor("SecretsUnusable", "%s", text).For("Secret", name).UntilUserActs()
 		p.RecheckIn(versionAgain)
 		return false
 	}
 	if _, included := versionToRun(s); !included {
-		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor("VersionNotSupported", "%s", notSupported(s)).For(kind, s.Plane.Name).UntilUserActs()
 		p.RecheckIn(versionAgain)
 		return false
 	}
 	if err := configOf(s, endpoint).Validate(); err != nil {
-		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(workload.ReasonInvalid, "%s", err.Error()).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
 	if why := deniedIssuer(s); why != "" {
-		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", why).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	}
 	return decideRoom(s, p)
@@ -103,12 +103,12 @@ func missingSecret(s Snapshot) (name, text string) {
 func decideSnapshot(s Snapshot, p *loop.Plan) bool {
 	switch {
 	case s.Restore.Problem != "":
-		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(s.Restore.Reason, "%s", s.Restore.Problem).For(kind, s.Plane.Name).UntilUserActs()
 		return false
 	case s.Restore.Request != nil:
 		return decideRestore(s, p) && (restores(s) || wasRestored(s))
 	case s.Process.Exists:
-		p.WaitFor("DataExists", "The host has data of a control plane of this name already: delete that control plane, or move its folder away").For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor("DataExists", "The host has data of a control plane of this name already: delete that control plane, or move its folder away").For(kind, s.Plane.Name).UntilUserActs()
 	default:
 		p.WaitFor(workload.ReasonDataMissing, "Waiting for annotation %s to name a snapshot", hostedv1.RestoreAnnotation).For(kind, s.Plane.Name).ToChange("metadata.annotations")
 	}
@@ -128,7 +128,7 @@ func quiescedStatus(s Snapshot, p loop.Plan) string {
 	case q.Mode == hostedv1.QuiesceStopped:
 		fulfilled = isStopped(s)
 	case q.Mode == hostedv1.QuiesceLoopback && s.Restore.Request == nil:
-		if slices.ContainsFunc(p.Wait, func(w loop.Wait) bool { return w.Reason == workload.ReasonDataMissing }) {
+		if slices.ContainsFunc(p.Waits, func(w loop.Wait) bool { return w.Reason == workload.ReasonDataMissing }) {
 			return hostedv1.QuiesceAwaitingData + "/" + q.ID
 		}
 	case s.Process.Running && s.Process.Only == q.Only() && s.Process.Config == configOf(s, endpointOf(s)).Hash():

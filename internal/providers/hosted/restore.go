@@ -91,7 +91,7 @@ func decideRestore(s Snapshot, p *loop.Plan) bool {
 	r := s.Restore.Request
 	switch state := s.Restore; {
 	case state.Problem != "":
-		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).ForPerson()
+		p.WaitFor(state.Reason, "%s", state.Problem).For(kind, s.Plane.Name).UntilUserActs()
 		return true
 	case r == nil || restores(s):
 		return true
@@ -121,7 +121,7 @@ func (c *Controller) stageRestore(s Snapshot, b backend.Backend) {
 	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
-func (j judged) restored() condition.Verdict {
+func (j conditionInput) restored() condition.Verdict {
 	r, done := j.Restore.Request, j.Process.Data.Restored
 	switch {
 	case j.Restore.Problem != "":

@@ -46,14 +46,14 @@ func (l *live) snapshot(stores destination.Settings) snapshots.Manifest {
 	must(l.T, l.client.Get(l.Context(), client.ObjectKey{Namespace: "ns", Name: cluster().Name}, owner))
 	owner.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "p"}
 	must(l.T, l.client.Update(l.Context(), owner))
-	sources := etcdsnapshots.Reached{Client: l.client, Planes: filepath.Dir(string(l.folder)), Now: time.Now}
+	sources := etcdsnapshots.EtcdConnector{Client: l.client, Planes: filepath.Dir(string(l.folder)), Now: time.Now}
 	from, err := sources.Open(l.Context(), client.ObjectKeyFromObject(owner))
 	must(l.T, err)
 	defer func() { _ = from.Close() }()
 	to, err := stores.Open(l.Context(), snapshotPolicy())
 	must(l.T, err)
 	now := time.Now()
-	m, err := snapshots.Take(l.Context(), from, to, snapshots.Order{
+	m, err := snapshots.Take(l.Context(), from, to, snapshots.TakeOptions{
 		Cluster: snapshots.Cluster{Namespace: "ns", Name: owner.Name, UID: string(owner.UID)}, Name: snapshots.Name(owner.Name, now), Now: now,
 	})
 	must(l.T, err)

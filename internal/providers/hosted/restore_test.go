@@ -51,8 +51,8 @@ func TestDecideRestore(t *testing.T) {
 			does = append(does, a.String())
 		}
 		waits := ""
-		if len(p.Wait) > 0 {
-			waits = p.Wait[0].Reason
+		if len(p.Waits) > 0 {
+			waits = p.Waits[0].Reason
 		}
 		if diff := cmp.Diff(test.does, does); diff != "" || waits != test.waits || starts != test.starts || cfg.Restore != test.asks {
 			t.Errorf("%s: %s: does %v, waits %q, starts %t, restores %q", name, test.reason, does, waits, starts, cfg.Restore)

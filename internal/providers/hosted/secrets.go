@@ -56,7 +56,7 @@ func problem(p Purpose, secret *corev1.Secret, now time.Time) string {
 	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
 	}
-	return authority.Unusable(authority.Requirement{Purpose: p}, secret, now)
+	return authority.ContentProblem(authority.Requirement{Purpose: p}, secret, now)
 }
 
 // ownerOf returns the control plane as the owner of its Secrets.

@@ -149,7 +149,9 @@ type simulation struct {
 	faults simulated.Faults
 }
 
-func (*simulation) Terms(p policy.Configuration) backend.Terms { return simulatedbackend.Terms(p) }
+func (*simulation) Terms(p policy.Configuration) backend.Capabilities {
+	return simulatedbackend.Terms(p)
+}
 
 func (*simulation) Reserve(context.Context, string, clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {
 	return clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 12345}, nil

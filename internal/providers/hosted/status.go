@@ -53,9 +53,9 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	}
 	status.Authority = authorityInEffect(s, status.AddonsHash)
 	status.EncryptionKeys = keysInEffect(s)
-	j := judged{Snapshot: s, addons: status.AddonsHash != ""}
-	if len(p.Wait) > 0 {
-		j.reason, j.waiting = p.Wait[0].Reason, p.Wait[0].Message
+	j := conditionInput{Snapshot: s, addons: status.AddonsHash != ""}
+	if len(p.Waits) > 0 {
+		j.reason, j.waiting = p.Waits[0].Reason, p.Waits[0].Message
 	}
 	switch out.Failed.(type) {
 	case ApplyAddons:

@@ -95,7 +95,7 @@ func startAttack(t *testing.T) attack {
 	a.host.AddMachine(testhost.Machine{Machine: backend.Machine{Name: "ci-postgres", ID: "ci-id", State: backend.Running}})
 	a.host.AddNetwork(testhost.Instance, backend.Owner{Cluster: "c", Object: victimCluster},
 		backend.Network{Name: victimNet, ID: "victim-net", Subnet: netip.MustParsePrefix("172.20.0.0/18"), Gateway: netip.MustParseAddr("172.20.0.1")})
-	a.host.AddTaken(backend.Taken{Range: netip.MustParsePrefix("172.28.0.0/16"), By: "a route of this host through wg0"})
+	a.host.AddTaken(backend.UsedRange{Range: netip.MustParsePrefix("172.28.0.0/16"), By: "a route of this host through wg0"})
 	a.host.Link("/srv/shared/link", "/etc")
 	a.host.Refuse("/srv/shared/docker.sock", "a socket")
 	a.startControllers(srv.Config, scheme)

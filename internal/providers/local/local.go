@@ -49,7 +49,7 @@ type Config struct {
 	// host resources that were transferred to or from other management clusters. Empty: there is none.
 	DataDir string
 	// Balancers supervises the load balancers of control planes that run on machines. Nil: none are available.
-	Balancers *balancer.Keeper
+	Balancers *balancer.Supervisor
 	// ReservedPorts are the ports of the management cluster itself. No load balancer listens on them.
 	ReservedPorts []uint16
 	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
@@ -82,7 +82,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	}
 	containers := engine.Backend(cfg.balancers())
 	if cfg.DataDir != "" {
-		containers = kept.Around(containers, kept.Archives{Dir: datadir.Dir(cfg.DataDir).Images()}, engine)
+		containers = kept.Wrap(containers, kept.Archives{Dir: datadir.Dir(cfg.DataDir).Images()}, engine)
 	}
 	backends := backend.Set{infrav1.ContainerBackend: containers}
 	if cfg.Simulated != nil {
@@ -93,7 +93,7 @@ func Add(setup func(controller string) loop.Setup, cfg Config) error {
 	if cfg.Balancers != nil {
 		cfg.Balancers.Ended = func(name string) {
 			if o, ok := container.BalancedBy(name); ok {
-				hub.Tell(backend.Event{Balancer: o})
+				hub.Notify(backend.Event{Balancer: o})
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (c Config) named(server string) []policy.Named {
 }
 
 // custody returns the record of the host resources that belong to this instance.
-func (c Config) custody() *custody.Book {
+func (c Config) custody() *custody.Store {
 	if c.DataDir == "" {
 		return custody.Labels(c.Instance)
 	}
@@ -153,7 +153,7 @@ type sweeper struct {
 
 // Start implements manager.Runnable.
 func (s sweeper) Start(ctx context.Context) error {
-	keep := backend.Keep{
+	keep := backend.InUse{
 		Machine: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalMachine{}) },
 		Network: func(o backend.Owner) bool { return s.keep(ctx, o, &infrav1.LocalCluster{}) },
 	}

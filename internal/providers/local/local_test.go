@@ -23,7 +23,7 @@ type asked struct {
 	machine, network *bool
 }
 
-func (a asked) Sweep(_ context.Context, keep backend.Keep) error {
+func (a asked) Sweep(_ context.Context, keep backend.InUse) error {
 	*a.machine, *a.network = keep.Machine(a.owner), keep.Network(a.owner)
 	return errors.New("Docker is away") // is no reason to stop the program
 }

@@ -46,9 +46,9 @@ func Providers() []providerset.Set {
 	return out
 }
 
-// Of returns the components of one provider, in the order in which they can be applied. All of them have the provider
+// ProviderObjects returns the components of one provider, in the order in which they can be applied. All of them have the provider
 // label and, if they are namespaced, the provider's namespace.
-func Of(set providerset.Set, o Options) ([]*unstructured.Unstructured, error) {
+func ProviderObjects(set providerset.Set, o Options) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
 	u := unit{Options: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
 	if set.Name == providerset.Core {
@@ -69,9 +69,9 @@ func Of(set providerset.Set, o Options) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Together returns one manager that runs all providers, including the simulated backend. It is applied without
+// ManagerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
 // clusterctl.
-func Together(o Options) ([]*unstructured.Unstructured, error) {
+func ManagerObjects(o Options) ([]*unstructured.Unstructured, error) {
 	u := unit{Options: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
 	objects, err := u.objects()
 	if err != nil {
@@ -81,7 +81,7 @@ func Together(o Options) ([]*unstructured.Unstructured, error) {
 }
 
 func (u unit) objects() ([]*unstructured.Unstructured, error) {
-	rights := rbac.Rights{Sets: u.sets, Pods: u.namespace}
+	rights := rbac.Rights{Sets: u.sets, PodNamespace: u.namespace}
 	roles, err := rbac.Objects(rights)
 	if err != nil {
 		return nil, err

@@ -30,11 +30,11 @@ func released(t *testing.T) map[string][]*unstructured.Unstructured {
 	out := map[string][]*unstructured.Unstructured{}
 	var err error
 	for _, set := range component.Providers() {
-		if out[string(set.Name)], err = component.Of(set, options()); err != nil {
+		if out[string(set.Name)], err = component.ProviderObjects(set, options()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out["all"], err = component.Together(options()); err != nil {
+	if out["all"], err = component.ManagerObjects(options()); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -53,8 +53,10 @@ func NewAccounts(memory int64) *Accounts {
 	}
 }
 
-// Of returns the account of a cluster.
-func (a *Accounts) Of(cluster client.ObjectKey) *Account { return &Account{all: a, key: cluster} }
+// ForCluster returns the account of a cluster.
+func (a *Accounts) ForCluster(cluster client.ObjectKey) *Account {
+	return &Account{all: a, key: cluster}
+}
 
 // Account is the account of one cluster, for all of its connections.
 type Account struct {

@@ -286,7 +286,7 @@ func TestEndlessAnswers(t *testing.T) { // RC-04, RC-06
 	}
 	for name, tc := range tests {
 		accounts := NewAccounts(1 << 30)
-		account := accounts.Of(client.ObjectKey{Namespace: "team-a", Name: "s1"})
+		account := accounts.ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 		hostile := &endless{piece: tc.piece}
 		open := []byte(`{"items":[`)
 		if tc.contentType != "application/json" {
@@ -308,7 +308,7 @@ func TestEndlessAnswers(t *testing.T) { // RC-04, RC-06
 		}
 	}
 	small := &io.LimitedReader{R: &endless{piece: append(asJSON(t, map[string]any{"type": "ADDED", "object": ordinary()}), '\n')}, N: 64 << 20}
-	transport := &Transport{Limits: DefaultLimits(), Account: NewAccounts(0).Of(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
+	transport := &Transport{Limits: DefaultLimits(), Account: NewAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
 		return "application/json", small
 	})}
 	resp := request(t, t.Context(), transport, watchURL)
@@ -328,7 +328,7 @@ func (d *decoding) End()          { d.ended = true }
 
 // What is decoded is charged until the call has ended, and recorded where it is much.
 func TestCalls(t *testing.T) { // RC-06
-	account := NewAccounts(0).Of(client.ObjectKey{Namespace: "team-a", Name: "s1"})
+	account := NewAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 	var records []*decoding
 	data := emptyJSON(100_000)
 	transport := &Transport{
@@ -356,7 +356,9 @@ func TestCalls(t *testing.T) { // RC-06
 // A namespace has a limit over all of its clusters, all clusters have one, and who exceeds it is not who has little.
 func TestAccounts(t *testing.T) { // RC-06
 	a := NewAccounts(8 << 30) // 1 GiB for a cluster, 2 for a namespace, 4 for all
-	of := func(namespace, name string) *Account { return a.Of(client.ObjectKey{Namespace: namespace, Name: name}) }
+	of := func(namespace, name string) *Account {
+		return a.ForCluster(client.ObjectKey{Namespace: namespace, Name: name})
+	}
 	for _, step := range []struct {
 		account *Account
 		mib     int64
@@ -385,7 +387,7 @@ func TestAccounts(t *testing.T) { // RC-06
 
 // What a cache holds is charged until it is garbage, once for each object.
 func TestRetain(t *testing.T) { // RC-06
-	account := NewAccounts(0).Of(client.ObjectKey{Namespace: "team-a", Name: "s1"})
+	account := NewAccounts(0).ForCluster(client.ObjectKey{Namespace: "team-a", Name: "s1"})
 	pod := bomb(10_000)
 	account.Retain(pod)
 	first := account.used()
@@ -420,7 +422,7 @@ func TestCompressed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &Transport{Limits: DefaultLimits(), Account: NewAccounts(0).Of(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
+	transport := &Transport{Limits: DefaultLimits(), Account: NewAccounts(0).ForCluster(client.ObjectKey{}), Next: server(func(*http.Request) (string, io.Reader) {
 		return "application/json", unpacked
 	})}
 	n, err := io.Copy(io.Discard, request(t, t.Context(), transport, watchURL).Body)

@@ -35,8 +35,8 @@ func (e *CallError) Unwrap() error {
 	return fault.New(fault.Unreachable, "Unreachable", "%s", unreachable(e.address)).From(e.cause)
 }
 
-// InFull returns a message with the cause of the failure, for an address that Slipway chose.
-func (e *CallError) InFull(limit time.Duration) string {
+// DetailedMessage returns a message with the cause of the failure, for an address that Slipway chose.
+func (e *CallError) DetailedMessage(limit time.Duration) string {
 	var (
 		timeout   net.Error
 		invalid   x509.CertificateInvalidError

@@ -14,13 +14,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Own detects addresses that Slipway chose for API servers of workload clusters. It relies on the status of objects
+// ManagedAddresses detects addresses that Slipway chose for API servers of workload clusters. It relies on the status of objects
 // only, because users who can write a Cluster or its Secrets can write addresses there, but cannot write a status.
-type Own struct{ Live client.Reader }
+type ManagedAddresses struct{ Live client.Reader }
 
 // Include reports whether an address (host and port) is in the network that Slipway created for the Cluster, or is the
 // endpoint of an available hosted control plane of the Cluster.
-func (o Own) Include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
+func (o ManagedAddresses) Include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
@@ -28,7 +28,7 @@ func (o Own) Include(ctx context.Context, cluster *clusterv1.Cluster, address st
 	return o.inNetwork(ctx, cluster, host) || o.isHosted(ctx, cluster, host, port)
 }
 
-func (o Own) inNetwork(ctx context.Context, cluster *clusterv1.Cluster, host string) bool {
+func (o ManagedAddresses) inNetwork(ctx context.Context, cluster *clusterv1.Cluster, host string) bool {
 	ref := cluster.Spec.InfrastructureRef
 	if ref.Kind != "LocalCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
 		return false
@@ -45,7 +45,7 @@ func (o Own) inNetwork(ctx context.Context, cluster *clusterv1.Cluster, host str
 	return err == nil && network.Contains(ip)
 }
 
-func (o Own) isHosted(ctx context.Context, cluster *clusterv1.Cluster, host, port string) bool {
+func (o ManagedAddresses) isHosted(ctx context.Context, cluster *clusterv1.Cluster, host, port string) bool {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "HostedControlPlane" || ref.APIGroup != controlplanev1.GroupVersion.Group {
 		return false

@@ -57,7 +57,7 @@ func TestOwnAddresses(t *testing.T) { // RC-02
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 		cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalCluster", Name: "i"}
 		cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "HostedControlPlane", Name: "p"}
-		own := Own{fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.network, tc.plane).Build()}
+		own := ManagedAddresses{fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.network, tc.plane).Build()}
 		if got := own.Include(t.Context(), cluster, tc.address); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}

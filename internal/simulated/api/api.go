@@ -59,7 +59,7 @@ func New(ctx context.Context) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := a.config(p, inNamespace{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
+	c := a.config(p, namespaceAdmission{core.VersionedResourcesStorageMap["v1"]["namespaces"]})
 	server, err := c.Complete(nil).New("simulated", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("preparing the API server: %w", err)
@@ -84,7 +84,7 @@ func New(ctx context.Context) (*API, error) {
 func (a *API) Client() kubernetes.Interface { return a.client }
 
 // config returns the configuration of the server, without its groups.
-func (a *API) config(p parts, admission inNamespace) *genericapiserver.Config {
+func (a *API) config(p parts, admission namespaceAdmission) *genericapiserver.Config {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.ExternalAddress = "127.0.0.1:443"
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -146,7 +146,7 @@ func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	t := from(r.Context())
+	t := tenantFrom(r.Context())
 	if t == nil {
 		http.Error(w, "the request is about no cluster", http.StatusNotFound)
 		return

@@ -23,7 +23,7 @@ type evictions struct {
 func (e evictions) Create(
 	ctx context.Context, name string, o runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	t := from(ctx)
+	t := tenantFrom(ctx)
 	if t == nil {
 		return nil, errNoCluster
 	}

@@ -50,7 +50,7 @@ func (forwards) NewConnectOptions() (runtime.Object, bool, string) {
 
 // Connect implements rest.Connecter.
 func (f forwards) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
-	t := from(ctx)
+	t := tenantFrom(ctx)
 	if t == nil {
 		return nil, errNoCluster
 	}

@@ -42,7 +42,7 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.ctx.Err(); err != nil {
 		return nil, err
 	}
-	return b.loopback.RoundTrip(r.WithContext(Into(r.Context(), b.tenant)))
+	return b.loopback.RoundTrip(r.WithContext(WithTenant(r.Context(), b.tenant)))
 }
 
 // loopback is a transport that calls the handler directly.
@@ -50,7 +50,7 @@ type loopback struct{ api *API }
 
 // RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(r *http.Request) (*http.Response, error) {
-	if from(r.Context()) == nil {
+	if tenantFrom(r.Context()) == nil {
 		return nil, errNoCluster
 	}
 	inner := r.Clone(inside(r.Context()))

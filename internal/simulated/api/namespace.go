@@ -12,14 +12,16 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// inNamespace rejects objects in a namespace that does not exist or is being deleted.
-type inNamespace struct{ namespaces rest.Storage }
+// namespaceAdmission rejects objects in a namespace that does not exist or is being deleted.
+type namespaceAdmission struct{ namespaces rest.Storage }
 
 // Handles implements admission.Interface.
-func (inNamespace) Handles(operation admission.Operation) bool { return operation == admission.Create }
+func (namespaceAdmission) Handles(operation admission.Operation) bool {
+	return operation == admission.Create
+}
 
 // Validate implements admission.ValidationInterface.
-func (i inNamespace) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (i namespaceAdmission) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	name := a.GetNamespace()
 	if name == "" || a.GetKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind() {
 		return nil

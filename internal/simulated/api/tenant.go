@@ -53,13 +53,13 @@ var errNoCluster = errors.New("the call is about no cluster")
 
 type tenantKey struct{}
 
-// Into returns a context for requests to the cluster.
-func Into(ctx context.Context, t *Tenant) context.Context {
-	return store.Into(context.WithValue(ctx, tenantKey{}, t), t.Keys)
+// WithTenant returns a context for requests to the cluster.
+func WithTenant(ctx context.Context, t *Tenant) context.Context {
+	return store.WithKeyspace(context.WithValue(ctx, tenantKey{}, t), t.Keys)
 }
 
-// from returns the cluster of a context, or nil.
-func from(ctx context.Context) *Tenant {
+// tenantFrom returns the cluster of a context, or nil.
+func tenantFrom(ctx context.Context) *Tenant {
 	t, _ := ctx.Value(tenantKey{}).(*Tenant)
 	return t
 }
@@ -117,7 +117,7 @@ func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 			Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
 		}}, true, nil
 	}
-	t := from(r.Context())
+	t := tenantFrom(r.Context())
 	if t == nil {
 		return nil, false, nil
 	}

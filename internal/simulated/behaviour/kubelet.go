@@ -12,7 +12,7 @@ import (
 )
 
 // pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist.
-func (l *Life) pod(m *member, i item) error {
+func (l *Simulator) pod(m *member, i item) error {
 	pods := l.client.CoreV1().Pods(i.namespace)
 	pod, err := pods.Get(m.ctx, i.name, metav1.GetOptions{})
 	if err != nil || pod.Spec.NodeName == "" {
@@ -40,7 +40,7 @@ func (l *Life) pod(m *member, i item) error {
 }
 
 // node enqueues all Pods of the cluster after a Node was created, deleted or changed.
-func (l *Life) node(m *member, i item) {
+func (l *Simulator) node(m *member, i item) {
 	changed := l.Changed(i.member)
 	for _, key := range m.tenant.Keys.Keys(podKeys) {
 		changed(key, false)

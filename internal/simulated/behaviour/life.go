@@ -32,13 +32,13 @@ const (
 	budgetKeys    = "/registry/poddisruptionbudgets/"
 )
 
-// Life simulates controllers and kubelets in all clusters.
-type Life struct {
+// Simulator simulates controllers and kubelets in all clusters.
+type Simulator struct {
 	api     *api.API
 	client  kubernetes.Interface
 	log     logr.Logger
 	queue   workqueue.TypedRateLimitingInterface[item]
-	emptier *emptier
+	emptier *namespaceDeleter
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -56,9 +56,9 @@ type member struct {
 type item struct{ member, keys, namespace, name string }
 
 // Start starts the workers, which stop when the context is done.
-func Start(ctx context.Context, a *api.API, log logr.Logger) *Life {
-	l := &Life{
-		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &emptier{},
+func Start(ctx context.Context, a *api.API, log logr.Logger) *Simulator {
+	l := &Simulator{
+		api: a, client: a.Client(), log: log, members: map[string]*member{}, emptier: &namespaceDeleter{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry)),
 	}
 	context.AfterFunc(ctx, l.queue.ShutDown)
@@ -69,7 +69,7 @@ func Start(ctx context.Context, a *api.API, log logr.Logger) *Life {
 }
 
 // Changed returns a callback for changes of a cluster's keys. The callback does not block.
-func (l *Life) Changed(name string) func(key string, deleted bool) {
+func (l *Simulator) Changed(name string) func(key string, deleted bool) {
 	return func(key string, deleted bool) {
 		for _, keys := range [...]string{podKeys, nodeKeys, namespaceKeys, budgetKeys} {
 			rest, ok := strings.CutPrefix(key, keys)
@@ -86,8 +86,8 @@ func (l *Life) Changed(name string) func(key string, deleted bool) {
 }
 
 // Join starts the simulation of a cluster, or resumes it after a restart, until the context is done.
-func (l *Life) Join(ctx context.Context, name string, t *api.Tenant) error {
-	ctx = api.Into(ctx, t)
+func (l *Simulator) Join(ctx context.Context, name string, t *api.Tenant) error {
+	ctx = api.WithTenant(ctx, t)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		if value, _ := t.Keys.Get(namespaceKeys + namespace); value != nil {
 			continue
@@ -111,7 +111,7 @@ func (l *Life) Join(ctx context.Context, name string, t *api.Tenant) error {
 	return nil
 }
 
-func (l *Life) leave(name string, m *member) {
+func (l *Simulator) leave(name string, m *member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.members[name] == m {
@@ -122,7 +122,7 @@ func (l *Life) leave(name string, m *member) {
 	}
 }
 
-func (l *Life) work() {
+func (l *Simulator) work() {
 	for {
 		i, end := l.queue.Get()
 		if end {
@@ -133,7 +133,7 @@ func (l *Life) work() {
 		l.mu.Unlock()
 		again, err := time.Duration(0), error(nil)
 		if m != nil {
-			again, err = l.look(m, i)
+			again, err = l.process(m, i)
 		}
 		switch {
 		case err != nil && m.ctx.Err() == nil:
@@ -149,8 +149,8 @@ func (l *Life) work() {
 	}
 }
 
-// look processes one object. It returns when to process it again; zero: when it changes.
-func (l *Life) look(m *member, i item) (time.Duration, error) {
+// process processes one object. It returns when to process it again; zero: when it changes.
+func (l *Simulator) process(m *member, i item) (time.Duration, error) {
 	switch i.keys {
 	case podKeys:
 		return 0, l.pod(m, i)

@@ -55,7 +55,7 @@ func (c *Cluster) Serve(name string, conn net.Conn) error {
 	answers := &member{cluster: c, name: name}
 	pb.RegisterClusterServer(server, answers)
 	pb.RegisterMaintenanceServer(server, answers)
-	l := &one{conn: conn, ended: make(chan struct{})}
+	l := &singleConnListener{conn: conn, ended: make(chan struct{})}
 	if err := server.Serve(l); err != nil && !errors.Is(err, errEnded) {
 		return err
 	}
@@ -88,8 +88,8 @@ func (c *Cluster) certificate(m Member) (tls.Certificate, error) {
 // errEnded is returned by the listener when its connection is closed.
 var errEnded = errors.New("the connection has ended")
 
-// one is a listener for one connection.
-type one struct {
+// singleConnListener is a listener for one connection.
+type singleConnListener struct {
 	conn  net.Conn
 	taken sync.Once
 	close sync.Once
@@ -97,7 +97,7 @@ type one struct {
 }
 
 // Accept implements net.Listener.
-func (l *one) Accept() (net.Conn, error) {
+func (l *singleConnListener) Accept() (net.Conn, error) {
 	first := false
 	l.taken.Do(func() { first = true })
 	if first {
@@ -108,13 +108,13 @@ func (l *one) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (l *one) Close() error {
+func (l *singleConnListener) Close() error {
 	l.close.Do(func() { close(l.ended) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (l *one) Addr() net.Addr { return l.conn.LocalAddr() }
+func (l *singleConnListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // ending is a connection with a callback for its closing.
 type ending struct {
@@ -137,9 +137,9 @@ type member struct {
 	name    string
 }
 
-// ask runs a call of this member with the current state, or rejects it as etcd would. Calls with agreed set require a
+// call runs a call of this member with the current state, or rejects it as etcd would. Calls with agreed set require a
 // quorum.
-func (m *member) ask(ctx context.Context, agreed bool, do func(s *state, me Member) (changed bool, err error)) (*pb.ResponseHeader, error) {
+func (m *member) call(ctx context.Context, agreed bool, do func(s *state, me Member) (changed bool, err error)) (*pb.ResponseHeader, error) {
 	var header *pb.ResponseHeader
 	var failed error
 	var delay time.Duration
@@ -180,7 +180,7 @@ const clusterID = 0x51
 // MemberList implements pb.ClusterServer.
 func (m *member) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	out := &pb.MemberListResponse{}
-	header, err := m.ask(ctx, r.Linearizable, func(s *state, _ Member) (bool, error) {
+	header, err := m.call(ctx, r.Linearizable, func(s *state, _ Member) (bool, error) {
 		out.Members = listOf(s)
 		return false, nil
 	})
@@ -202,7 +202,7 @@ func listOf(s *state) []*pb.Member {
 // MemberRemove implements pb.ClusterServer.
 func (m *member) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	out := &pb.MemberRemoveResponse{}
-	header, err := m.ask(ctx, true, func(s *state, _ Member) (bool, error) {
+	header, err := m.call(ctx, true, func(s *state, _ Member) (bool, error) {
 		if s.byID(r.ID) == nil {
 			return false, rpctypes.ErrGRPCMemberNotFound
 		}
@@ -224,7 +224,7 @@ func (m *member) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*
 // MemberPromote implements pb.ClusterServer.
 func (m *member) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	out := &pb.MemberPromoteResponse{}
-	header, err := m.ask(ctx, true, func(s *state, _ Member) (bool, error) {
+	header, err := m.call(ctx, true, func(s *state, _ Member) (bool, error) {
 		one := s.byID(r.ID)
 		if one == nil {
 			return false, rpctypes.ErrGRPCMemberNotFound
@@ -240,7 +240,7 @@ func (m *member) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) 
 // Status implements pb.MaintenanceServer.
 func (m *member) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
 	out := &pb.StatusResponse{Version: simulatedVersion, DbSize: size, DbSizeInUse: size}
-	header, err := m.ask(ctx, false, func(s *state, me Member) (bool, error) {
+	header, err := m.call(ctx, false, func(s *state, me Member) (bool, error) {
 		out.IsLearner, out.RaftTerm = me.Learner, s.Term
 		if s.quorum() {
 			out.Leader = s.Leader
@@ -259,7 +259,7 @@ func (m *member) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusRes
 // Alarm implements pb.MaintenanceServer.
 func (m *member) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	out := &pb.AlarmResponse{}
-	header, err := m.ask(ctx, true, func(s *state, _ Member) (bool, error) {
+	header, err := m.call(ctx, true, func(s *state, _ Member) (bool, error) {
 		changed := false
 		if r.Action == pb.AlarmRequest_DEACTIVATE {
 			if one := s.byID(r.MemberID); one != nil && len(one.Alarms) > 0 {
@@ -280,7 +280,7 @@ func (m *member) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmRespon
 // MoveLeader implements pb.MaintenanceServer.
 func (m *member) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	out := &pb.MoveLeaderResponse{}
-	header, err := m.ask(ctx, true, func(s *state, me Member) (bool, error) {
+	header, err := m.call(ctx, true, func(s *state, me Member) (bool, error) {
 		to := s.byID(r.TargetID)
 		switch {
 		case s.Leader != me.ID:

@@ -11,8 +11,8 @@ import (
 
 type contextKey struct{}
 
-// Into returns a context for requests to the keyspace.
-func Into(ctx context.Context, k *Keyspace) context.Context {
+// WithKeyspace returns a context for requests to the keyspace.
+func WithKeyspace(ctx context.Context, k *Keyspace) context.Context {
 	return context.WithValue(ctx, contextKey{}, k)
 }
 

@@ -34,7 +34,7 @@ type Store struct {
 	dir string
 	now func() time.Time
 
-	room *room
+	room *usage
 
 	mu     sync.Mutex
 	spaces map[string]*Keyspace
@@ -53,7 +53,7 @@ func Open(dir string, now func() time.Time, limits Limits) *Store {
 		}
 	}
 	return &Store{
-		dir: dir, now: now, room: &room{limits: limits.withDefaults()}, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
+		dir: dir, now: now, room: &usage{limits: limits.withDefaults()}, spaces: map[string]*Keyspace{}, dirty: map[*Keyspace]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Store) Keyspace(name, namespace string, changed func(key string, delete
 		return nil, err
 	}
 	k.touched = func(key string, deleted bool) {
-		s.soil(k)
+		s.markDirty(k)
 		changed(key, deleted)
 	}
 	s.spaces[name] = k
@@ -119,7 +119,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 			return
 		case <-tidy.C:
 			for _, k := range s.all() {
-				k.tidy()
+				k.expire()
 			}
 		case <-s.wake:
 			if err := s.Flush(); err != nil {
@@ -142,7 +142,7 @@ func (s *Store) Flush() error {
 	var first error
 	for k := range dirty {
 		if err := s.save(k); err != nil {
-			s.soil(k)
+			s.markDirty(k)
 			if first == nil {
 				first = err
 			}
@@ -161,8 +161,8 @@ func (s *Store) all() []*Keyspace {
 	return out
 }
 
-// soil marks a keyspace for writing.
-func (s *Store) soil(k *Keyspace) {
+// markDirty marks a keyspace for writing.
+func (s *Store) markDirty(k *Keyspace) {
 	s.mu.Lock()
 	s.dirty[k] = struct{}{}
 	s.mu.Unlock()

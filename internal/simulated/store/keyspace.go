@@ -43,7 +43,7 @@ type Keyspace struct {
 	// the usage of all keyspaces.
 	size   int64
 	shared *atomic.Int64
-	room   *room
+	room   *usage
 	// leased is the number of keys with a lease.
 	leased  int
 	removed bool
@@ -55,7 +55,7 @@ type change struct {
 	at time.Time
 }
 
-func newKeyspace(name, namespace string, now func() time.Time, all *room) *Keyspace {
+func newKeyspace(name, namespace string, now func() time.Time, all *usage) *Keyspace {
 	return &Keyspace{
 		name: name, now: now, room: all, shared: all.of(namespace), rev: 1, compacted: 1, forgotten: forgotten{upTo: 1}, touched: func(string, bool) {},
 		values: map[string]*mvccpb.KeyValue{}, watches: map[*watch]struct{}{},
@@ -197,7 +197,7 @@ func (k *Keyspace) record(e *clientv3.Event) {
 	k.history = append(k.history, change{e, k.now()})
 	k.historySize += len(e.Kv.Value)
 	for w := range k.watches {
-		w.tell(e)
+		w.enqueue(e)
 	}
 	forget := 0
 	for size := k.historySize; len(k.history)-forget > historyEvents || size > historyBytes && len(k.history)-forget > 1; forget++ {
@@ -279,8 +279,8 @@ func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int6
 	return kvs
 }
 
-// tidy removes expired keys and drops old history.
-func (k *Keyspace) tidy() {
+// expire removes expired keys and drops old history.
+func (k *Keyspace) expire() {
 	k.mu.Lock()
 	now := k.now()
 	var ended []string

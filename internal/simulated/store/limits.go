@@ -46,8 +46,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// room tracks the limits and the usage of all keyspaces of a store.
-type room struct {
+// usage tracks the limits and the usage of all keyspaces of a store.
+type usage struct {
 	limits Limits
 	used   atomic.Int64
 
@@ -56,7 +56,7 @@ type room struct {
 }
 
 // of returns the usage of the keyspaces of a namespace.
-func (r *room) of(namespace string) *atomic.Int64 {
+func (r *usage) of(namespace string) *atomic.Int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.namespaces == nil {

@@ -53,7 +53,7 @@ func listed(kvs []*mvccpb.KeyValue) []string {
 
 func TestTransactions(t *testing.T) {
 	_, k := open(t, t.TempDir(), newClock())
-	ctx, c := Into(context.Background(), k), NewClient(context.Background()).Kubernetes
+	ctx, c := WithKeyspace(context.Background(), k), NewClient(context.Background()).Kubernetes
 	r, err := c.OptimisticPut(ctx, "/a", []byte("1"), 0, kubernetes.PutOptions{})
 	if err != nil || !r.Succeeded {
 		t.Fatalf("a key that is absent is created: %v %v", r, err)
@@ -81,7 +81,7 @@ func TestTransactions(t *testing.T) {
 
 func TestListPagesAndRevisions(t *testing.T) {
 	_, k := open(t, t.TempDir(), newClock())
-	ctx, c := Into(context.Background(), k), NewClient(context.Background()).Kubernetes
+	ctx, c := WithKeyspace(context.Background(), k), NewClient(context.Background()).Kubernetes
 	put(t, k, "/x/b", "1")
 	put(t, k, "/x/a", "1")
 	before := put(t, k, "/xy", "1")
@@ -124,7 +124,7 @@ func TestListPagesAndRevisions(t *testing.T) {
 func TestWatch(t *testing.T) {
 	clock := newClock()
 	_, k := open(t, t.TempDir(), clock)
-	ctx, cancel := context.WithCancel(Into(context.Background(), k))
+	ctx, cancel := context.WithCancel(WithKeyspace(context.Background(), k))
 	defer cancel()
 	c := NewClient(context.Background())
 	put(t, k, "/x/a", "1")
@@ -144,7 +144,7 @@ func TestWatch(t *testing.T) {
 		t.Error(d)
 	}
 	clock.Time = clock.Add(2 * historyAge)
-	k.tidy()
+	k.expire()
 	if r := <-c.Watch(ctx, "/x/", clientv3.WithPrefix(), clientv3.WithRev(from)); !errors.Is(r.Err(), rpctypes.ErrCompacted) {
 		t.Errorf("changes that are forgotten: %v", r.Err())
 	}
@@ -167,9 +167,9 @@ func TestWatchOfWhatIsQuiet(t *testing.T) {
 		put(t, k, "/registry/events/default/x", "")
 	}
 	clock.Time = clock.Add(2 * historyAge)
-	k.tidy()
+	k.expire()
 	refused := func(k *Keyspace, from int64, key string, options ...clientv3.OpOption) bool {
-		ctx, cancel := context.WithCancel(Into(context.Background(), k))
+		ctx, cancel := context.WithCancel(WithKeyspace(context.Background(), k))
 		defer cancel()
 		events := NewClient(context.Background()).Watch(ctx, key, append(options, clientv3.WithRev(from))...)
 		put(t, k, strings.TrimSuffix(key, "a")+"a", "2") // what a watch that was not refused tells
@@ -217,7 +217,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestLease(t *testing.T) {
 	clock := newClock()
 	s, k := open(t, t.TempDir(), clock)
-	ctx, c := Into(context.Background(), k), NewClient(context.Background())
+	ctx, c := WithKeyspace(context.Background(), k), NewClient(context.Background())
 	lease, err := c.Grant(ctx, 10)
 	if err != nil {
 		t.Fatal(err)
@@ -232,12 +232,12 @@ func TestLease(t *testing.T) {
 	_, again := open(t, s.dir, clock)
 	for _, k := range []*Keyspace{k, again} {
 		clock.Time = newClock().Add(9 * time.Second)
-		k.tidy()
+		k.expire()
 		if got := k.Keys("/"); len(got) != 2 {
 			t.Errorf("before its end: %v", got)
 		}
 		clock.Time = newClock().Add(10 * time.Second)
-		k.tidy()
+		k.expire()
 		if d := cmp.Diff([]string{"/stays"}, k.Keys("/")); d != "" {
 			t.Error("after its end", d)
 		}

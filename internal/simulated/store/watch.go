@@ -49,7 +49,7 @@ func (k *Keyspace) watch(ctx context.Context, start, end string, from int64) cli
 	}
 	if from != 0 {
 		for _, c := range k.history {
-			w.tell(c.Event)
+			w.enqueue(c.Event)
 		}
 	}
 	k.watches[w] = struct{}{}
@@ -65,8 +65,8 @@ func refuse(ctx context.Context, out chan<- clientv3.WatchResponse, compacted in
 	}
 }
 
-// tell queues an event if it is in the watched range. It never blocks.
-func (w *watch) tell(e *clientv3.Event) {
+// enqueue queues an event if it is in the watched range. It never blocks.
+func (w *watch) enqueue(e *clientv3.Event) {
 	if e.Kv.ModRevision < w.from || !within(string(e.Kv.Key), w.start, w.rangeEnd) {
 		return
 	}

@@ -59,7 +59,7 @@ func (s Settings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy) (sto
 		if path == "" {
 			path = s.Root
 		}
-		return within{store.Folder(filepath.Join(path, p.Namespace), s.Policy.Snapshots.NamespaceMiB<<20), p.Namespace}, nil
+		return namespaceStore{store.Folder(filepath.Join(path, p.Namespace), s.Policy.Snapshots.NamespaceMiB<<20), p.Namespace}, nil
 	}
 	s3 := p.Spec.Destination.S3
 	secret, err := s.secret(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s3.CredentialsSecretName}, "spec.destination.s3.credentialsSecretName")

@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// State is the state of a job.
-type State struct {
+// JobState is the state of a job.
+type JobState struct {
 	// Running is true while the job runs. Busy is true if a new job would have to wait for others.
 	Running, Busy bool
 	// What describes the operation of the job.
@@ -37,14 +37,14 @@ type Jobs struct {
 
 	mu       sync.Mutex
 	running  map[string]string // descriptions by key
-	ended    map[string]State
+	ended    map[string]JobState
 	watchers map[int]func(key string)
 	next     int
 }
 
 // New returns Jobs that run until ctx ends.
 func New(ctx context.Context, now func() time.Time) *Jobs {
-	return &Jobs{ctx: ctx, now: now, running: map[string]string{}, ended: map[string]State{}, watchers: map[int]func(string){}}
+	return &Jobs{ctx: ctx, now: now, running: map[string]string{}, ended: map[string]JobState{}, watchers: map[int]func(string){}}
 }
 
 // atOnce limits the number of concurrent jobs, because each needs some MiB of buffers.
@@ -87,7 +87,7 @@ func (j *Jobs) Start(key, what string, do func(context.Context) error) bool {
 func (j *Jobs) run(key string, do func(context.Context) error) {
 	err := guarded(j.ctx, do)
 	j.mu.Lock()
-	j.ended[key] = State{What: j.running[key], Ended: j.now(), Err: err}
+	j.ended[key] = JobState{What: j.running[key], Ended: j.now(), Err: err}
 	delete(j.running, key)
 	var notify []func(string)
 	for _, f := range j.watchers {
@@ -110,7 +110,7 @@ func guarded(ctx context.Context, do func(context.Context) error) (err error) {
 }
 
 // State returns the state of the job with the key.
-func (j *Jobs) State(key string) State {
+func (j *Jobs) State(key string) JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.ended[key]

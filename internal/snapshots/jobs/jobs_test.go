@@ -67,7 +67,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("a panic: %+v", a)
 	}
 	j.Forget("a")
-	if a := j.State("a"); a != (State{}) {
+	if a := j.State("a"); a != (JobState{}) {
 		t.Errorf("forgotten: %+v", a)
 	}
 	cancel()

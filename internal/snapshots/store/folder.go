@@ -62,7 +62,7 @@ func (f folder) Write(ctx context.Context, name string, r io.Reader, most int64)
 	temporary := dir + partial + base
 	if err := fill(root, temporary, &quota{from: bound(ctx, r, most), left: left, most: f.most}); err != nil {
 		_ = root.Remove(temporary)
-		return passed(err, func() error { return asDisk(err) })
+		return asStoreFault(err, func() error { return asDisk(err) })
 	}
 	if err := root.Rename(temporary, name); err != nil {
 		_ = root.Remove(temporary)
@@ -197,7 +197,7 @@ func (f folder) walk(ctx context.Context, below string, all bool) ([]File, error
 		return ctx.Err()
 	})
 	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return out, passed(err, func() error { return asDisk(err) })
+	return out, asStoreFault(err, func() error { return asDisk(err) })
 }
 
 // Delete implements Store.

@@ -57,7 +57,7 @@ func S3(cfg S3Config) (Store, error) {
 	if cfg.AccessKeyID == "" || cfg.SecretAccessKey == "" {
 		return nil, fault.New(fault.Invalid, ReasonRefused, "The store has no keys: the Secret needs accessKeyID and secretAccessKey")
 	}
-	transport, err := onlyTo(cfg)
+	transport, err := endpointTransport(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ func S3(cfg S3Config) (Store, error) {
 	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
 }
 
-// onlyTo returns a transport that only connects to the endpoint, because the operator's configuration does not allow
+// endpointTransport returns a transport that only connects to the endpoint, because the operator's configuration does not allow
 // the targets of redirects.
-func onlyTo(cfg S3Config) (http.RoundTripper, error) {
+func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(cfg.CA) > 0 {
 		secure.RootCAs = x509.NewCertPool()
@@ -201,7 +201,7 @@ func (b bucket) Tidy(ctx context.Context, below string, before time.Time) error 
 // asS3 converts an S3 error to a fault. The message contains the error code only, because the response text comes
 // from an untrusted endpoint.
 func asS3(name string, err error) error {
-	return passed(err, func() error {
+	return asStoreFault(err, func() error {
 		answer := minio.ToErrorResponse(err)
 		switch {
 		case answer.Code == minio.NoSuchKey:

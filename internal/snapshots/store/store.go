@@ -90,9 +90,9 @@ func bound(ctx context.Context, r io.Reader, most int64) io.Reader {
 	return &bounded{ctx: ctx, from: r, left: most, most: most}
 }
 
-// passed returns err if it is a fault or a cancellation, a fault for an exceeded deadline, and the result of
+// asStoreFault returns err if it is a fault or a cancellation, a fault for an exceeded deadline, and the result of
 // otherwise for other errors.
-func passed(err error, otherwise func() error) error {
+func asStoreFault(err error, otherwise func() error) error {
 	switch {
 	case err == nil:
 		return nil

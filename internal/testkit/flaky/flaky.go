@@ -68,33 +68,33 @@ func (f *failure) next() error {
 func (f *failure) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return first(f.next(), func() error { return c.Create(ctx, o, opts...) })
+			return failOr(f.next(), func() error { return c.Create(ctx, o, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return first(f.next(), func() error { return c.Delete(ctx, o, opts...) })
+			return failOr(f.next(), func() error { return c.Delete(ctx, o, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return first(f.next(), func() error { return c.Update(ctx, o, opts...) })
+			return failOr(f.next(), func() error { return c.Update(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return first(f.next(), func() error { return c.Patch(ctx, o, p, opts...) })
+			return failOr(f.next(), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return first(f.next(), func() error { return c.Apply(ctx, o, opts...) })
+			return failOr(f.next(), func() error { return c.Apply(ctx, o, opts...) })
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-			return first(f.next(), func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
+			return failOr(f.next(), func() error { return c.SubResource(sub).Apply(ctx, o, opts...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, sent client.Object, opts ...client.SubResourceCreateOption) error {
-			return first(f.next(), func() error { return c.SubResource(sub).Create(ctx, o, sent, opts...) })
+			return failOr(f.next(), func() error { return c.SubResource(sub).Create(ctx, o, sent, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return first(f.next(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return failOr(f.next(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	}
 }
 
-func first(err error, then func() error) error {
+func failOr(err error, then func() error) error {
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ const (
 	Terminating = string(status.TerminatingStatus)
 )
 
-// Of returns the kstatus status of an object.
-func Of(t testing.TB, o any) string {
+// Compute returns the kstatus status of an object.
+func Compute(t testing.TB, o any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

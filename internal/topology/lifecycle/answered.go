@@ -6,30 +6,30 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// answered validates the upgrade plan that an extension returned. If the plan has no steps for the workers, it computes
+// validatePlanResponse validates the upgrade plan that an extension returned. If the plan has no steps for the workers, it computes
 // the minimal number of steps.
-func answered(j Journey, handler string, r Route) (Route, error) {
+func validatePlanResponse(j PlanInput, handler string, r UpgradePlan) (UpgradePlan, error) {
 	if _, _, err := j.ends(); err != nil {
-		return Route{}, err
+		return UpgradePlan{}, err
 	}
 	refuse := func(message string, args ...any) error {
 		return invalid("the upgrade plan of handler %s cannot be used: "+message, append([]any{handler}, args...)...)
 	}
 	if problem := j.checkControlPlane(r.ControlPlane); problem != "" {
-		return Route{}, refuse("controlPlaneUpgrades %s", problem)
+		return UpgradePlan{}, refuse("controlPlaneUpgrades %s", problem)
 	}
 	if len(r.Workers) == 0 {
 		return j.with(r.ControlPlane)
 	}
 	if problem := j.checkWorkers(r); problem != "" {
-		return Route{}, refuse("workersUpgrades %s", problem)
+		return UpgradePlan{}, refuse("workersUpgrades %s", problem)
 	}
 	return r, nil
 }
 
 // checkControlPlane returns a description of the problem with the steps of the control plane, or an empty string.
-func (j Journey) checkControlPlane(steps []string) string {
-	if same(j.ControlPlane, j.Target) {
+func (j PlanInput) checkControlPlane(steps []string) string {
+	if isSameVersion(j.ControlPlane, j.Target) {
 		if len(steps) > 0 {
 			return "has versions, and the control plane has the target " + j.Target
 		}
@@ -51,7 +51,7 @@ func (j Journey) checkControlPlane(steps []string) string {
 
 // checkRising returns a description of the problem with a list of versions, which must ascend from a version to the
 // target, or an empty string.
-func (j Journey) checkRising(from string, steps []string) string {
+func (j PlanInput) checkRising(from string, steps []string) string {
 	before, err := version.Parse(from)
 	if err != nil {
 		return "starts from " + from + ", which is not a semantic version"
@@ -61,12 +61,12 @@ func (j Journey) checkRising(from string, steps []string) string {
 			return quoted(text) + " is not a Kubernetes version"
 		}
 		v, _ := version.Parse(text)
-		if order := v.Version.Compare(before.Version); order < 0 || order == 0 && same(text, before.String()) {
+		if order := v.Version.Compare(before.Version); order < 0 || order == 0 && isSameVersion(text, before.String()) {
 			return "has " + text + " after " + before.String() + ", which is not older"
 		}
 		before = v
 	}
-	if !same(before.String(), j.Target) {
+	if !isSameVersion(before.String(), j.Target) {
 		return "ends with " + before.String() + ", not with the target " + j.Target
 	}
 	return ""
@@ -83,8 +83,8 @@ func quoted(text string) string {
 
 // checkWorkers returns a description of the problem with the steps of the workers, given the steps of the control
 // plane, or an empty string.
-func (j Journey) checkWorkers(r Route) string {
-	if j.Workers == "" || same(j.Workers, j.Target) {
+func (j PlanInput) checkWorkers(r UpgradePlan) string {
+	if j.Workers == "" || isSameVersion(j.Workers, j.Target) {
 		return "has versions, and no worker has to be upgraded"
 	}
 	if problem := j.checkRising(j.Workers, r.Workers); problem != "" {
@@ -97,7 +97,7 @@ func (j Journey) checkWorkers(r Route) string {
 		if i > 0 && lagsBehind(worker, server) {
 			return "leaves workers at " + worker.String() + " while the control plane gets " + text + ", more than three minor versions later"
 		}
-		if len(left) > 0 && same(left[0], text) {
+		if len(left) > 0 && isSameVersion(left[0], text) {
 			worker, left = server, left[1:]
 		}
 	}

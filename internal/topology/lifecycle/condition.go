@@ -22,7 +22,7 @@ func (d *decision) describe() (reason, message string) {
 	if len(d.verdict.Blocking) > 0 {
 		lines = append(lines, blockingLine(d.verdict.Blocking))
 	}
-	if d.verdict.Held && len(d.verdict.Failed) == 0 {
+	if d.verdict.Suspended && len(d.verdict.Failed) == 0 {
 		return clusterv1.ClusterTopologyReconciledClusterCreatingReason, strings.Join(lines, "\n")
 	}
 	moving := d.moving()

@@ -1,5 +1,5 @@
 // Package lifecycle decides the order in which a Cluster with a topology is created, upgraded and deleted, and when
-// lifecycle hooks are called. It computes the upgrade plan, and from the observed state of a Cluster ([Facts]) one
+// lifecycle hooks are called. It computes the upgrade plan, and from the observed state of a Cluster ([Input]) one
 // decision ([Next]): the version that the control plane and each worker may have now, the parts that must not change or
 // not be created yet, the hook to call, the annotations to set first, and the condition TopologyReconciled. The
 // topology controller executes the decision; this package does not call hooks, and reads or writes no objects.

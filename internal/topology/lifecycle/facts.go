@@ -26,8 +26,8 @@ const (
 	GenerateUpgradePlan Hook = "GenerateUpgradePlan"
 )
 
-// Facts is the input of a decision. It is not modified.
-type Facts struct {
+// Input is the input of a decision. It is not modified.
+type Input struct {
 	// Cluster has the target version, the annotations, and the condition ControlPlaneInitialized.
 	Cluster *clusterv1.Cluster
 	// Class is the name of the ClusterClass; Versions are the versions that the class lists; PlanExtension is the
@@ -43,7 +43,7 @@ type Facts struct {
 	// workers that are no longer in the topology.
 	Workers []Worker
 	// Answers holds the responses to questions from earlier calls of Next in the same reconciliation.
-	Answers map[Hook]Answer
+	Answers map[Hook]HookResult
 }
 
 // ControlPlane is the observed state of a control plane.
@@ -73,8 +73,8 @@ type Worker struct {
 	Annotations map[string]string
 }
 
-// Question is a hook to call.
-type Question struct {
+// HookCall is a hook to call.
+type HookCall struct {
 	Hook Hook
 	// Handler to call; empty for all handlers of the hook.
 	Handler string
@@ -83,11 +83,11 @@ type Question struct {
 	// FromWorkers is the oldest version of the workers, for GenerateUpgradePlan; empty if there are none.
 	FromWorkers string
 	// Rest holds the remaining steps, including To if it is still to come.
-	Rest Route
+	Rest UpgradePlan
 }
 
 // String implements loop.Question.
-func (q Question) String() string {
+func (q HookCall) String() string {
 	words := []string{"what the extensions answer to", string(q.Hook)}
 	if q.From != "" {
 		words = append(words, "from", q.From)
@@ -98,14 +98,14 @@ func (q Question) String() string {
 	return strings.Join(words, " ")
 }
 
-// Answer is the result of calling a hook.
-type Answer struct {
+// HookResult is the result of calling a hook.
+type HookResult struct {
 	// Handlers that were called, as "<handler>.<extension>"; empty if no handler of the hook applies.
 	Handlers []string
 	// Blocking holds the handlers that block the operation.
 	Blocking []Blocker
 	// Plan is the response to GenerateUpgradePlan.
-	Plan Route
+	Plan UpgradePlan
 	// Problem is set if a call failed, or an extension responded with a failure.
 	Problem error
 	// Later, if set, is the delay before the next attempt: the hook could not be called now, without this being an

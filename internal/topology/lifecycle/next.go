@@ -16,8 +16,8 @@ import (
 const soon = time.Second
 
 // Next decides which changes to a Cluster with a topology are permitted now.
-func Next(f Facts) Verdict {
-	d := &decision{Facts: f, pending: pendingOf(f.Cluster), step: f.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]}
+func Next(f Input) Decision {
+	d := &decision{Input: f, pending: pendingOf(f.Cluster), step: f.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]}
 	d.target, d.current = f.Cluster.Spec.Topology.Version, f.Cluster.Spec.Topology.Version
 	if f.ControlPlane != nil && f.ControlPlane.Version != "" {
 		d.current = f.ControlPlane.Version
@@ -29,7 +29,7 @@ func Next(f Facts) Verdict {
 	case !f.Cluster.DeletionTimestamp.IsZero():
 		return d.deletion()
 	case !d.creation():
-		d.verdict.Held = true
+		d.verdict.Suspended = true
 	default:
 		d.initialized()
 		d.sequence()
@@ -41,7 +41,7 @@ func Next(f Facts) Verdict {
 
 // decision is a decision that is being computed.
 type decision struct {
-	Facts
+	Input
 	// current is the version of the control plane, target the version of the topology.
 	current, target string
 	// pending and step are the desired values of the annotations.
@@ -51,7 +51,7 @@ type decision struct {
 	recorded bool
 	// begun means that the upgrade has started, because BeforeClusterUpgrade did not block.
 	begun bool
-	route Route
+	route UpgradePlan
 	// unplanned means that there is no plan, so that no version may change.
 	unplanned bool
 	// granted is the new version of the control plane; empty if its version does not change.
@@ -68,12 +68,12 @@ type decision struct {
 	// problems are messages about failures for users.
 	problems []string
 	states   []workerState
-	verdict  Verdict
+	verdict  Decision
 }
 
 // ask reports whether a hook does not block. If it blocks or its result is not known yet, ask records that in the
 // verdict.
-func (d *decision) ask(action string, q Question) bool {
+func (d *decision) ask(action string, q HookCall) bool {
 	if !d.RuntimeSDK {
 		return true
 	}
@@ -111,9 +111,9 @@ func retried(err error) string {
 	return "; retrying"
 }
 
-// letGo is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written before the
+// allowsAndRecords is like ask, for hooks of the sequence: if the hook has handlers and does not block, this is written before the
 // next hook is called.
-func (d *decision) letGo(action string, q Question) bool {
+func (d *decision) allowsAndRecords(action string, q HookCall) bool {
 	if !d.ask(action, q) {
 		return false
 	}
@@ -134,7 +134,7 @@ func (d *decision) creation() bool {
 	if spec.InfrastructureRef.IsDefined() || spec.ControlPlaneRef.IsDefined() || !d.RuntimeSDK || d.pending[AfterControlPlaneInitialized] {
 		return true
 	}
-	if !d.letGo("creation of the topology", Question{Hook: BeforeClusterCreate}) {
+	if !d.allowsAndRecords("creation of the topology", HookCall{Hook: BeforeClusterCreate}) {
 		return false
 	}
 	d.pending.add(AfterControlPlaneInitialized)
@@ -148,7 +148,7 @@ func (d *decision) initialized() {
 	if !d.pending[AfterControlPlaneInitialized] || !initialized {
 		return
 	}
-	if d.ask("", Question{Hook: AfterControlPlaneInitialized}) {
+	if d.ask("", HookCall{Hook: AfterControlPlaneInitialized}) {
 		d.pending.remove(AfterControlPlaneInitialized)
 	}
 }
@@ -157,7 +157,7 @@ func (d *decision) initialized() {
 // does not block.
 func (d *decision) upgraded() {
 	if d.finished && d.pending[AfterClusterUpgrade] {
-		if d.ask("next upgrade", Question{Hook: AfterClusterUpgrade, To: d.target}) {
+		if d.ask("next upgrade", HookCall{Hook: AfterClusterUpgrade, To: d.target}) {
 			d.pending.remove(AfterClusterUpgrade)
 		}
 	}
@@ -173,13 +173,13 @@ func (d *decision) upgraded() {
 }
 
 // deletion calls BeforeClusterDelete once; the Cluster controller waits for the annotation.
-func (d *decision) deletion() Verdict {
-	d.verdict.Held = true
+func (d *decision) deletion() Decision {
+	d.verdict.Suspended = true
 	d.verdict.Reason, d.verdict.Message = clusterv1.ClusterTopologyReconciledDeletingReason, "Cluster is deleting"
 	if _, allowed := d.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !d.RuntimeSDK {
 		return d.verdict
 	}
-	if d.ask("deletion", Question{Hook: BeforeClusterDelete}) {
+	if d.ask("deletion", HookCall{Hook: BeforeClusterDelete}) {
 		empty := ""
 		d.verdict.Annotations = map[string]*string{runtimev1.OkToDeleteAnnotation: &empty}
 		return d.verdict
@@ -193,9 +193,9 @@ func (d *decision) deletion() Verdict {
 }
 
 // conclude completes the verdict.
-func (d *decision) conclude() Verdict {
+func (d *decision) conclude() Decision {
 	if len(d.verdict.Ask) > 0 {
-		return Verdict{Ask: d.verdict.Ask}
+		return Decision{Ask: d.verdict.Ask}
 	}
 	d.verdict.Annotations = changes(d.Cluster, d.pending, d.step)
 	if d.verdict.Keep && len(d.verdict.Annotations) == 0 {
@@ -224,7 +224,7 @@ func (d *decision) isControlPlaneStable() bool {
 func (d *decision) isCorrected() bool {
 	cp := d.ControlPlane
 	_, unchecked := d.Cluster.Annotations[clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation]
-	if !unchecked || cp == nil || cp.Version == "" || cp.Running == "" || d.isControlPlaneStable() || same(cp.Version, d.target) {
+	if !unchecked || cp == nil || cp.Version == "" || cp.Running == "" || d.isControlPlaneStable() || isSameVersion(cp.Version, d.target) {
 		return false
 	}
 	running, err := version.Parse(cp.Running)

@@ -43,8 +43,8 @@ func annotated(name string) func(*Worker) {
 }
 
 // at is a cluster of which the control plane runs a version.
-func at(v, target string, workers ...Worker) Facts {
-	f := Facts{
+func at(v, target string, workers ...Worker) Input {
+	f := Input{
 		Cluster: &clusterv1.Cluster{}, Class: "class", Versions: minors(20, 40), Workers: workers,
 		ControlPlane: &ControlPlane{Kind: "HostedControlPlane", Name: "cp", Version: v, Running: v},
 	}
@@ -53,24 +53,24 @@ func at(v, target string, workers ...Worker) Facts {
 	return f
 }
 
-func with(f Facts, changes ...func(*Facts)) Facts {
+func with(f Input, changes ...func(*Input)) Input {
 	for _, change := range changes {
 		change(&f)
 	}
 	return f
 }
 
-func clusterAnnotation(name, value string) func(*Facts) {
-	return func(f *Facts) { metav1.SetMetaDataAnnotation(&f.Cluster.ObjectMeta, name, value) }
+func clusterAnnotation(name, value string) func(*Input) {
+	return func(f *Input) { metav1.SetMetaDataAnnotation(&f.Cluster.ObjectMeta, name, value) }
 }
 
-func answering(hook Hook, a Answer) func(*Facts) {
-	return func(f *Facts) { f.RuntimeSDK, f.Answers = true, map[Hook]Answer{hook: a} }
+func answering(hook Hook, a HookResult) func(*Input) {
+	return func(f *Input) { f.RuntimeSDK, f.Answers = true, map[Hook]HookResult{hook: a} }
 }
 
-func running(v string) func(*Facts) { return func(f *Facts) { f.ControlPlane.Running = v } }
+func running(v string) func(*Input) { return func(f *Input) { f.ControlPlane.Running = v } }
 
-func scaling(f *Facts) { f.ControlPlane.Scaling = true }
+func scaling(f *Input) { f.ControlPlane.Scaling = true }
 
 const (
 	pendingHooks = "runtime.cluster.x-k8s.io/pending-hooks"
@@ -85,7 +85,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 	begun := clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v34)
 	for name, tc := range map[string]struct {
 		reason string
-		facts  Facts
+		facts  Input
 		want   decided
 	}{
 		"nothing": {"", at(v33, v33, md("a", v33)), decided{still, []Part{still}, "ReconcileSucceeded", ""}},
@@ -115,7 +115,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"a version that never runs, corrected forward": {
 			"the annotation is the way out",
-			with(at(v34, "v1.34.1", md("a", v33)), running(v33), clusterAnnotation(clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, ""), func(f *Facts) { f.Versions = nil }),
+			with(at(v34, "v1.34.1", md("a", v33)), running(v33), clusterAnnotation(clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, ""), func(f *Input) { f.Versions = nil }),
 			decided{Part{Version: "v1.34.1"}, []Part{frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.1\n* MachineDeployment a waits for its upgrade to v1.34.1"},
 		},
 		"a version that never runs, corrected back": {
@@ -125,7 +125,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"a version that never runs, not corrected": {
 			"without the annotation nothing goes on",
-			with(at(v34, "v1.34.1", md("a", v33)), running(v33), func(f *Facts) { f.Versions = nil }),
+			with(at(v34, "v1.34.1", md("a", v33)), running(v33), func(f *Input) { f.Versions = nil }),
 			decided{Part{Version: v34, Frozen: true}, []Part{frozen}, "ClusterUpgrading", "* HostedControlPlane cp is upgrading to v1.34.0, then v1.34.1\n* MachineDeployment a waits for its upgrade to v1.34.1"},
 		},
 		"workers roll out, upgrade waits, they may change": {
@@ -145,7 +145,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 		},
 		"the API server does not respond": {
 			"why nothing moves can be read",
-			with(at(v34, v34, md("a", v34, upgradingWorker)), func(f *Facts) {
+			with(at(v34, v34, md("a", v34, upgradingWorker)), func(f *Input) {
 				f.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterRemoteConnectionProbeCondition, Status: metav1.ConditionFalse}}
 			}),
 			decided{next, []Part{next}, "ClusterUpgrading", "* MachineDeployment a is upgrading to v1.34.0\n* The API server of the cluster does not respond, so that new Machines cannot join: see condition RemoteConnectionProbe"},
@@ -179,7 +179,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 			decided{frozen, []Part{frozen, withheld}, "ClusterUpgrading", "* Following hooks are blocking upgrade of the Cluster to v1.34.0: BeforeClusterUpgrade: handler h.x: not yet\n* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0\n* MachineDeployment a waits for its upgrade to v1.34.0\n* MachineDeployment new is created when the control plane is stable"},
 		},
 		"hook fails": {
-			"it holds back as well", with(at(v33, v34), answering(BeforeClusterUpgrade, Answer{Problem: errExtension})),
+			"it holds back as well", with(at(v33, v34), answering(BeforeClusterUpgrade, HookResult{Problem: errExtension})),
 			decided{frozen, nil, "ReconcileFailed", "* Hook BeforeClusterUpgrade failed: handler h.x: answered Failure: no; retrying\n* HostedControlPlane cp waits for its upgrade from v1.33.0 to v1.34.0"},
 		},
 		"after the control plane": {
@@ -191,7 +191,7 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 			decided{next, []Part{next, next}, "ClusterUpgrading", "Following hooks are blocking next upgrade: AfterClusterUpgrade: handler h.x: not yet"},
 		},
 		"no plan": {
-			"", with(at(v33, "v1.35.0", md("a", v33)), func(f *Facts) { f.Versions = []string{v33} }),
+			"", with(at(v33, "v1.35.0", md("a", v33)), func(f *Input) { f.Versions = []string{v33} }),
 			decided{frozen, []Part{frozen}, "ReconcileFailed", "* No plan for the upgrade of the Cluster to v1.35.0: spec.kubernetesVersions of ClusterClass class does not list v1.35.0; add it, or set spec.topology.version to a listed version\n* MachineDeployment a waits for its upgrade to v1.35.0"},
 		},
 		"provisioning": {
@@ -225,14 +225,14 @@ func TestWhatMayChange(t *testing.T) { // TP-20, TP-21, TP-22, TP-23, TP-24, TP-
 }
 
 func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
-	fresh := func(f *Facts) {
+	fresh := func(f *Input) {
 		f.ControlPlane, f.Cluster.Spec.ControlPlaneRef.Name, f.Cluster.Spec.InfrastructureRef.Name = nil, "", ""
 		f.RuntimeSDK = true
 	}
 	pending := "AfterControlPlaneInitialized"
 	for name, tc := range map[string]struct {
 		reason    string
-		facts     Facts
+		facts     Input
 		ask       Hook
 		held      bool
 		mark      map[string]*string
@@ -243,16 +243,16 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 	}{
 		"asks":      {"", with(at("", v33), fresh), BeforeClusterCreate, false, nil, "", "", 0, false},
 		"blocks":    {"", with(at("", v33), fresh, answering(BeforeClusterCreate, blocking(time.Minute))), "", true, nil, "ClusterCreating", "Following hooks are blocking creation of the topology: BeforeClusterCreate: handler h.x: not yet", 0, false},
-		"fails":     {"", with(at("", v33), fresh, answering(BeforeClusterCreate, Answer{Problem: errExtension})), "", true, nil, "ReconcileFailed", "Hook BeforeClusterCreate failed: handler h.x: answered Failure: no; retrying", 1, false},
-		"later":     {"what the condition says stays", with(at("", v33), fresh, answering(BeforeClusterCreate, Answer{Later: time.Second})), "", true, nil, "ClusterCreating", "", 0, true},
-		"lets go":   {"", with(at("", v33), fresh, answering(BeforeClusterCreate, Answer{Handlers: []string{"h.x"}})), "", false, map[string]*string{pendingHooks: &pending}, "ReconcileSucceeded", "", 0, false},
+		"fails":     {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Problem: errExtension})), "", true, nil, "ReconcileFailed", "Hook BeforeClusterCreate failed: handler h.x: answered Failure: no; retrying", 1, false},
+		"later":     {"what the condition says stays", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Later: time.Second})), "", true, nil, "ClusterCreating", "", 0, true},
+		"lets go":   {"", with(at("", v33), fresh, answering(BeforeClusterCreate, HookResult{Handlers: []string{"h.x"}})), "", false, map[string]*string{pendingHooks: &pending}, "ReconcileSucceeded", "", 0, false},
 		"let go":    {"not called again after a crash", with(at("", v33), fresh, clusterAnnotation(pendingHooks, pending)), "", false, nil, "ReconcileSucceeded", "", 0, false},
-		"gate off":  {"", with(at("", v33), fresh, func(f *Facts) { f.RuntimeSDK = false }), "", false, nil, "ReconcileSucceeded", "", 0, false},
-		"one ref":   {"the creation has begun", with(at(v33, v33), fresh, func(f *Facts) { f.Cluster.Spec.InfrastructureRef.Name = "i" }), "", false, nil, "ReconcileSucceeded", "", 0, false},
-		"waits":     {"the control plane is not initialized", with(at(v33, v33), running(""), clusterAnnotation(pendingHooks, pending), func(f *Facts) { f.RuntimeSDK = true }), "", false, nil, "ReconcileSucceeded", "", 0, false},
-		"initial":   {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending), func(f *Facts) { f.RuntimeSDK = true }), AfterControlPlaneInitialized, false, nil, "", "", 0, false},
-		"told":      {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending+",Foreign"), answering(AfterControlPlaneInitialized, Answer{})), "", false, map[string]*string{pendingHooks: new("Foreign")}, "ReconcileSucceeded", "", 0, false},
-		"not heard": {"nothing is held back", with(at(v33, v34), initialized, clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v33), clusterAnnotation(pendingHooks, "AfterClusterUpgrade,"+pending), answering(AfterControlPlaneInitialized, Answer{Problem: errExtension}), letting(BeforeControlPlaneUpgrade)), "", false, map[string]*string{pendingHooks: new("AfterClusterUpgrade,AfterControlPlaneInitialized,AfterControlPlaneUpgrade"), clusterv1.ClusterTopologyUpgradeStepAnnotation: new(v34)}, "ReconcileFailed", "* Hook AfterControlPlaneInitialized failed: handler h.x: answered Failure: no; retrying\n* HostedControlPlane cp is upgrading to v1.34.0", 1, false},
+		"gate off":  {"", with(at("", v33), fresh, func(f *Input) { f.RuntimeSDK = false }), "", false, nil, "ReconcileSucceeded", "", 0, false},
+		"one ref":   {"the creation has begun", with(at(v33, v33), fresh, func(f *Input) { f.Cluster.Spec.InfrastructureRef.Name = "i" }), "", false, nil, "ReconcileSucceeded", "", 0, false},
+		"waits":     {"the control plane is not initialized", with(at(v33, v33), running(""), clusterAnnotation(pendingHooks, pending), func(f *Input) { f.RuntimeSDK = true }), "", false, nil, "ReconcileSucceeded", "", 0, false},
+		"initial":   {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending), func(f *Input) { f.RuntimeSDK = true }), AfterControlPlaneInitialized, false, nil, "", "", 0, false},
+		"told":      {"", with(at(v33, v33), initialized, clusterAnnotation(pendingHooks, pending+",Foreign"), answering(AfterControlPlaneInitialized, HookResult{})), "", false, map[string]*string{pendingHooks: new("Foreign")}, "ReconcileSucceeded", "", 0, false},
+		"not heard": {"nothing is held back", with(at(v33, v34), initialized, clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v33), clusterAnnotation(pendingHooks, "AfterClusterUpgrade,"+pending), answering(AfterControlPlaneInitialized, HookResult{Problem: errExtension}), letting(BeforeControlPlaneUpgrade)), "", false, map[string]*string{pendingHooks: new("AfterClusterUpgrade,AfterControlPlaneInitialized,AfterControlPlaneUpgrade"), clusterv1.ClusterTopologyUpgradeStepAnnotation: new(v34)}, "ReconcileFailed", "* Hook AfterControlPlaneInitialized failed: handler h.x: answered Failure: no; retrying\n* HostedControlPlane cp is upgrading to v1.34.0", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
@@ -262,8 +262,8 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 				}
 				return
 			}
-			if len(v.Ask) > 0 || v.Held != tc.held || v.Reason != tc.condition || v.Message != tc.message || len(v.Failed) != tc.failed || v.Keep != tc.keep {
-				t.Errorf("%s: ask %v, held %v, %s: %s, failed %v, keep %v", tc.reason, v.Ask, v.Held, v.Reason, v.Message, v.Failed, v.Keep)
+			if len(v.Ask) > 0 || v.Suspended != tc.held || v.Reason != tc.condition || v.Message != tc.message || len(v.Failed) != tc.failed || v.Keep != tc.keep {
+				t.Errorf("%s: ask %v, held %v, %s: %s, failed %v, keep %v", tc.reason, v.Ask, v.Suspended, v.Reason, v.Message, v.Failed, v.Keep)
 			}
 			if diff := cmp.Diff(tc.mark, v.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -272,34 +272,34 @@ func TestCreation(t *testing.T) { // LH-01, LH-02, LH-10, LH-15
 	}
 }
 
-func initialized(f *Facts) {
+func initialized(f *Input) {
 	f.Cluster.Status.Conditions = append(f.Cluster.Status.Conditions, initializedCondition())
 }
 
-func letting(hook Hook) func(*Facts) {
-	return func(f *Facts) { f.Answers[hook] = Answer{Handlers: []string{"h.x"}} }
+func letting(hook Hook) func(*Input) {
+	return func(f *Input) { f.Answers[hook] = HookResult{Handlers: []string{"h.x"}} }
 }
 
 func TestDeletion(t *testing.T) { // LH-09, TP-34
-	deleted := func(f *Facts) { f.RuntimeSDK, f.Cluster.DeletionTimestamp = true, &metav1.Time{Time: time.Unix(1, 0)} }
+	deleted := func(f *Input) { f.RuntimeSDK, f.Cluster.DeletionTimestamp = true, &metav1.Time{Time: time.Unix(1, 0)} }
 	empty := ""
 	for name, tc := range map[string]struct {
-		facts           Facts
+		facts           Input
 		asks            int
 		annotations     map[string]*string
 		reason, message string
 	}{
 		"asks":     {with(at(v33, v34), deleted), 1, nil, "Deleting", "Cluster is deleting"},
 		"blocks":   {with(at(v33, v34), deleted, answering(BeforeClusterDelete, blocking(time.Minute))), 0, nil, "Deleting", "Cluster is deleting. Following hooks are blocking deletion: BeforeClusterDelete: handler h.x: not yet"},
-		"fails":    {with(at(v33, v34), deleted, answering(BeforeClusterDelete, Answer{Problem: errExtension})), 0, nil, "ReconcileFailed", "Hook BeforeClusterDelete failed: handler h.x: answered Failure: no; retrying"},
-		"lets go":  {with(at(v33, v34), deleted, answering(BeforeClusterDelete, Answer{})), 0, map[string]*string{"runtime.cluster.x-k8s.io/ok-to-delete": &empty}, "Deleting", "Cluster is deleting"},
+		"fails":    {with(at(v33, v34), deleted, answering(BeforeClusterDelete, HookResult{Problem: errExtension})), 0, nil, "ReconcileFailed", "Hook BeforeClusterDelete failed: handler h.x: answered Failure: no; retrying"},
+		"lets go":  {with(at(v33, v34), deleted, answering(BeforeClusterDelete, HookResult{})), 0, map[string]*string{"runtime.cluster.x-k8s.io/ok-to-delete": &empty}, "Deleting", "Cluster is deleting"},
 		"let go":   {with(at(v33, v34), deleted, clusterAnnotation("runtime.cluster.x-k8s.io/ok-to-delete", "")), 0, nil, "Deleting", "Cluster is deleting"},
-		"gate off": {with(at(v33, v34), deleted, func(f *Facts) { f.RuntimeSDK = false }), 0, nil, "Deleting", "Cluster is deleting"},
+		"gate off": {with(at(v33, v34), deleted, func(f *Input) { f.RuntimeSDK = false }), 0, nil, "Deleting", "Cluster is deleting"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Next(tc.facts)
-			if len(v.Ask) != tc.asks || !v.Held || v.Reason != tc.reason || v.Message != tc.message {
-				t.Errorf("ask %v, held %v, %s: %s", v.Ask, v.Held, v.Reason, v.Message)
+			if len(v.Ask) != tc.asks || !v.Suspended || v.Reason != tc.reason || v.Message != tc.message {
+				t.Errorf("ask %v, held %v, %s: %s", v.Ask, v.Suspended, v.Reason, v.Message)
 			}
 			if diff := cmp.Diff(tc.annotations, v.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -309,9 +309,9 @@ func TestDeletion(t *testing.T) { // LH-09, TP-34
 }
 
 func TestPlanExtension(t *testing.T) { // UP-01, RT-33
-	named := func(f *Facts) { f.PlanExtension, f.RuntimeSDK = "plan.x", true }
+	named := func(f *Input) { f.PlanExtension, f.RuntimeSDK = "plan.x", true }
 	v := Next(with(at(v33, v34, md("a", "v1.32.0"), md("b", v33)), named))
-	want := []Question{{Hook: GenerateUpgradePlan, Handler: "plan.x", From: v33, FromWorkers: "v1.32.0", To: v34}}
+	want := []HookCall{{Hook: GenerateUpgradePlan, Handler: "plan.x", From: v33, FromWorkers: "v1.32.0", To: v34}}
 	if diff := cmp.Diff(want, v.Ask); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}
@@ -319,13 +319,13 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 	if len(v.Ask) > 0 {
 		t.Errorf("asked without need: %v", v.Ask)
 	}
-	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Facts) { f.RuntimeSDK = false }))
+	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) { f.RuntimeSDK = false }))
 	message := "* No plan for the upgrade of the Cluster to v1.34.0: ClusterClass class names handler plan.x for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or remove spec.upgrade.external\n* MachineDeployment a waits for its upgrade to v1.34.0"
 	if v.Reason != "ReconcileFailed" || v.Message != message || !v.ControlPlane.Frozen {
 		t.Errorf("gate off: %s: %s", v.Reason, v.Message)
 	}
-	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Facts) {
-		f.Answers = map[Hook]Answer{GenerateUpgradePlan: {Handlers: []string{"plan.x"}, Plan: Route{ControlPlane: []string{v34}}}}
+	v = Next(with(at(v33, v34, md("a", v33)), named, func(f *Input) {
+		f.Answers = map[Hook]HookResult{GenerateUpgradePlan: {Handlers: []string{"plan.x"}, Plan: UpgradePlan{ControlPlane: []string{v34}}}}
 	}))
 	if len(v.Ask) != 1 || v.Ask[0].Hook != BeforeClusterUpgrade {
 		t.Errorf("with a plan: asks %v", v.Ask)
@@ -333,8 +333,8 @@ func TestPlanExtension(t *testing.T) { // UP-01, RT-33
 }
 
 func TestReleased(t *testing.T) { // LH-17
-	plan := Answer{Handlers: []string{"plan.x"}, Plan: Route{ControlPlane: []string{v34}}}
-	v := Next(with(at(v33, v34), answering(GenerateUpgradePlan, plan), letting(BeforeClusterUpgrade), letting(BeforeControlPlaneUpgrade), func(f *Facts) { f.PlanExtension = "plan.x" }))
+	plan := HookResult{Handlers: []string{"plan.x"}, Plan: UpgradePlan{ControlPlane: []string{v34}}}
+	v := Next(with(at(v33, v34), answering(GenerateUpgradePlan, plan), letting(BeforeClusterUpgrade), letting(BeforeControlPlaneUpgrade), func(f *Input) { f.PlanExtension = "plan.x" }))
 	want := []Released{{BeforeClusterUpgrade, []string{"h.x"}}, {BeforeControlPlaneUpgrade, []string{"h.x"}}}
 	if diff := cmp.Diff(want, v.Released); diff != "" {
 		t.Errorf("a plan is asked for again and again, and is nothing that was let go (-want +got):\n%s", diff)
@@ -343,7 +343,7 @@ func TestReleased(t *testing.T) { // LH-17
 
 func TestPlanForStatus(t *testing.T) { // TP-25
 	f := with(at(v33, "v1.36.0", md("a", v33)), clusterAnnotation(clusterv1.ClusterTopologyUpgradeStepAnnotation, v33))
-	want := Route{ControlPlane: minors(35, 36), Workers: []string{"v1.36.0"}}
+	want := UpgradePlan{ControlPlane: minors(35, 36), Workers: []string{"v1.36.0"}}
 	if diff := cmp.Diff(want, Next(f).Plan); diff != "" {
 		t.Errorf("a version that is applied is not in the plan (-want +got):\n%s", diff)
 	}

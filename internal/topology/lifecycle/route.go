@@ -8,14 +8,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Route is an upgrade plan: the remaining versions of the control plane and of the workers, in order, without their
+// UpgradePlan is an upgrade plan: the remaining versions of the control plane and of the workers, in order, without their
 // current version. A list is empty if the part has reached the target or does not exist.
-type Route struct {
+type UpgradePlan struct {
 	ControlPlane, Workers []string
 }
 
-// Journey is the input of an upgrade plan.
-type Journey struct {
+// PlanInput is the input of an upgrade plan.
+type PlanInput struct {
 	// ControlPlane is the version of the control plane, Workers the oldest version of the workers; empty if there are
 	// none.
 	ControlPlane, Workers string
@@ -24,19 +24,19 @@ type Journey struct {
 }
 
 // arrived reports whether the upgrade is complete.
-func (j Journey) arrived() bool {
-	return same(j.ControlPlane, j.Target) && (j.Workers == "" || same(j.Workers, j.Target))
+func (j PlanInput) arrived() bool {
+	return isSameVersion(j.ControlPlane, j.Target) && (j.Workers == "" || isSameVersion(j.Workers, j.Target))
 }
 
-// same reports whether two strings are the same version.
-func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
+// isSameVersion reports whether two strings are the same version.
+func isSameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 // Route returns the plan for a class without a plan extension: from its list of versions, or if it has none, at most
 // one minor version. The error states the necessary correction if there is no valid plan.
-func (j Journey) Route(class string, versions []string) (Route, error) {
+func (j PlanInput) Route(class string, versions []string) (UpgradePlan, error) {
 	switch {
 	case j.arrived():
-		return Route{}, nil
+		return UpgradePlan{}, nil
 	case len(versions) > 0:
 		return listed(j, class, versions)
 	}
@@ -44,13 +44,13 @@ func (j Journey) Route(class string, versions []string) (Route, error) {
 }
 
 // anyMinor returns the plan without a list of versions: the target, at most one minor version away.
-func anyMinor(j Journey, class string) (Route, error) {
+func anyMinor(j PlanInput, class string) (UpgradePlan, error) {
 	at, to, err := j.ends()
 	if err != nil {
-		return Route{}, err
+		return UpgradePlan{}, err
 	}
 	if to.Minor > at.Minor+1 {
-		return Route{}, invalid("an upgrade from %s to %s passes v%d.%d; upgrade one minor version at a time, or list in "+
+		return UpgradePlan{}, invalid("an upgrade from %s to %s passes v%d.%d; upgrade one minor version at a time, or list in "+
 			"spec.kubernetesVersions of ClusterClass %s the versions that upgrades may pass", at, to, at.Major, at.Minor+1, class)
 	}
 	return j.with([]string{j.Target})
@@ -58,20 +58,20 @@ func anyMinor(j Journey, class string) (Route, error) {
 
 // listed returns the plan for a class that lists versions: the newest of each minor version in between, then the
 // target.
-func listed(j Journey, class string, versions []string) (Route, error) {
+func listed(j PlanInput, class string, versions []string) (UpgradePlan, error) {
 	at, to, err := j.ends()
 	if err != nil {
-		return Route{}, err
+		return UpgradePlan{}, err
 	}
-	if !slices.ContainsFunc(versions, func(v string) bool { return same(v, j.Target) }) {
-		return Route{}, invalid("spec.kubernetesVersions of ClusterClass %s does not list %s; add it, or set "+
+	if !slices.ContainsFunc(versions, func(v string) bool { return isSameVersion(v, j.Target) }) {
+		return UpgradePlan{}, invalid("spec.kubernetesVersions of ClusterClass %s does not list %s; add it, or set "+
 			"spec.topology.version to a listed version", class, j.Target)
 	}
 	var steps []string
 	for minor := at.Minor + 1; minor < to.Minor; minor++ {
 		newest := newestOf(versions, at.Major, minor)
 		if newest == "" {
-			return Route{}, invalid("spec.kubernetesVersions of ClusterClass %s lists no version of v%d.%d, which an upgrade from %s to "+
+			return UpgradePlan{}, invalid("spec.kubernetesVersions of ClusterClass %s lists no version of v%d.%d, which an upgrade from %s to "+
 				"%s has to pass; add one", class, at.Major, minor, at, to)
 		}
 		steps = append(steps, newest)
@@ -96,11 +96,11 @@ func newestOf(versions []string, major, minor uint64) string {
 
 // with returns the plan with these steps for the control plane (none if it has reached the target), and the minimum
 // number of steps for the workers.
-func (j Journey) with(steps []string) (Route, error) {
-	if same(j.ControlPlane, j.Target) {
+func (j PlanInput) with(steps []string) (UpgradePlan, error) {
+	if isSameVersion(j.ControlPlane, j.Target) {
 		steps = nil
 	}
-	out := Route{ControlPlane: steps}
+	out := UpgradePlan{ControlPlane: steps}
 	var err error
 	out.Workers, err = j.fewest(steps)
 	return out, err
@@ -108,7 +108,7 @@ func (j Journey) with(steps []string) (Route, error) {
 
 // ends returns the versions of the control plane and of the target, which must not be older and must have the same
 // major version.
-func (j Journey) ends() (at, to version.Version, err error) {
+func (j PlanInput) ends() (at, to version.Version, err error) {
 	if at, err = version.Parse(j.ControlPlane); err != nil {
 		return at, to, invalid("version %q of the control plane is not a semantic version; correct it", j.ControlPlane)
 	}
@@ -127,8 +127,8 @@ func (j Journey) ends() (at, to version.Version, err error) {
 
 // fewest returns the minimum steps of the workers: one before each step of the control plane that would exceed the
 // allowed version skew, and the target.
-func (j Journey) fewest(steps []string) ([]string, error) {
-	if j.Workers == "" || same(j.Workers, j.Target) {
+func (j PlanInput) fewest(steps []string) ([]string, error) {
+	if j.Workers == "" || isSameVersion(j.Workers, j.Target) {
 		return nil, nil
 	}
 	all, err := parseAll(append([]string{j.Workers, j.ControlPlane}, steps...))
@@ -138,7 +138,7 @@ func (j Journey) fewest(steps []string) ([]string, error) {
 	worker, before := all[0], all[1]
 	var out []string
 	for _, next := range all[2:] {
-		if lagsBehind(worker, next) && !same(before.String(), worker.String()) {
+		if lagsBehind(worker, next) && !isSameVersion(before.String(), worker.String()) {
 			out, worker = append(out, before.String()), before
 		}
 		before = next

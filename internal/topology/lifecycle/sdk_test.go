@@ -33,8 +33,8 @@ func TestPlansOfTheSDK(t *testing.T) {
 	accepted := 0
 	for n := range 20000 {
 		from, to := 28+random.IntN(3), 30+random.IntN(5)
-		j := Journey{ControlPlane: fmt.Sprintf("v1.%d.0", from), Target: fmt.Sprintf("v1.%d.0", to)}
-		r := Route{ControlPlane: rising(from+1, to)}
+		j := PlanInput{ControlPlane: fmt.Sprintf("v1.%d.0", from), Target: fmt.Sprintf("v1.%d.0", to)}
+		r := UpgradePlan{ControlPlane: rising(from+1, to)}
 		if random.IntN(3) > 0 {
 			j.Workers = fmt.Sprintf("v1.%d.0", from-random.IntN(3))
 			r.Workers = rising(from+random.IntN(4), to)
@@ -48,7 +48,7 @@ func TestPlansOfTheSDK(t *testing.T) {
 		if _, _, err := j.ends(); err != nil {
 			continue // the topology says what is wrong with the versions, whatever the plan is
 		}
-		_, err := answered(j, "h.x", r)
+		_, err := validatePlanResponse(j, "h.x", r)
 		checked := upgradeplan.Check(&hooksv1.GenerateUpgradePlanRequest{
 			FromControlPlaneKubernetesVersion: j.ControlPlane, FromWorkersKubernetesVersion: j.Workers, ToKubernetesVersion: j.Target,
 		}, &hooksv1.GenerateUpgradePlanResponse{ControlPlaneUpgrades: steps(r.ControlPlane), WorkersUpgrades: steps(r.Workers)})

@@ -23,7 +23,7 @@ func (d *decision) sequence() {
 
 // plan computes the upgrade plan.
 func (d *decision) plan() bool {
-	j := Journey{ControlPlane: d.current, Workers: Lowest(d.Workers, d.current, d.target), Target: d.target}
+	j := PlanInput{ControlPlane: d.current, Workers: Lowest(d.Workers, d.current, d.target), Target: d.target}
 	if j.arrived() {
 		return true
 	}
@@ -33,12 +33,12 @@ func (d *decision) plan() bool {
 		err = invalid("ClusterClass %s names handler %s for upgrade plans, and the feature gate RuntimeSDK is off; turn it on, or "+
 			"remove spec.upgrade.external", d.Class, d.PlanExtension)
 	case d.PlanExtension != "":
-		q := Question{Hook: GenerateUpgradePlan, Handler: d.PlanExtension, From: j.ControlPlane, FromWorkers: j.Workers, To: j.Target}
+		q := HookCall{Hook: GenerateUpgradePlan, Handler: d.PlanExtension, From: j.ControlPlane, FromWorkers: j.Workers, To: j.Target}
 		if !d.ask("", q) {
 			d.unplanned = true
 			return false
 		}
-		d.route, err = answered(j, d.PlanExtension, d.Answers[GenerateUpgradePlan].Plan)
+		d.route, err = validatePlanResponse(j, d.PlanExtension, d.Answers[GenerateUpgradePlan].Plan)
 	default:
 		d.route, err = j.Route(d.Class, d.Versions)
 	}
@@ -52,8 +52,8 @@ func (d *decision) plan() bool {
 
 // resumes reports whether a recorded version has not been written to the control plane yet.
 func (d *decision) resumes() bool {
-	return d.RuntimeSDK && d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) &&
-		len(d.route.ControlPlane) > 0 && same(d.route.ControlPlane[0], d.step)
+	return d.RuntimeSDK && d.pending[AfterControlPlaneUpgrade] && d.step != "" && !isSameVersion(d.step, d.current) &&
+		len(d.route.ControlPlane) > 0 && isSameVersion(d.route.ControlPlane[0], d.step)
 }
 
 // resume grants the control plane a version that was recorded but not written. If the recorded version is no longer in
@@ -63,7 +63,7 @@ func (d *decision) resume() bool {
 		d.granted = d.route.ControlPlane[0]
 		return false
 	}
-	if d.pending[AfterControlPlaneUpgrade] && d.step != "" && !same(d.step, d.current) {
+	if d.pending[AfterControlPlaneUpgrade] && d.step != "" && !isSameVersion(d.step, d.current) {
 		d.pending.remove(AfterControlPlaneUpgrade)
 	}
 	return true
@@ -83,7 +83,7 @@ func (d *decision) afterControlPlaneUpgrade() bool {
 	if !d.pending[AfterControlPlaneUpgrade] {
 		return true
 	}
-	if !d.letGo(d.upgradeTo(d.target), Question{Hook: AfterControlPlaneUpgrade, To: d.current, Rest: d.route}) {
+	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: AfterControlPlaneUpgrade, To: d.current, Rest: d.route}) {
 		return false
 	}
 	d.pending.remove(AfterControlPlaneUpgrade)
@@ -92,7 +92,7 @@ func (d *decision) afterControlPlaneUpgrade() bool {
 
 // areWorkersDue reports whether the next step of the workers is the version of the control plane.
 func (d *decision) areWorkersDue() bool {
-	return len(d.route.Workers) > 0 && same(d.route.Workers[0], d.current)
+	return len(d.route.Workers) > 0 && isSameVersion(d.route.Workers[0], d.current)
 }
 
 // beforeWorkersUpgrade calls the hook if any worker may be upgraded now. A workers' step that was not planned when the
@@ -112,7 +112,7 @@ func (d *decision) beforeWorkersUpgrade() bool {
 		return true
 	}
 	from := Lowest(d.Workers, d.current, d.target)
-	if !d.letGo("upgrade of the workers to "+d.current, Question{Hook: BeforeWorkersUpgrade, From: from, To: d.current, Rest: d.route}) {
+	if !d.allowsAndRecords("upgrade of the workers to "+d.current, HookCall{Hook: BeforeWorkersUpgrade, From: from, To: d.current, Rest: d.route}) {
 		return false
 	}
 	d.pending.remove(BeforeWorkersUpgrade)
@@ -123,7 +123,7 @@ func (d *decision) beforeWorkersUpgrade() bool {
 func (d *decision) mayAnyWorkerUpgrade() bool {
 	deferred := deferrals(d.Workers)
 	for i, w := range d.Workers {
-		if w.Exists && deferred[i] == "" && !same(w.Version, d.current) {
+		if w.Exists && deferred[i] == "" && !isSameVersion(w.Version, d.current) {
 			return true
 		}
 	}
@@ -144,7 +144,7 @@ func (d *decision) afterWorkersUpgrade() bool {
 	if !d.pending[AfterWorkersUpgrade] {
 		return true
 	}
-	if !d.letGo(d.upgradeTo(d.target), Question{Hook: AfterWorkersUpgrade, To: d.current, Rest: d.route}) {
+	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: AfterWorkersUpgrade, To: d.current, Rest: d.route}) {
 		return false
 	}
 	d.pending.remove(AfterWorkersUpgrade)
@@ -181,7 +181,7 @@ func (d *decision) beforeClusterUpgrade() bool {
 		d.verdict.Blocking = append(d.verdict.Blocking, Blocked{Hook: BeforeClusterUpgrade, Action: d.upgradeTo(d.target), Annotations: holds})
 		return false
 	}
-	if !d.letGo(d.upgradeTo(d.target), Question{Hook: BeforeClusterUpgrade, From: d.current, To: d.target, Rest: d.route}) {
+	if !d.allowsAndRecords(d.upgradeTo(d.target), HookCall{Hook: BeforeClusterUpgrade, From: d.current, To: d.target, Rest: d.route}) {
 		return false
 	}
 	d.begun = true
@@ -193,8 +193,8 @@ func (d *decision) beforeClusterUpgrade() bool {
 
 func (d *decision) beforeControlPlaneUpgrade() bool {
 	next := d.route.ControlPlane[0]
-	q := Question{Hook: BeforeControlPlaneUpgrade, From: d.current, To: next, Rest: d.route}
-	if !d.letGo("upgrade of the control plane to "+next, q) {
+	q := HookCall{Hook: BeforeControlPlaneUpgrade, From: d.current, To: next, Rest: d.route}
+	if !d.allowsAndRecords("upgrade of the control plane to "+next, q) {
 		return false
 	}
 	d.grant(next)
@@ -206,7 +206,7 @@ func (d *decision) grant(next string) {
 	d.granted = next
 	if d.RuntimeSDK {
 		d.pending.add(AfterControlPlaneUpgrade)
-		if len(d.route.Workers) > 0 && same(d.route.Workers[0], next) {
+		if len(d.route.Workers) > 0 && isSameVersion(d.route.Workers[0], next) {
 			d.pending.add(BeforeWorkersUpgrade, AfterWorkersUpgrade)
 		}
 	}

@@ -52,7 +52,7 @@ func TestCallsOfAnUpgrade(t *testing.T) { // LH-18, LH-03 to LH-08, TP-22, TP-25
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.at, tc.target, tc.workers...)
-			w.facts = func(f *Facts) {
+			w.facts = func(f *Input) {
 				f.RuntimeSDK = !tc.withoutHooks
 				f.Versions = append(f.Versions, "v1.33.4")
 				if !strings.HasSuffix(tc.target, ".4") {
@@ -80,7 +80,7 @@ func TestCrashes(t *testing.T) { // LH-11
 		for b := a; b <= a+3; b++ {
 			w := newWorld(t, "v1.29.0", "v1.33.0", "v1.29.0", "v1.29.0")
 			w.crashIn = a
-			var v Verdict
+			var v Decision
 			for range 1000 {
 				var changed bool
 				changed, v = w.reconcile()
@@ -112,7 +112,7 @@ func TestCrashBetweenWrites(t *testing.T) { // LH-11
 		w := newWorld(t, "v1.29.0", "v1.33.0", "v1.29.0")
 		w.crashIn = n
 		between := false
-		var v Verdict
+		var v Decision
 		for range 1000 {
 			before := w.writes
 			var changed bool
@@ -144,21 +144,21 @@ func TestAnyOrder(t *testing.T) { // TP-22, TP-24, TP-26, LH-11, LH-13
 		}
 		slices.SortStableFunc(w.workers, func(a, b *simulated) int { return strings.Compare(a.kind, b.kind) })
 		calm := false
-		w.answer = func(q Question) Answer {
+		w.answer = func(q HookCall) HookResult {
 			if calm {
-				return Answer{Handlers: []string{"h.x"}}
+				return HookResult{Handlers: []string{"h.x"}}
 			}
 			switch random.IntN(6) {
 			case 0:
 				return blocking(time.Second)
 			case 1:
-				return Answer{Problem: errExtension}
+				return HookResult{Problem: errExtension}
 			case 2:
-				return Answer{Later: time.Second}
+				return HookResult{Later: time.Second}
 			}
-			return Answer{Handlers: []string{"h.x"}}
+			return HookResult{Handlers: []string{"h.x"}}
 		}
-		var v Verdict
+		var v Decision
 		for turn := range 3000 {
 			calm = turn > 500
 			if !calm {
@@ -233,7 +233,7 @@ func (w *world) checkCalls(context string) {
 // TestNoHandlers: without handlers nothing waits for a reconciliation of its own, and nothing pending is left.
 func TestNoHandlers(t *testing.T) { // LH-10
 	w := newWorld(t, "v1.29.0", "v1.33.0", "v1.29.0")
-	w.answer = func(Question) Answer { return Answer{} }
+	w.answer = func(HookCall) HookResult { return HookResult{} }
 	w.done(w.run())
 	if diff := cmp.Diff(vector, w.calls); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
@@ -251,12 +251,12 @@ func TestRecordedAndNotWritten(t *testing.T) { // LH-11, TP-27
 	if v.ControlPlane.Version != "v1.31.0" || len(w.asked) > 0 || len(v.Annotations) > 0 {
 		t.Errorf("version %s, asked %v, annotations %v", v.ControlPlane.Version, w.asked, v.Annotations)
 	}
-	w.facts = func(f *Facts) { f.Versions = []string{"v1.31.5", "v1.32.0"} }
+	w.facts = func(f *Input) { f.Versions = []string{"v1.31.5", "v1.32.0"} }
 	_, v = w.decide()
 	if v.ControlPlane.Version != "v1.31.5" || w.asked[BeforeControlPlaneUpgrade] != 1 || w.asked[AfterControlPlaneUpgrade] != 0 {
 		t.Errorf("another plan: version %s, asked %v", v.ControlPlane.Version, w.asked)
 	}
-	w.facts = func(f *Facts) { f.Versions = []string{"v1.31.5"} }
+	w.facts = func(f *Input) { f.Versions = []string{"v1.31.5"} }
 	_, v = w.decide()
 	if v.ControlPlane.Version != "v1.30.0" || len(v.Annotations) > 0 || len(v.Failed) != 1 {
 		t.Errorf("no plan: version %s, annotations %v, failed %v", v.ControlPlane.Version, v.Annotations, v.Failed)

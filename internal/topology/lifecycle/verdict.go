@@ -2,19 +2,19 @@ package lifecycle
 
 import "time"
 
-// Verdict is a decision. If Ask is not empty, the other fields are not set yet.
-type Verdict struct {
+// Decision is a decision. If Ask is not empty, the other fields are not set yet.
+type Decision struct {
 	// Ask lists hooks to call. The caller adds their responses to the facts and calls Next again.
-	Ask []Question
+	Ask []HookCall
 	// Annotations of the Cluster that have to be changed before anything else is written; nil removes an annotation.
 	Annotations map[string]*string
-	// Held means that no object of the topology is created, changed or deleted.
-	Held bool
+	// Suspended means that no object of the topology is created, changed or deleted.
+	Suspended bool
 	// ControlPlane and Workers have the permitted versions; Workers is in the order of the facts.
 	ControlPlane Part
 	Workers      []Part
 	// Plan lists the remaining versions, for the status of the Cluster.
-	Plan Route
+	Plan UpgradePlan
 	// Blocking holds the hooks that block.
 	Blocking []Blocked
 	// Released holds the hooks with handlers that do not block.

@@ -19,7 +19,7 @@ func Behind(running, want string) bool {
 	if errR != nil || errW != nil {
 		return running != want
 	}
-	return r.Compare(w) < 0 || len(w.Build) > 0 && r.Version.EQ(w.Version) && !same(running, want)
+	return r.Compare(w) < 0 || len(w.Build) > 0 && r.Version.EQ(w.Version) && !isSameVersion(running, want)
 }
 
 // Lowest returns the oldest version of the existing workers, or an empty string if there are none. Between two builds
@@ -28,7 +28,7 @@ func Behind(running, want string) bool {
 func Lowest(workers []Worker, controlPlane, target string) string {
 	lowest, found := version.Version{}, false
 	for _, w := range workers {
-		if !w.Exists || astray(w, controlPlane) {
+		if !w.Exists || isOutsideUpgradePath(w, controlPlane) {
 			continue
 		}
 		v, err := version.Parse(w.Version)
@@ -36,7 +36,7 @@ func Lowest(workers []Worker, controlPlane, target string) string {
 			continue
 		}
 		order := v.Version.Compare(lowest.Version)
-		if !found || order < 0 || order == 0 && same(lowest.String(), target) {
+		if !found || order < 0 || order == 0 && isSameVersion(lowest.String(), target) {
 			lowest, found = v, true
 		}
 	}
@@ -46,9 +46,9 @@ func Lowest(workers []Worker, controlPlane, target string) string {
 	return lowest.String()
 }
 
-// astray reports whether a worker has a version that is not part of any upgrade: none, an invalid one, or one newer
+// isOutsideUpgradePath reports whether a worker has a version that is not part of any upgrade: none, an invalid one, or one newer
 // than the control plane's version.
-func astray(w Worker, controlPlane string) bool {
+func isOutsideUpgradePath(w Worker, controlPlane string) bool {
 	v, err := version.Parse(w.Version)
 	if err != nil {
 		return true
@@ -126,7 +126,7 @@ func (d *decision) workers() {
 		} else {
 			// While an upgrade waits for rollouts, workers may change, because a change may be necessary to complete
 			// the rollout.
-			part.Frozen = len(d.rolling) == 0 && (state == queued || state == upgrading && !same(w.Version, d.target))
+			part.Frozen = len(d.rolling) == 0 && (state == queued || state == upgrading && !isSameVersion(w.Version, d.target))
 		}
 		d.verdict.Workers[i], d.states[i] = part, state
 	}
@@ -150,11 +150,11 @@ func (d *decision) created() (Part, workerState) {
 // stateOf returns the state of a worker before it gets another version.
 func (d *decision) stateOf(w Worker, deferral string) workerState {
 	switch {
-	case !same(w.Version, d.target) && deferral != "" && !w.Upgrading:
+	case !isSameVersion(w.Version, d.target) && deferral != "" && !w.Upgrading:
 		return deferred
-	case same(w.Version, d.current) && w.Upgrading:
+	case isSameVersion(w.Version, d.current) && w.Upgrading:
 		return upgrading
-	case !same(w.Version, d.target):
+	case !isSameVersion(w.Version, d.target):
 		return queued
 	case w.Upgrading:
 		return upgrading
@@ -164,10 +164,10 @@ func (d *decision) stateOf(w Worker, deferral string) workerState {
 
 // mayHave reports whether a worker may get the version of the control plane now.
 func (d *decision) mayHave(w Worker) bool {
-	if !d.workersMay || same(w.Version, d.current) {
+	if !d.workersMay || isSameVersion(w.Version, d.current) {
 		return false
 	}
-	if astray(w, d.current) {
+	if isOutsideUpgradePath(w, d.current) {
 		_, err := version.Parse(w.Version)
 		return err != nil || len(d.route.ControlPlane) == 0
 	}

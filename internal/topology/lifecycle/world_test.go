@@ -22,9 +22,9 @@ type world struct {
 	cluster *clusterv1.Cluster
 	cp      *simulated
 	workers []*simulated
-	facts   func(*Facts)
+	facts   func(*Input)
 	// answer plays the extensions; nil: every hook has one handler, which lets go.
-	answer func(Question) Answer
+	answer func(HookCall) HookResult
 	// calls are the hooks that let go, in order, with the versions that they were told.
 	calls []string
 	// asked counts all calls.
@@ -86,8 +86,8 @@ func minors(from, to int) []string {
 	return out
 }
 
-func (w *world) snapshot() Facts {
-	f := Facts{Cluster: w.cluster.DeepCopy(), Class: "class", Versions: minors(20, 40), RuntimeSDK: true, Answers: map[Hook]Answer{}}
+func (w *world) snapshot() Input {
+	f := Input{Cluster: w.cluster.DeepCopy(), Class: "class", Versions: minors(20, 40), RuntimeSDK: true, Answers: map[Hook]HookResult{}}
 	if w.cp != nil {
 		f.ControlPlane = &ControlPlane{Kind: w.cp.kind, Name: w.cp.name, Version: w.cp.spec, Running: w.cp.oldest()}
 	}
@@ -111,9 +111,9 @@ func short(versions []string) string {
 
 func minor(v string) string { return strings.TrimSuffix(strings.TrimPrefix(v, "v1."), ".0") }
 
-func (w *world) call(q Question) Answer {
+func (w *world) call(q HookCall) HookResult {
 	w.asked[q.Hook]++
-	a := Answer{Handlers: []string{"h.x"}}
+	a := HookResult{Handlers: []string{"h.x"}}
 	if w.answer != nil {
 		a = w.answer(q)
 	}
@@ -145,7 +145,7 @@ func (w *world) write(change func()) {
 }
 
 // decide asks until there is nothing to ask, as the driver does.
-func (w *world) decide() (Facts, Verdict) {
+func (w *world) decide() (Input, Decision) {
 	f := w.snapshot()
 	for range 5 {
 		v := Next(f)
@@ -157,11 +157,11 @@ func (w *world) decide() (Facts, Verdict) {
 		}
 	}
 	w.t.Fatal("asked more than five times in one reconciliation")
-	return f, Verdict{}
+	return f, Decision{}
 }
 
 // reconcile decides and writes. It reports whether anything changed, and the verdict.
-func (w *world) reconcile() (changed bool, v Verdict) {
+func (w *world) reconcile() (changed bool, v Decision) {
 	defer func() {
 		if p := recover(); p != nil {
 			if _, ok := p.(crash); !ok {
@@ -175,7 +175,7 @@ func (w *world) reconcile() (changed bool, v Verdict) {
 		changed = true
 		w.write(func() { w.annotate(v.Annotations) })
 	}
-	if v.Held {
+	if v.Suspended {
 		return changed, v
 	}
 	if w.cp != nil && v.ControlPlane.Version != w.cp.spec {
@@ -248,7 +248,7 @@ func (w *world) checkSkew(context string) {
 }
 
 // run reconciles and lets machines be replaced until nothing happens any more.
-func (w *world) run() Verdict {
+func (w *world) run() Decision {
 	w.t.Helper()
 	for range 1000 {
 		changed, v := w.reconcile()
@@ -259,11 +259,11 @@ func (w *world) run() Verdict {
 		w.checkSkew("after a machine was replaced")
 	}
 	w.t.Fatal("the world does not come to rest")
-	return Verdict{}
+	return Decision{}
 }
 
 // done checks that the upgrade is over without a trace.
-func (w *world) done(v Verdict) {
+func (w *world) done(v Decision) {
 	w.t.Helper()
 	for _, s := range append([]*simulated{w.cp}, w.workers...) {
 		if s.spec != w.cluster.Spec.Topology.Version || s.upgrading() {
@@ -278,8 +278,8 @@ func (w *world) done(v Verdict) {
 	}
 }
 
-func blocking(after time.Duration) Answer {
-	return Answer{Handlers: []string{"h.x"}, Blocking: []Blocker{{Handler: "h.x", Message: "not yet", Retry: after}}}
+func blocking(after time.Duration) HookResult {
+	return HookResult{Handlers: []string{"h.x"}, Blocking: []Blocker{{Handler: "h.x", Message: "not yet", Retry: after}}}
 }
 
 var errExtension = errors.New("handler h.x: answered Failure: no")

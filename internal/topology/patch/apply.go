@@ -14,7 +14,7 @@ import (
 type run struct {
 	*Program
 	globals variables.Values
-	answers Answers
+	answers Responses
 	items   []Item
 	scopes  []scope
 	objects []*unstructured.Unstructured
@@ -34,7 +34,7 @@ type scope struct {
 
 // Apply applies the patches to the items. If responses of extensions are missing, it returns questions and no result.
 // globals are the variables of the topology, including the builtin variable.
-func (p *Program) Apply(globals variables.Values, items []Item, answers Answers) (Result, []Question, error) {
+func (p *Program) Apply(globals variables.Values, items []Item, answers Responses) (Result, []ExtensionRequest, error) {
 	r := &run{Program: p, globals: globals, answers: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
 	if err := r.prepare(); err != nil {
 		return nil, nil, err
@@ -65,11 +65,11 @@ func (p *Program) Apply(globals variables.Values, items []Item, answers Answers)
 	return result, nil, nil
 }
 
-func listOf(q *Question) []Question {
+func listOf(q *ExtensionRequest) []ExtensionRequest {
 	if q == nil {
 		return nil
 	}
-	return []Question{*q}
+	return []ExtensionRequest{*q}
 }
 
 // prepare decodes the variables and copies the templates.
@@ -199,7 +199,7 @@ func (r *run) render(t *valueTemplate, i int) (rendered, error) {
 func (r *run) check() error {
 	for i, item := range r.items {
 		object := r.objects[i].Object
-		for _, path := range open() {
+		for _, path := range mutablePaths() {
 			value, found, err := unstructured.NestedFieldNoCopy(object, path...)
 			if err == nil && (!found || value == nil) {
 				continue

@@ -25,7 +25,7 @@ import (
 const builtin = runtimehooksv1.BuiltinsName
 
 // generate applies the patches of an extension, or returns a question if they are not known yet.
-func (r *run) generate(patch *compiledPatch) (*Question, error) {
+func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
 	extension := patch.external.GeneratePatchesExtension
 	if extension == "" {
 		return nil, nil
@@ -76,7 +76,7 @@ func (r *run) take(patch *compiledPatch, response *runtimehooksv1.GeneratePatche
 }
 
 // Accepts reports whether a response can be applied to the templates in the question.
-func (q Question) Accepts(answer any) bool {
+func (q ExtensionRequest) Accepts(answer any) bool {
 	request, generates := q.Request.(*runtimehooksv1.GeneratePatchesRequest)
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
 	if !generates || !ok {
@@ -118,7 +118,7 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 	if err := utiljson.Unmarshal(after, &is); err != nil {
 		return fmt.Errorf("the patch leaves no object: %w", err)
 	}
-	if path := closedDifference(was, is, nil); path != nil {
+	if path := immutableDifference(was, is, nil); path != nil {
 		return fmt.Errorf("the patch changes %s: only /spec/template/spec and labels and annotations can be changed", clip(path.String()))
 	}
 	r.objects[i].Object = is
@@ -126,8 +126,8 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 }
 
 // validate returns questions for the extensions that validate topologies. It runs after all patches.
-func (r *run) validate() ([]Question, error) {
-	var questions []Question
+func (r *run) validate() ([]ExtensionRequest, error) {
+	var questions []ExtensionRequest
 	for p := range r.patches {
 		patch := &r.patches[p]
 		if patch.external == nil || patch.external.ValidateTopologyExtension == "" {
@@ -164,13 +164,13 @@ func (r *run) encode(i int) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
 
-func ask(patch, extension string, request runtime.Object) (*Question, error) {
+func ask(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		return nil, fault.New(fault.Bug, ReasonPatchFailed, "The request to extension %s cannot be encoded", extension).From(err)
 	}
 	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%s/%T/", extension, request)), raw...))
-	return &Question{Patch: patch, Extension: extension, Request: request, Key: hex.EncodeToString(sum[:])}, nil
+	return &ExtensionRequest{Patch: patch, Extension: extension, Request: request, Key: hex.EncodeToString(sum[:])}, nil
 }
 
 // sentFor returns the variables that are sent to an extension: variables defined by the class or by the patch itself.

@@ -18,7 +18,7 @@ import (
 )
 
 // apply compiles and applies the patches of a class.
-func apply(class *clusterv1.ClusterClass, globals variables.Values, items []Item, answers Answers) (Result, []Question, error) {
+func apply(class *clusterv1.ClusterClass, globals variables.Values, items []Item, answers Responses) (Result, []ExtensionRequest, error) {
 	program, err := Compile(class)
 	if err != nil {
 		return nil, nil, err
@@ -252,11 +252,11 @@ func TestInlineRefuses(t *testing.T) { // TP-13, TP-14
 }
 
 // answerAll applies the patches, and answers each question by its extension.
-func answerAll(t *testing.T, class *clusterv1.ClusterClass, answers map[string]runtimehooksv1.ResponseObject) (Result, []Item, []Question, error) {
+func answerAll(t *testing.T, class *clusterv1.ClusterClass, answers map[string]runtimehooksv1.ResponseObject) (Result, []Item, []ExtensionRequest, error) {
 	t.Helper()
 	globals, items := topology(t)
-	known := Answers{}
-	var asked []Question
+	known := Responses{}
+	var asked []ExtensionRequest
 	for range 10 {
 		result, questions, err := apply(class, globals, items, known)
 		if err != nil || len(questions) == 0 {

@@ -33,9 +33,9 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// open returns the paths below which patches may change a template. All other fields identify the template, or are not
+// mutablePaths returns the paths below which patches may change a template. All other fields identify the template, or are not
 // used to create the objects of a topology.
-func open() []pointer {
+func mutablePaths() []pointer {
 	return []pointer{
 		{"metadata", "labels"}, {"metadata", "annotations"},
 		{"spec", "template", "spec"},
@@ -45,16 +45,16 @@ func open() []pointer {
 
 // isOpen reports whether a patch may change the value at the path.
 func (p pointer) isOpen() bool {
-	return slices.ContainsFunc(open(), func(o pointer) bool { return len(p) >= len(o) && slices.Equal(p[:len(o)], o) })
+	return slices.ContainsFunc(mutablePaths(), func(o pointer) bool { return len(p) >= len(o) && slices.Equal(p[:len(o)], o) })
 }
 
 // leadsToOpen reports whether the path is a parent of a path that a patch may change.
 func (p pointer) leadsToOpen() bool {
-	return slices.ContainsFunc(open(), func(o pointer) bool { return len(p) < len(o) && slices.Equal(p, o[:len(p)]) })
+	return slices.ContainsFunc(mutablePaths(), func(o pointer) bool { return len(p) < len(o) && slices.Equal(p, o[:len(p)]) })
 }
 
-// closedDifference returns the path of the first change that patches must not make, or nil.
-func closedDifference(before, after any, at pointer) pointer {
+// immutableDifference returns the path of the first change that patches must not make, or nil.
+func immutableDifference(before, after any, at pointer) pointer {
 	if at.isOpen() || reflect.DeepEqual(before, after) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func closedDifference(before, after any, at pointer) pointer {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(b)), maps.Keys(a))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if found := closedDifference(b[key], a[key], append(slices.Clone(at), key)); found != nil {
+		if found := immutableDifference(b[key], a[key], append(slices.Clone(at), key)); found != nil {
 			return found
 		}
 	}

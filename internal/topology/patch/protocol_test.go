@@ -68,7 +68,7 @@ func (p protocol) apply() (patch.Result, error) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	answers := patch.Answers{}
+	answers := patch.Responses{}
 	for {
 		result, questions, err := program.Apply(nil, []patch.Item{p.item}, answers)
 		if err != nil || len(questions) == 0 {
@@ -79,7 +79,7 @@ func (p protocol) apply() (patch.Result, error) {
 			if _, validates := q.Request.(*hooksv1.ValidateTopologyRequest); validates {
 				response = &hooksv1.ValidateTopologyResponse{}
 			}
-			exchange := hook.Exchange{Request: q.Request, Response: response, Input: q.Key, Reuse: time.Hour}
+			exchange := hook.Invocation{Request: q.Request, Response: response, CacheKey: q.Key, CacheTTL: time.Hour}
 			if err := p.client.Call(p.t.Context(), &clusterv1.Cluster{}, q.Extension, exchange); err != nil {
 				return nil, err
 			}

@@ -54,8 +54,8 @@ func (i Item) String() string {
 // Result holds the patched templates by the UID of their items. It includes unchanged items.
 type Result map[types.UID]*unstructured.Unstructured
 
-// Question is a request to an extension whose response Apply needs.
-type Question struct {
+// ExtensionRequest is a request to an extension whose response Apply needs.
+type ExtensionRequest struct {
 	// Patch is the name of the patch in the class; Extension is the handler that it names.
 	Patch, Extension string
 	// Request is a GeneratePatchesRequest or a ValidateTopologyRequest.
@@ -65,13 +65,13 @@ type Question struct {
 }
 
 // String returns a description of the question.
-func (q Question) String() string {
+func (q ExtensionRequest) String() string {
 	if _, validates := q.Request.(*runtimehooksv1.ValidateTopologyRequest); validates {
 		return "whether extension " + q.Extension + " of patch " + q.Patch + " accepts the topology"
 	}
 	return "what extension " + q.Extension + " of patch " + q.Patch + " changes"
 }
 
-// Answers holds the responses of extensions by the keys of the questions. A response to a ValidateTopologyRequest means
+// Responses holds the responses of extensions by the keys of the questions. A response to a ValidateTopologyRequest means
 // that the topology was accepted.
-type Answers map[string]runtimehooksv1.ResponseObject
+type Responses map[string]runtimehooksv1.ResponseObject

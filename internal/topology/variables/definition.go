@@ -33,8 +33,8 @@ type definition struct {
 	seen *lru.Cache // keys of type verdict, without values
 }
 
-// verdict is a cached property of a value.
-type verdict struct {
+// cachedResult is a cached property of a value.
+type cachedResult struct {
 	about string // isValid or isComplete
 	value string
 }
@@ -54,14 +54,14 @@ func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	if len(value.Raw) > seenLongest {
 		return false
 	}
-	_, known := d.seen.Get(verdict{about, string(value.Raw)})
+	_, known := d.seen.Get(cachedResult{about, string(value.Raw)})
 	return known
 }
 
 // keep caches a verdict about a value.
 func (d *definition) keep(about string, value apiextensionsv1.JSON) {
 	if len(value.Raw) <= seenLongest {
-		d.seen.Add(verdict{about, string(value.Raw)}, nil)
+		d.seen.Add(cachedResult{about, string(value.Raw)}, nil)
 	}
 }
 

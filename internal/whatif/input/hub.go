@@ -60,7 +60,7 @@ func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*
 		if at < 0 {
 			continue
 		}
-		unknown, err := crdschema.Of(crds[at], gvk.Version).Unknown(u.Object)
+		unknown, err := crdschema.New(crds[at], gvk.Version).Unknown(u.Object)
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// errNotPlayed is returned for requests that no controller of the simulation sends.
-var errNotPlayed = errors.New("this request is not played in memory")
+// errNotSupported is returned for requests that no controller of the simulation sends.
+var errNotSupported = errors.New("this request is not played in memory")
 
 // Client writes to the API and immediately reads its own writes.
 type Client struct {
@@ -67,7 +67,7 @@ func (c *Client) begin(o client.Object, by string, dryRun []string) (write, *obj
 		return write{}, nil, err
 	}
 	if c.sub != "" && c.sub != statusSubresource {
-		return write{}, nil, fmt.Errorf("%s of %s: %w", c.sub, gvk.Kind, errNotPlayed)
+		return write{}, nil, fmt.Errorf("%s of %s: %w", c.sub, gvk.Kind, errNotSupported)
 	}
 	k, err := c.api.kindOf(gvk)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *Client) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	if err != nil {
 		return err
 	}
-	return c.answer(stored, o)
+	return c.copyResult(stored, o)
 }
 
 // Update implements client.Client.
@@ -138,7 +138,7 @@ func (c *Client) replace(ctx context.Context, r replacement, out client.Object) 
 	if err != nil {
 		return err
 	}
-	return c.answer(stored, out)
+	return c.copyResult(stored, out)
 }
 
 // Patch implements client.Client.
@@ -162,7 +162,7 @@ func (c *Client) Patch(ctx context.Context, o client.Object, patch client.Patch,
 		return w.notFound()
 	}
 	if patch.Type() != types.MergePatchType {
-		return fmt.Errorf("%s: %w", patch.Type(), errNotPlayed)
+		return fmt.Errorf("%s: %w", patch.Type(), errNotSupported)
 	}
 	next, err := merged(old.content, data)
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *Client) apply(ctx context.Context, r replacement, data []byte, out clie
 	if err != nil {
 		return err
 	}
-	return c.answer(stored, out)
+	return c.copyResult(stored, out)
 }
 
 // Delete implements client.Client.
@@ -231,16 +231,16 @@ func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.Del
 
 // DeleteAllOf implements client.Client. No controller calls it.
 func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
-	return errNotPlayed
+	return errNotSupported
 }
 
 // Apply implements client.Client. Controllers apply with Patch.
 func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return errNotPlayed
+	return errNotSupported
 }
 
-// answer copies the stored object into the object of the request.
-func (c *Client) answer(stored *unstructured.Unstructured, out client.Object) error {
+// copyResult copies the stored object into the object of the request.
+func (c *Client) copyResult(stored *unstructured.Unstructured, out client.Object) error {
 	gvk, err := apiutil.GVKForObject(out, c.api.scheme)
 	if err != nil {
 		return err
@@ -257,12 +257,12 @@ type subresource struct{ c Client }
 
 // Get implements client.SubResourceClient.
 func (s subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
-	return errNotPlayed
+	return errNotSupported
 }
 
 // Create implements client.SubResourceClient.
 func (s subresource) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-	return errNotPlayed
+	return errNotSupported
 }
 
 // Update implements client.SubResourceClient.
@@ -279,12 +279,12 @@ func (s subresource) Patch(ctx context.Context, o client.Object, patch client.Pa
 
 // Apply implements client.SubResourceClient.
 func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	return errNotPlayed
+	return errNotSupported
 }
 
-// Play writes a complete object including its status on behalf of a simulated component, without admission or field
+// WriteAsSystem writes a complete object including its status on behalf of a simulated component, without admission or field
 // tracking. It creates the object if it does not exist.
-func (a *API) Play(next *unstructured.Unstructured, by string) error {
+func (a *API) WriteAsSystem(next *unstructured.Unstructured, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	k, err := a.kindOf(next.GroupVersionKind())
@@ -292,7 +292,7 @@ func (a *API) Play(next *unstructured.Unstructured, by string) error {
 		return err
 	}
 	key := client.ObjectKeyFromObject(next)
-	_, err = a.put(context.Background(), write{kind: k, key: key, by: by, played: true}, a.objects[k.gvk.GroupKind()][key], next)
+	_, err = a.put(context.Background(), write{kind: k, key: key, by: by, bySystem: true}, a.objects[k.gvk.GroupKind()][key], next)
 	return err
 }
 

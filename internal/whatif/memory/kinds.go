@@ -65,7 +65,7 @@ func ofCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) *kind 
 		}
 		k.gvk = schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
 		k.hasStatus = v.Subresources != nil && v.Subresources.Status != nil
-		k.schema = crdschema.Of(crd, v.Name)
+		k.schema = crdschema.New(crd, v.Name)
 	}
 	return k
 }

@@ -30,8 +30,8 @@ type write struct {
 	force bool
 	// applied is true if the managed fields are already computed.
 	applied bool
-	// played is true for writes of simulated components, which skip admission and field tracking.
-	played bool
+	// bySystem is true for writes of simulated components, which skip admission and field tracking.
+	bySystem bool
 }
 
 func (w write) resource() schema.GroupResource {
@@ -70,7 +70,7 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 	if err != nil {
 		return nil, err
 	}
-	if !w.applied && !w.played {
+	if !w.applied && !w.bySystem {
 		manager, err := w.kind.manager(w.subresource)
 		if err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.
 
 // only reverts the parts of the new content that the request may not write.
 func (w write) only(before, next *unstructured.Unstructured) {
-	if !w.kind.hasStatus || w.played {
+	if !w.kind.hasStatus || w.bySystem {
 		return
 	}
 	if w.subresource == "" {
@@ -139,7 +139,7 @@ func (a *API) keepIdentity(w write, before, next *unstructured.Unstructured, cre
 // admit defaults and validates the object. Status writes skip admission: controllers report the status, and its readers
 // validate it.
 func (a *API) admit(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if w.subresource != "" || w.played || w.kind.crd == nil {
+	if w.subresource != "" || w.bySystem || w.kind.crd == nil {
 		return next, nil
 	}
 	var content map[string]any
@@ -160,7 +160,7 @@ func (a *API) admit(ctx context.Context, w write, old *object, next *unstructure
 				return nil, err
 			}
 		}
-		admitted, err := a.judge(ctx, verdictOn{w, old, before}, wanted)
+		admitted, err := a.callAdmission(ctx, admissionInput{w, old, before}, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -176,16 +176,16 @@ func (a *API) admit(ctx context.Context, w write, old *object, next *unstructure
 	return next, nil
 }
 
-// verdictOn is a write with the stored object in both forms. The typed form is nil for a create.
-type verdictOn struct {
+// admissionInput is a write with the stored object in both forms. The typed form is nil for a create.
+type admissionInput struct {
 	write  write
 	old    *object
 	before client.Object
 }
 
-// judge calls admission without holding the lock, because admission reads other objects. A concurrent write causes a
+// callAdmission calls admission without holding the lock, because admission reads other objects. A concurrent write causes a
 // conflict.
-func (a *API) judge(ctx context.Context, on verdictOn, wanted client.Object) (client.Object, error) {
+func (a *API) callAdmission(ctx context.Context, on admissionInput, wanted client.Object) (client.Object, error) {
 	w, old := on.write, on.old
 	wanted.GetObjectKind().SetGroupVersionKind(w.kind.gvk)
 	a.mu.Unlock()

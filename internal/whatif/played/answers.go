@@ -52,14 +52,14 @@ func (e *Extensions) Unanswered() []Unanswered {
 }
 
 // Call implements hook.Client. If variables cannot be discovered, it returns the previous ones.
-func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
+func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Invocation) error {
 	q := question{hook: hookOf(x.Request), handler: handler}
 	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // UpdateMachine changes machines, so it is never called, and succeeds at once
 		*update = hooksv1.UpdateMachineResponse{}
 		update.SetStatus(hooksv1.ResponseStatusSuccess)
 		return nil
 	}
-	err := e.answer(ctx, of, q, x)
+	err := e.callOnce(ctx, of, q, x)
 	if err == nil {
 		return nil
 	}
@@ -76,14 +76,14 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 	return nil
 }
 
-// answer calls an extension, at most once per request. The simulated clock runs fast, so retries of a failing extension
+// callOnce calls an extension, at most once per request. The simulated clock runs fast, so retries of a failing extension
 // would follow each other without a pause.
-func (e *Extensions) answer(ctx context.Context, of client.Object, q question, x hook.Exchange) error {
+func (e *Extensions) callOnce(ctx context.Context, of client.Object, q question, x hook.Invocation) error {
 	if e.registry == nil {
 		return fault.New(fault.Invalid, "ExtensionNotCalled",
 			"a plan calls Runtime Extensions only with --call-extensions, so that what %s answers is not known; what depends on it is not in the plan", q.handler)
 	}
-	once := fmt.Sprint(q, client.ObjectKeyFromObject(of), x.Input)
+	once := fmt.Sprint(q, client.ObjectKeyFromObject(of), x.CacheKey)
 	e.mu.Lock()
 	err, known := e.failed[once]
 	e.mu.Unlock()
@@ -108,7 +108,7 @@ func (e *Extensions) note(q question, of client.Object) {
 }
 
 // call calls an extension according to its ExtensionConfig in the simulation.
-func (e *Extensions) call(ctx context.Context, of client.Object, handler string, x hook.Exchange) error {
+func (e *Extensions) call(ctx context.Context, of client.Object, handler string, x hook.Invocation) error {
 	list := &runtimev1.ExtensionConfigList{}
 	if err := e.reader.List(ctx, list); err != nil {
 		return err

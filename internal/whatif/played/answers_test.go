@@ -16,13 +16,13 @@ func TestUpdateMachineIsNotCalled(t *testing.T) {
 	e := withoutRegistry(t)
 	done := &hooksv1.UpdateMachineResponse{}
 	done.RetryAfterSeconds = 7
-	if err := e.Call(t.Context(), &clusterv1.Machine{}, "h.x", hook.Exchange{Request: &hooksv1.UpdateMachineRequest{}, Response: done}); err != nil {
+	if err := e.Call(t.Context(), &clusterv1.Machine{}, "h.x", hook.Invocation{Request: &hooksv1.UpdateMachineRequest{}, Response: done}); err != nil {
 		t.Fatal(err)
 	}
 	if done.Status != hooksv1.ResponseStatusSuccess || done.RetryAfterSeconds != 0 {
 		t.Errorf("got %+v", done)
 	}
-	err := e.Call(t.Context(), &clusterv1.Machine{}, "h.x", hook.Exchange{Request: &hooksv1.CanUpdateMachineRequest{}, Response: &hooksv1.CanUpdateMachineResponse{}})
+	err := e.Call(t.Context(), &clusterv1.Machine{}, "h.x", hook.Invocation{Request: &hooksv1.CanUpdateMachineRequest{}, Response: &hooksv1.CanUpdateMachineResponse{}})
 	if f := fault.As(err); f == nil || f.Reason != "ExtensionNotCalled" || len(e.Unanswered()) != 1 {
 		t.Errorf("got %v, %v", err, e.Unanswered())
 	}
@@ -31,5 +31,5 @@ func TestUpdateMachineIsNotCalled(t *testing.T) {
 // withoutRegistry are extensions of a world without a registry.
 func withoutRegistry(t *testing.T) *Extensions {
 	t.Helper()
-	return &Extensions{asked: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{}}
+	return &Extensions{recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{}}
 }

@@ -40,7 +40,7 @@ type Extensions struct {
 
 	mu         sync.Mutex
 	calls      []HookCall
-	asked      map[string]bool
+	recorded   map[string]bool
 	failed     map[string]error
 	unanswered map[question]map[client.ObjectKey]bool
 }
@@ -52,7 +52,7 @@ var _ hook.Client = &Extensions{}
 func NewExtensions(w *world.World, registry *hook.Extensions) *Extensions {
 	return &Extensions{
 		world: w, reader: w.API.Reader(nil), registry: registry,
-		asked: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{},
+		recorded: map[string]bool{}, failed: map[string]error{}, unanswered: map[question]map[client.ObjectKey]bool{},
 	}
 }
 
@@ -88,20 +88,20 @@ func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Ob
 }
 
 // CallAll implements hook.Client.
-func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Exchange) (hook.Called, error) {
+func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Invocation) (hook.CallAllResult, error) {
 	name := hookOf(x.Request)
 	handlers, err := e.Handlers(ctx, hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, of)
 	if err != nil || len(handlers) == 0 {
-		return hook.Called{}, err
+		return hook.CallAllResult{}, err
 	}
 	key := client.ObjectKeyFromObject(of)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if once := name + " " + key.String() + " " + x.Input; !e.asked[once] {
-		e.asked[once] = true
+	if once := name + " " + key.String() + " " + x.CacheKey; !e.recorded[once] {
+		e.recorded[once] = true
 		e.calls = append(e.calls, HookCall{At: e.world.Now(), Hook: name, Cluster: key, Handlers: handlers})
 	}
-	return hook.Called{Handlers: handlers}, nil
+	return hook.CallAllResult{Handlers: handlers}, nil
 }
 
 // hookOf returns the name of the hook of a request, which follows from its Go type.

@@ -60,7 +60,7 @@ func (p *Providers) playInfraCluster(u *unstructured.Unstructured) {
 		set(u, map[string]any{"host": u.GetName() + ".whatif.invalid", "port": int64(6443)}, "spec", "controlPlaneEndpoint")
 	}
 	done(u, "provisioned")
-	p.isReady(u, clusterv1.ReadyCondition)
+	p.setConditionTrue(u, clusterv1.ReadyCondition)
 }
 
 func hasEndpoint(u *unstructured.Unstructured) bool {
@@ -85,8 +85,8 @@ func (p *Providers) playControlPlane(u *unstructured.Unstructured) (follows []fu
 	if !initialized {
 		done(u, "controlPlaneInitialized")
 		set(u, true, "status", "initialized")
-		p.isReady(u, clusterv1.ReadyCondition)
-		p.isReady(u, clusterv1.AvailableCondition)
+		p.setConditionTrue(u, clusterv1.ReadyCondition)
+		p.setConditionTrue(u, clusterv1.AvailableCondition)
 		key := clusterOf(u)
 		follows = append(follows, func() {
 			p.world.After(preparing, "connect "+key.String(), func() { p.workloads.Connect(key) })
@@ -141,7 +141,7 @@ func (p *Providers) playInfraMachine(u *unstructured.Unstructured) (follows []fu
 	}
 	set(u, []any{map[string]any{"type": "Hostname", "address": u.GetName()}}, "status", "addresses")
 	done(u, "provisioned")
-	p.isReady(u, clusterv1.ReadyCondition)
+	p.setConditionTrue(u, clusterv1.ReadyCondition)
 	version, _, _ := unstructured.NestedString(machine.Object, "spec", "version")
 	return []func(){p.joins(clusterOf(u), Node{Name: machine.GetName(), ProviderID: id, Version: version})}
 }
@@ -166,9 +166,9 @@ func (p *Providers) playBootstrapConfig(u *unstructured.Unstructured) (follows [
 	}
 	set(u, u.GetName(), "status", "dataSecretName")
 	done(u, "dataSecretCreated")
-	p.isReady(u, clusterv1.ReadyCondition)
+	p.setConditionTrue(u, clusterv1.ReadyCondition)
 	secret := dataSecret(u)
-	return []func(){func() { _ = p.world.API.Play(secret, "provider") }} // such writes are not validated
+	return []func(){func() { _ = p.world.API.WriteAsSystem(secret, "provider") }} // such writes are not validated
 }
 
 // dataSecret returns the Secret with the bootstrap data, as the contract requires: labeled with the cluster, and

@@ -53,17 +53,17 @@ func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func(
 	}
 	for _, one := range added {
 		list = append(list, one.id)
-		follows = append(follows, p.begins(u, pool, one))
+		follows = append(follows, p.startInstance(u, pool, one))
 	}
 	for _, id := range have {
 		if !slices.Contains(kept, id) {
-			follows = append(follows, p.ends(u, pool, id))
+			follows = append(follows, p.removeInstance(u, pool, id))
 		}
 	}
 	set(u, list, "spec", "providerIDList")
 	set(u, replicas, "status", "replicas")
 	done(u, "provisioned")
-	p.isReady(u, clusterv1.ReadyCondition)
+	p.setConditionTrue(u, clusterv1.ReadyCondition)
 	return follows
 }
 
@@ -91,9 +91,9 @@ func (p *Providers) instance(u *unstructured.Unstructured, version string, n int
 	return one
 }
 
-// begins returns a function to call after an instance started: it creates the infrastructure machine, and later the
+// startInstance returns a function to call after an instance started: it creates the infrastructure machine, and later the
 // Node.
-func (p *Providers) begins(u, pool *unstructured.Unstructured, one instance) func() {
+func (p *Providers) startInstance(u, pool *unstructured.Unstructured, one instance) func() {
 	joins := p.joins(clusterOf(u), one.node)
 	if one.machine == "" {
 		return joins
@@ -106,9 +106,9 @@ func (p *Providers) begins(u, pool *unstructured.Unstructured, one instance) fun
 	set(m, p.memberSpec(u, pool), "spec")
 	set(m, one.id, "spec", "providerID")
 	done(m, "provisioned")
-	p.isReady(m, clusterv1.ReadyCondition)
+	p.setConditionTrue(m, clusterv1.ReadyCondition)
 	return func() {
-		_ = p.world.API.Play(m, "provider") // if the kind is missing, there are Nodes without Machines
+		_ = p.world.API.WriteAsSystem(m, "provider") // if the kind is missing, there are Nodes without Machines
 		joins()
 	}
 }
@@ -140,9 +140,9 @@ func memberLabels(u, pool *unstructured.Unstructured) map[string]string {
 	}
 }
 
-// ends returns a function to call for an instance that is to be removed. As the contract requires, it deletes the
+// removeInstance returns a function to call for an instance that is to be removed. As the contract requires, it deletes the
 // Machine, which removes the rest. Without a Machine it removes the infrastructure machine or the Node.
-func (p *Providers) ends(u, pool *unstructured.Unstructured, id string) func() {
+func (p *Providers) removeInstance(u, pool *unstructured.Unstructured, id string) func() {
 	key := clusterOf(u)
 	return func() {
 		member := p.member(u, pool, id)

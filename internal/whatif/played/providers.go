@@ -163,7 +163,7 @@ func (p *Providers) observe(e memory.Event) {
 		}
 	}
 	if e.Kind.Kind == "Cluster" && e.Old != nil && initialization(e.Old) != initialization(u) {
-		p.wakeMembers(client.ObjectKeyFromObject(u))
+		p.scheduleClusterObjects(client.ObjectKeyFromObject(u))
 	}
 }
 
@@ -175,7 +175,7 @@ func initialization(u *unstructured.Unstructured) [3]bool {
 	}
 }
 
-func (p *Providers) wakeMembers(cluster client.ObjectKey) {
+func (p *Providers) scheduleClusterObjects(cluster client.ObjectKey) {
 	for _, u := range p.world.API.All() {
 		if p.roles[u.GroupVersionKind().GroupKind()] != noRole && clusterOf(u) == cluster {
 			p.schedule(objectOf(u), u)
@@ -212,7 +212,7 @@ func (p *Providers) schedule(o object, u *unstructured.Unstructured) {
 		}
 		next := now.DeepCopy()
 		follows := p.play(part, next)
-		if p.world.API.Play(next, "provider") != nil {
+		if p.world.API.WriteAsSystem(next, "provider") != nil {
 			return // a kind that cannot be read has no reader either
 		}
 		for _, f := range follows {
@@ -279,8 +279,8 @@ func set(u *unstructured.Unstructured, value any, path ...string) {
 // now returns the simulated time in API format.
 func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC3339) }
 
-// isReady sets a condition to True. It changes nothing if the condition is already True.
-func (p *Providers) isReady(u *unstructured.Unstructured, kind string) {
+// setConditionTrue sets a condition to True. It changes nothing if the condition is already True.
+func (p *Providers) setConditionTrue(u *unstructured.Unstructured, kind string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for i, c := range list {
 		m, _ := c.(map[string]any)

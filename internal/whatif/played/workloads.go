@@ -54,7 +54,7 @@ var _ remote.Workloads = &Workloads{}
 // NewWorkloads returns the workload clusters of a world, initially disconnected.
 func NewWorkloads(w *world.World, scheme *runtime.Scheme) *Workloads {
 	out := &Workloads{world: w, scheme: scheme, clusters: map[client.ObjectKey]*workload{}, subs: map[string]*subscriber{}}
-	w.Also(out.deliver)
+	w.OnDeliver(out.deliver)
 	return out
 }
 
@@ -230,7 +230,7 @@ func (w *Workloads) Join(cluster client.ObjectKey, n Node) {
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	_ = c.api.Play(u, "kubelet") // such writes are not validated
+	_ = c.api.WriteAsSystem(u, "kubelet") // such writes are not validated
 }
 
 // Leave removes the Node with a provider ID.

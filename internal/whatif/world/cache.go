@@ -62,8 +62,8 @@ type listener struct {
 	handler toolscache.ResourceEventHandler
 }
 
-// tell passes one write to the handler.
-func (l *listener) tell(r *memory.Reader, e memory.Event) {
+// deliver passes one write to the handler.
+func (l *listener) deliver(r *memory.Reader, e memory.Event) {
 	before, after, err := r.Both(e, l.kind, l.example)
 	switch {
 	case err != nil: // an informer could not decode it either

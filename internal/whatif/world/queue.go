@@ -60,8 +60,8 @@ func (q *queue) take() []due {
 	return out
 }
 
-// wake moves delayed requests that are due to the ready ones. The lock must be held.
-func (q *queue) wake(now time.Time) {
+// releaseDue moves delayed requests that are due to the ready ones. The lock must be held.
+func (q *queue) releaseDue(now time.Time) {
 	for r, at := range q.delayed {
 		if !at.After(now) {
 			delete(q.delayed, r)

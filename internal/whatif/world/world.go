@@ -25,14 +25,14 @@ type Options struct {
 	// Transform is the transformation of the manager's cache.
 	Transform toolscache.TransformFunc
 	// Plans records the decisions of controllers; may be nil.
-	Plans loop.Plans
+	Plans loop.PlanStore
 }
 
 // World is a simulation of a management cluster. Use it from one goroutine.
 type World struct {
 	API *memory.API
 
-	plans     loop.Plans
+	plans     loop.PlanStore
 	transform toolscache.TransformFunc
 	manager   *inMemory
 	reader    *memory.Reader
@@ -87,15 +87,15 @@ func (w *World) Now() time.Time {
 func (w *World) Setup() loop.Setup {
 	return loop.Setup{
 		Manager: w.manager, Concurrency: 1, Plans: w.plans,
-		World: loop.World{Now: w.Now, Intn: w.intn, Queue: w.newQueue},
+		World: loop.Environment{Now: w.Now, Intn: w.intn, Queue: w.newQueue},
 	}
 }
 
 // Observe calls f for every write, in order, after the caches were updated.
 func (w *World) Observe(f func(memory.Event)) { w.observers = append(w.observers, f) }
 
-// Also calls f whenever writes are delivered, to deliver the writes of other APIs.
-func (w *World) Also(f func()) { w.others = append(w.others, f) }
+// OnDeliver calls f whenever writes are delivered, to deliver the writes of other APIs.
+func (w *World) OnDeliver(f func()) { w.others = append(w.others, f) }
 
 // After calls do after a simulated duration. If a timer with the same name expires sooner, it replaces this one.
 func (w *World) After(d time.Duration, name string, do func()) {
@@ -269,7 +269,7 @@ func (w *World) advance(quiet, end time.Time) bool {
 		}
 	}
 	for _, q := range w.queues {
-		q.wake(w.at)
+		q.releaseDue(w.at)
 	}
 	w.mu.Unlock()
 	slices.SortFunc(ended, func(a, b timer) int { return a.order - b.order })
@@ -293,7 +293,7 @@ func (w *World) deliver(ctx context.Context) (any bool) {
 		any = true
 		for _, e := range events {
 			for _, l := range w.listening(e.Kind.GroupKind()) {
-				l.tell(w.reader, e)
+				l.deliver(w.reader, e)
 			}
 			for _, f := range w.observers {
 				f(e)

@@ -139,7 +139,7 @@ func (b *bench) call(ctx context.Context, extension int) error {
 	c.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"192.168.0.0/16"}
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.slipway.dev",
 		Kind: "LocalCluster", Name: "a-cluster"}
-	return b.calls.Call(ctx, c, "check."+name(extension), hook.Exchange{
+	return b.calls.Call(ctx, c, "check."+name(extension), hook.Invocation{
 		Request:  &hooksv1.BeforeClusterCreateRequest{Cluster: hook.Slim(c)},
 		Response: &hooksv1.BeforeClusterCreateResponse{},
 	})

@@ -32,7 +32,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	c.SayWhere(e)
+	c.WarnOverlooked(e)
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}
@@ -46,7 +46,7 @@ func (f *flags) run(ctx context.Context, e env.Env, name string) error {
 	}
 	start := e.Now()
 	if err := f.wait(ctx, e, c, name); err != nil {
-		return f.onward(e, c.Explain(err), name)
+		return f.explainContinuation(e, c.Explain(err), name)
 	}
 	return f.format.Print(e.Out, list(objects), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Cluster %q is ready after %s.\n\nNext steps:\n%s", name, progress.Elapsed(e.Now().Sub(start)), f.next(name))
@@ -65,7 +65,7 @@ func (f *flags) apply(ctx context.Context, c *management.Connection, name string
 	if err != nil {
 		return nil, err
 	}
-	if err := creation.Install(ctx, c.Client, missing); err != nil {
+	if err := creation.CreateMissing(ctx, c.Client, missing); err != nil {
 		return nil, err
 	}
 	return objects, creation.Apply(ctx, c.Client, objects)
@@ -118,7 +118,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
-	if chosen.Containers() {
+	if chosen.UsesContainers() {
 		if err := f.checkNodes(ctx, c, want.Variables); err != nil {
 			return nil, nil, err
 		}
@@ -131,7 +131,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 		return nil, nil, err
 	}
 	switch {
-	case chosen.Containers():
+	case chosen.UsesContainers():
 		host, err := hostnetwork.Of(ctx, c)
 		if err != nil {
 			return nil, nil, err
@@ -183,7 +183,7 @@ func (f *flags) network() string {
 func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	return progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, screen.Reporter(e))
+	return progress.WaitForCreation(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: name}, screen.Reporter(e))
 }
 
 // list returns the JSON List that kubectl prints for several objects.
@@ -191,14 +191,14 @@ func list(objects []*unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// onward prints, when the wait ends early, that the creation continues and how to follow it.
-func (f *flags) onward(e env.Env, err error, name string) error {
+// explainContinuation prints, when the wait ends early, that the creation continues and how to follow it.
+func (f *flags) explainContinuation(e env.Env, err error, name string) error {
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The creation of cluster %q continues; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.again())
+		_, _ = fmt.Fprintf(e.Err, "The creation of cluster %q continues; \"slipway describe cluster %s%s\" shows how far it is.\n", name, name, f.repeatFlags())
 	}
 	if known != nil && known.Reason == progress.ReasonRefused {
-		_, _ = fmt.Fprintf(e.Err, "Cluster %q stays as it was made: correct it, or remove it with \"slipway delete cluster %s%s\".\n", name, name, f.again())
+		_, _ = fmt.Fprintf(e.Err, "Cluster %q stays as it was made: correct it, or remove it with \"slipway delete cluster %s%s\".\n", name, name, f.repeatFlags())
 	}
 	return err
 }
@@ -206,7 +206,7 @@ func (f *flags) onward(e env.Env, err error, name string) error {
 // next lists the usual next commands. They request credentials for the current user, or the administrator's if the
 // cluster may be simulated, because simulated clusters sign no certificates.
 func (f *flags) next(name string) string {
-	again, person := f.again(), ""
+	again, person := f.repeatFlags(), ""
 	if f.prefix.IsValid() {
 		person = ` --user "$(id -un)"`
 	}
@@ -219,8 +219,8 @@ func (f *flags) next(name string) string {
 	}, "\n")
 }
 
-// again repeats the flags that select the management cluster and the namespace.
-func (f *flags) again() string {
+// repeatFlags repeats the flags that select the management cluster and the namespace.
+func (f *flags) repeatFlags() string {
 	if f.connection.Namespace == "" {
 		return f.connection.Again()
 	}

@@ -40,7 +40,7 @@ func TestOnward(t *testing.T) {
 	} {
 		var out strings.Builder
 		f := &flags{connection: &management.Flags{}}
-		if got := f.onward(env.Env{Err: &out}, c.err, "demo"); !errors.Is(got, c.err) || strings.TrimSpace(out.String()) != c.want {
+		if got := f.explainContinuation(env.Env{Err: &out}, c.err, "demo"); !errors.Is(got, c.err) || strings.TrimSpace(out.String()) != c.want {
 			t.Errorf("%s: %v, %q, want %q", name, got, out.String(), c.want)
 		}
 	}

@@ -45,7 +45,7 @@ names the clusters of the namespace and asks first.`,
 		if err != nil {
 			return err
 		}
-		c.SayWhere(e)
+		c.WarnOverlooked(e)
 		if chosen.all {
 			return c.Explain(chosen.runAll(cmd.Context(), e, c, *timeout))
 		}
@@ -102,7 +102,7 @@ func wait(ctx context.Context, e env.Env, c *management.Connection, d deletion, 
 	}, screen.Reporter(e))
 	known := fault.As(err)
 	if errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace, c.Again)
+		_, _ = fmt.Fprintf(e.Err, "The deletion of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows what it waits for.\n", d.key.Name, d.key.Name, d.key.Namespace, c.RepeatFlags)
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func (f *flags) run(ctx context.Context, e env.Env, connection *management.Conne
 	if err != nil {
 		return err
 	}
-	named, err := installation.Named(f.named.Named(), f.all, cluster.Installed, cluster.Builtin)
+	named, err := installation.SelectForDeletion(f.named.Named(), f.all, cluster.Installed, cluster.Builtin)
 	if err != nil {
 		return err
 	}

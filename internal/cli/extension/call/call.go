@@ -50,7 +50,7 @@ Patches in the answer are shown as what they say; with -o they are as the extens
 		if err != nil {
 			return err
 		}
-		result, err := call.Do(cmd.Context(), c.Client, call.Options{Handler: args[0], Request: request, Config: c.Config, Now: e.Now})
+		result, err := call.Call(cmd.Context(), c.Client, call.Options{Handler: args[0], Request: request, Config: c.Config, Now: e.Now})
 		if err != nil {
 			if result.FailurePolicy == runtimev1.FailurePolicyIgnore && fault.KindOf(err) == fault.Unreachable {
 				_, _ = fmt.Fprintf(e.Err, "The failure policy of %s is Ignore: the manager would go on.\n", result.Handler)

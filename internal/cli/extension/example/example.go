@@ -32,7 +32,7 @@ hooks that there are.`,
 			rows := rows()
 			return format.Print(e.Out, rows, func(w io.Writer) error { return text(w, rows) })
 		}
-		request, err := example.Of(args[0])
+		request, err := example.Get(args[0])
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string, record func(recording.C
 	err = session.Run(cmd.Context(), c.Client, session.Options{
 		Process: local.Options{Command: args, Environment: os.Environ(), Out: o.env.Err, Within: o.within},
 		Local:   register.Local{Name: name, Namespace: o.namespace, Settings: o.settings},
-		Host:    o.host, Now: o.env.Now, Tell: o.tell, Observe: lines.call, Discovered: o.discovered, Changed: changed,
+		Host:    o.host, Now: o.env.Now, Progress: o.tell, Observe: lines.call, Discovered: o.discovered, Changed: changed,
 	})
 	return c.Explain(err)
 }

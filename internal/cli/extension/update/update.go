@@ -51,8 +51,8 @@ type Result struct {
 	Modules []string `json:"modules,omitempty"`
 }
 
-func text(w io.Writer, u scaffold.Updated) error {
-	if u.Nothing() {
+func text(w io.Writer, u scaffold.UpdateResult) error {
+	if u.IsEmpty() {
 		_, err := fmt.Fprintln(w, "The project has the SDK of this binary already.")
 		return err
 	}

@@ -168,7 +168,7 @@ func (g *generation) choose(ctx context.Context) {
 		return
 	}
 	if host, err := hostnetwork.Of(ctx, g.cluster); err == nil {
-		g.network, _ = creation.Half(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
+		g.network, _ = creation.FirstOctets(ctx, g.cluster.Client, client.ObjectKey{Namespace: g.namespace, Name: g.name}, host)
 	}
 }
 

@@ -41,7 +41,7 @@ without a namespace until "slipway create cluster" has used them.`,
 	return cmd
 }
 
-func text(w io.Writer, rows []class.Row) error {
+func text(w io.Writer, rows []class.ClassSummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NAMESPACE\tNAME\tCLUSTERS\tWORKERS\tVARIABLES")
 	for _, r := range rows {

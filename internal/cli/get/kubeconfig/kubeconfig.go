@@ -111,7 +111,7 @@ func (f *flags) read(ctx context.Context, e env.Env, c *management.Connection, c
 func administrator(ctx context.Context, c *management.Connection, cluster string) ([]byte, error) {
 	data, err := kubeconfig.Read(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: cluster})
 	if known := fault.As(err); known != nil && known.Reason == kubeconfig.ReasonNotYet {
-		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.Again).From(err)
+		return nil, fault.New(known.Kind, known.Reason, "%s; `slipway describe cluster %s -n %s%s` shows how far it is", known.Message, cluster, c.Namespace, c.RepeatFlags).From(err)
 	}
 	return data, err
 }
@@ -222,7 +222,7 @@ func (f *flags) ofManagement(ctx context.Context, e env.Env, c *management.Conne
 
 // request returns the credential request from the flags. The default user is the current user of this machine.
 func (f *flags) request() (personal.Request, error) {
-	r := personal.Request{User: f.user, Groups: f.groups, Role: f.role, For: f.valid}
+	r := personal.Request{User: f.user, Groups: f.groups, Role: f.role, Validity: f.valid}
 	if r.User != "" {
 		return r, nil
 	}

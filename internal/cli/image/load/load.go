@@ -121,7 +121,7 @@ func (f flags) keep(ctx context.Context, archives kept.Archives, s source) (sour
 		return s, err
 	}
 	defer func() { _ = archive.Close() }()
-	file, err := archives.Keep(types.NamespacedName{Namespace: f.namespace, Name: f.cluster}, s.name, archive)
+	file, err := archives.Store(types.NamespacedName{Namespace: f.namespace, Name: f.cluster}, s.name, archive)
 	if err != nil {
 		return s, fmt.Errorf("keeping %s for later nodes: %w", s.name, err)
 	}

@@ -97,7 +97,7 @@ func ruleText(w io.Writer, rules []lint.Rule) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "RULE\tMANDATORY\tSAYS")
 	for _, r := range rules {
-		_, _ = fmt.Fprintf(t, "%s\t%v\t%s\n", r.Name, r.Mandatory, r.Says)
+		_, _ = fmt.Fprintf(t, "%s\t%v\t%s\n", r.Name, r.Mandatory, r.Description)
 	}
 	return t.Flush()
 }

@@ -98,7 +98,7 @@ func (w *work) print(out io.Writer) error {
 // warn lists the customizations that will be lost on standard error.
 func (w *work) warn() error {
 	for _, c := range w.customisations {
-		if c.Kept {
+		if c.Preserved {
 			continue
 		}
 		if _, err := fmt.Fprintf(w.env.Err, "%s.\n", c); err != nil {
@@ -138,8 +138,8 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err == nil || !w.flags.rollback || !installation.HasReason(err, installation.ReasonUnavailable) {
 		return err
 	}
-	if w.noWayBack != "" {
-		return fault.New(fault.Invalid, reasonUpgrade, "%s; the former versions are not installed again, because %s", fault.UserMessage(err), w.noWayBack).From(err)
+	if w.noRollbackReason != "" {
+		return fault.New(fault.Invalid, reasonUpgrade, "%s; the former versions are not installed again, because %s", fault.UserMessage(err), w.noRollbackReason).From(err)
 	}
 	_, _ = fmt.Fprintf(w.env.Err, "The providers do not become available: %s. Installing the former versions again.\n", fault.UserMessage(err))
 	if back := runner.Run(ctx, w.back); back != nil {

@@ -34,8 +34,8 @@ type work struct {
 	// notes are about providers that are not upgraded.
 	notes []string
 	// back is the plan for a rollback; noWayBack is the reason if there is none.
-	back      installation.Plan
-	noWayBack string
+	back             installation.Plan
+	noRollbackReason string
 }
 
 // read reads and checks everything, and computes the plans. It writes nothing.
@@ -69,15 +69,15 @@ func (w *work) read(ctx context.Context) error {
 	if w.plan, err = providerupgrade.Plan(w.changes, stored, settings); err != nil {
 		return err
 	}
-	if w.back, w.noWayBack, err = providerupgrade.Back(w.changes, settings); err != nil {
+	if w.back, w.noRollbackReason, err = providerupgrade.PlanRollback(w.changes, settings); err != nil {
 		return err
 	}
 	w.plan.Notes = append(append(w.plan.Notes, notes...), w.notes...)
 	if len(w.certManager.Steps) > 0 {
 		w.plan.Notes = append(w.plan.Notes, w.certManager.String())
 	}
-	if w.noWayBack != "" && w.flags.Wait && w.flags.rollback {
-		w.plan.Notes = append(w.plan.Notes, fmt.Sprintf("If the providers do not become available, their former versions cannot be installed again: %s.", w.noWayBack))
+	if w.noRollbackReason != "" && w.flags.Wait && w.flags.rollback {
+		w.plan.Notes = append(w.plan.Notes, fmt.Sprintf("If the providers do not become available, their former versions cannot be installed again: %s.", w.noRollbackReason))
 	}
 	w.customisations, err = providerupgrade.ReadCustomisations(ctx, w.client, w.changes)
 	return err

@@ -95,7 +95,7 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		now := found.Cluster.Spec.Topology.Version
 		return usage(fmt.Sprintf("--to VERSION is missing; cluster %s has %s%s", name, now, hostversion.Newer(datadir.Dir(c.DataDir), used, now)))
 	}
-	plan, err := upgrade.Of(found, used.ClusterClass, f.to)
+	plan, err := upgrade.NewPlan(found, used.ClusterClass, f.to)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (f *flags) run(ctx context.Context, e env.Env, c *management.Connection, na
 		if images != "" {
 			return fault.New(fault.Invalid, "NodeImageMissing", "%s", withoutImages(images))
 		}
-		c.SayWhere(e)
+		c.WarnOverlooked(e)
 		if !f.yes {
 			if err := e.Confirm("upgrade"); err != nil {
 				return err
@@ -166,9 +166,9 @@ func (f *flags) wait(ctx context.Context, e env.Env, c *management.Connection, p
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	start := e.Now()
-	err := progress.Created(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: plan.Cluster}, screen.Reporter(e))
+	err := progress.WaitForCreation(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: plan.Cluster}, screen.Reporter(e))
 	if known := fault.As(err); errors.Is(err, context.Canceled) || known != nil && known.Reason == progress.ReasonTimeout {
-		_, _ = fmt.Fprintf(e.Err, "The upgrade of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows how far it is.\n", plan.Cluster, plan.Cluster, c.Namespace, c.Again)
+		_, _ = fmt.Fprintf(e.Err, "The upgrade of cluster %q continues; \"slipway describe cluster %s -n %s%s\" shows how far it is.\n", plan.Cluster, plan.Cluster, c.Namespace, c.RepeatFlags)
 	}
 	if err != nil {
 		return err

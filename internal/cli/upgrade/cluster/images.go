@@ -48,7 +48,7 @@ func missing(s tree.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []strin
 	var out []string
 	for _, step := range plan.Steps {
 		nodes := step.ControlPlane && step.Nodes > 0 ||
-			slices.ContainsFunc(step.Workers, func(g upgrade.Group) bool { return g.Held == "" && g.Nodes > 0 })
+			slices.ContainsFunc(step.Workers, func(g upgrade.Group) bool { return g.HeldReason == "" && g.Nodes > 0 })
 		exists := slices.ContainsFunc(have, func(i nodeimage.Image) bool {
 			return i.KubernetesVersion == step.Version && i.ControlPlane == step.ControlPlane
 		})

@@ -41,7 +41,7 @@ func TestMissing(t *testing.T) {
 		{ControlPlane: true, Version: "v1.36.3", Nodes: 3}, {ControlPlane: true, Version: "v1.37.2", Nodes: 3},
 		{Version: "v1.37.2", Workers: []upgrade.Group{{Kind: "MachineDeployment", Name: "a", Nodes: 2}}},
 	}}
-	held := upgrade.Plan{Steps: []upgrade.Step{{Version: "v1.37.2", Workers: []upgrade.Group{{Nodes: 2, Held: "paused"}, {Nodes: 0}}}}}
+	held := upgrade.Plan{Steps: []upgrade.Step{{Version: "v1.37.2", Workers: []upgrade.Group{{Nodes: 2, HeldReason: "paused"}, {Nodes: 0}}}}}
 	const planes, workers = "slipway image build --kubernetes-version v1.37.2 --control-plane", "slipway image build --kubernetes-version v1.37.2"
 	for name, tc := range map[string]struct {
 		s    tree.Snapshot

@@ -52,9 +52,9 @@ is changed.`,
 
 // shown is the structured output.
 type shown struct {
-	Builtin     string                  `json:"builtIn,omitempty"`
-	CertManager certificates.Upgrade    `json:"certManager"`
-	Offers      []providerupgrade.Offer `json:"offers"`
+	Builtin     string                     `json:"builtIn,omitempty"`
+	CertManager certificates.Upgrade       `json:"certManager"`
+	Offers      []providerupgrade.Upgrades `json:"offers"`
 	// Extensions are the extensions that this version of slipway cannot call, or that use deprecated hooks.
 	Extensions compatibility.Report `json:"extensions"`
 }

@@ -1,4 +1,4 @@
-// Package call calls a handler of a registered extension as the manager does ([Do]). It finds the handler by name,
+// Package call calls a handler of a registered extension as the manager does ([Call]). It finds the handler by name,
 // parses the request from YAML, and calls the handler with the manager's client (package hook): with merged settings,
 // the namespaceSelector applied, and the request converted to the version of the handler. An extension behind a Service
 // is called through the API server. Errors are always returned; a failure policy Ignore is reported, but not applied.
@@ -55,9 +55,9 @@ type Result struct {
 	Response      hooks.Response          `json:"response"`
 }
 
-// Do calls the handler. A response with status Failure is an error, as in the manager. The result identifies the
+// Call calls the handler. A response with status Failure is an error, as in the manager. The result identifies the
 // handler even if there is an error.
-func Do(ctx context.Context, c client.Client, o Options) (Result, error) {
+func Call(ctx context.Context, c client.Client, o Options) (Result, error) {
 	configs, err := register.List(ctx, c)
 	if err != nil {
 		return Result{}, err
@@ -86,7 +86,7 @@ func Do(ctx context.Context, c client.Client, o Options) (Result, error) {
 	}
 	defer done()
 	began := o.Now()
-	err = extensions.Call(ctx, object, handler.Name, hook.Exchange{Request: request, Response: result.Response})
+	err = extensions.Call(ctx, object, handler.Name, hook.Invocation{Request: request, Response: result.Response})
 	result.Seconds = o.Now().Sub(began).Seconds()
 	if err == nil {
 		served.StampResponse(result.Response)

@@ -41,7 +41,7 @@ func TestThroughService(t *testing.T) {
 	o := call.Options{
 		Handler: "greet", Request: []byte("cluster: {metadata: {name: demo, namespace: team}}"), Now: time.Now, Config: server.Config,
 	}
-	result, err := call.Do(t.Context(), c, o)
+	result, err := call.Call(t.Context(), c, o)
 	if err != nil || result.Response.GetMessage() != "hello" || result.Object != "Cluster team/demo" {
 		t.Fatalf("got %+v, %v", result, err)
 	}
@@ -52,7 +52,7 @@ func TestThroughService(t *testing.T) {
 	if err := c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "pod"}}, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = call.Do(t.Context(), c, o)
+	_, err = call.Call(t.Context(), c, o)
 	if fault.KindOf(err) != fault.Unreachable || !strings.Contains(err.Error(), "HTTP 503 Service Unavailable") {
 		t.Errorf("nobody is behind the Service, and the failure policy Ignore hides no error: %v", err)
 	}

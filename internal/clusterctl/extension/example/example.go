@@ -1,5 +1,5 @@
 // Package example provides an example request for every hook, for `slipway extension call` and for tests. The requests
-// have all fields that a caller sets, with consistent values. See [Of].
+// have all fields that a caller sets, with consistent values. See [Get].
 package example
 
 import (
@@ -34,9 +34,9 @@ func Hooks() []hooks.Hook {
 	return out
 }
 
-// Of returns the example of a hook. The name is case-insensitive and may contain hyphens: BeforeClusterCreate,
+// Get returns the example of a hook. The name is case-insensitive and may contain hyphens: BeforeClusterCreate,
 // before-cluster-create. For an unknown name, the fault lists the valid ones.
-func Of(name string) (Request, error) {
+func Get(name string) (Request, error) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	catalog := hooks.Default()
 	for _, r := range requests() {

@@ -21,7 +21,7 @@ func TestExamples(t *testing.T) {
 	for _, h := range example.Hooks() {
 		have[h.ID.Hook] = true
 		t.Run(h.ID.Hook, func(t *testing.T) {
-			r, err := example.Of(h.ID.Hook)
+			r, err := example.Get(h.ID.Hook)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestExamples(t *testing.T) {
 
 // What does not exist is said with what does.
 func TestUnknown(t *testing.T) {
-	_, err := example.Of("BeforeLunch")
+	_, err := example.Get("BeforeLunch")
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(fmt.Sprint(err), `there is no hook "BeforeLunch"; there are: Discovery, DiscoverVariables`) {
 		t.Errorf("got %v", err)
 	}

@@ -28,7 +28,7 @@ func Changes(ctx context.Context, dir string, tick <-chan time.Time) <-chan stru
 				return
 			case <-tick:
 			}
-			if w.look() {
+			if w.poll() {
 				select {
 				case changed <- struct{}{}:
 				default:
@@ -50,8 +50,8 @@ func newWatched(dir string) *watched {
 	return &watched{dir, now, now}
 }
 
-// look reports whether there is a change that is complete.
-func (w *watched) look() bool {
+// poll reports whether there is a change that is complete.
+func (w *watched) poll() bool {
 	now := stamps(w.dir)
 	over := maps.Equal(now, w.last) && !maps.Equal(now, w.known)
 	if w.last = now; over {

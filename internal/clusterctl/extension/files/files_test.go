@@ -39,12 +39,12 @@ func TestChanges(t *testing.T) {
 		{"a file goes", func() { _ = os.Remove(filepath.Join(dir, "a", "b.go")) }, true},
 		{"a change that is taken back before it is over", func() {
 			write("c.go", "1")
-			w.look()
+			w.poll()
 			_ = os.Remove(filepath.Join(dir, "c.go"))
 		}, false},
 	} {
 		step.do()
-		seen, over, after := w.look(), w.look(), w.look()
+		seen, over, after := w.poll(), w.poll(), w.poll()
 		if seen || over != step.want || after {
 			t.Errorf("%s: reported when it is seen: %v, when it is over: %v, and after that: %v", step.name, seen, over, after)
 		}

@@ -29,12 +29,12 @@ import (
 )
 
 const (
-	// again is the delay between two attempts to reach the extension.
-	again = 50 * time.Millisecond
-	// attempt is the timeout of one attempt.
-	attempt = 2 * time.Second
-	// patience is the termination grace period of the extension.
-	patience = 10 * time.Second
+	// retryInterval is the delay between two attempts to reach the extension.
+	retryInterval = 50 * time.Millisecond
+	// attemptTimeout is the timeout of one attempt.
+	attemptTimeout = 2 * time.Second
+	// terminationGracePeriod is the termination grace period of the extension.
+	terminationGracePeriod = 10 * time.Second
 	// loopback is the listen address of the extension.
 	loopback = "127.0.0.1"
 )
@@ -74,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Extension, error) {
 		return nil, err
 	}
 	x.cmd = exec.Command(o.Command[0], o.Command[1:]...)
-	x.cmd.Env = append(Clean(o.Environment),
+	x.cmd.Env = append(WithoutClusterAccess(o.Environment),
 		extension.EnvAddress+"="+x.URL.Host, "EXTENSION_PORT="+x.URL.Port(),
 		extension.EnvQuiet+"=true", // calls are displayed by the caller
 		extension.EnvCertFile+"="+filepath.Join(x.dir, "tls.crt"), extension.EnvKeyFile+"="+filepath.Join(x.dir, "tls.key"))
@@ -130,8 +130,8 @@ func prepare() (*Extension, error) {
 	}, nil
 }
 
-// Clean removes variables that refer to management clusters from an environment.
-func Clean(environment []string) []string {
+// WithoutClusterAccess removes variables that refer to management clusters from an environment.
+func WithoutClusterAccess(environment []string) []string {
 	var out []string
 	for _, e := range environment {
 		name, _, _ := strings.Cut(e, "=")
@@ -146,7 +146,7 @@ func Clean(environment []string) []string {
 func (x *Extension) await(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Within, errors.New("too late"))
 	defer cancel()
-	tick := time.NewTicker(again)
+	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
 	var last error
 	for {
@@ -156,7 +156,7 @@ func (x *Extension) await(ctx context.Context, o Options) error {
 		select {
 		case <-tick.C:
 		case <-x.ended:
-			return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended before it answered: %s", x.Ending())
+			return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended before it answered: %s", x.ExitStatus())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
@@ -169,7 +169,7 @@ func (x *Extension) await(ctx context.Context, o Options) error {
 }
 
 func (x *Extension) discover(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q}`, hooks.Discovery.APIVersion(), hooks.Discovery.RequestKind())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL.String()+hooks.Discovery.Path(""), bytes.NewReader([]byte(body)))
@@ -192,8 +192,8 @@ func (x *Extension) discover(ctx context.Context) error {
 // Done returns a channel that is closed when the process has exited.
 func (x *Extension) Done() <-chan struct{} { return x.ended }
 
-// Ending returns the exit status. Call it after Done.
-func (x *Extension) Ending() string {
+// ExitStatus returns the exit status. Call it after Done.
+func (x *Extension) ExitStatus() string {
 	if x.err == nil {
 		return "exit status 0"
 	}
@@ -205,7 +205,7 @@ func (x *Extension) Stop() {
 	x.signal(syscall.SIGTERM)
 	select {
 	case <-x.ended:
-	case <-time.After(patience):
+	case <-time.After(terminationGracePeriod):
 	}
 	x.signal(syscall.SIGKILL)
 	<-x.ended

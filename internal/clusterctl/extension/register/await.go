@@ -30,7 +30,7 @@ func Await(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfi
 		return done
 	})
 	if err != nil {
-		return nil, late(ctx, err, last)
+		return nil, timeoutError(ctx, err, last)
 	}
 	return found, nil
 }
@@ -59,7 +59,7 @@ func Refresh(ctx context.Context, c client.WithWatch, name, request string) (*ru
 		return now.Annotations[hook.RefreshAnnotation] != request
 	})
 	if err != nil {
-		return nil, late(ctx, err, last)
+		return nil, timeoutError(ctx, err, last)
 	}
 	if done, reason := discovered(found, found.Generation); !done {
 		return nil, notDiscovered(reason)
@@ -124,8 +124,8 @@ func discovered(config *runtimev1.ExtensionConfig, generation int64) (done bool,
 	return c.Status == metav1.ConditionTrue, c.Message
 }
 
-// late returns the error for a wait that timed out.
-func late(ctx context.Context, err error, reason string) error {
+// timeoutError returns the error for a wait that timed out.
+func timeoutError(ctx context.Context, err error, reason string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

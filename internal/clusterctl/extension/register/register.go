@@ -1,6 +1,6 @@
 // Package register manages the ExtensionConfigs of extensions during development. It lists extensions, registers an
 // extension running on this machine ([Register]), waits for its discovery ([Await]), requests another discovery
-// ([Refresh]), and deletes the registration ([Withdraw]). It owns ExtensionConfigs with the annotation [RunAnnotation];
+// ([Refresh]), and deletes the registration ([DeleteRegistered]). It owns ExtensionConfigs with the annotation [RunAnnotation];
 // on others it only sets the annotation that requests a discovery, and deletes one by name ([Delete]). It does not call
 // extensions; the management cluster does.
 package register
@@ -73,8 +73,8 @@ func Delete(ctx context.Context, c client.Client, name string) error {
 	return err
 }
 
-// Withdraw deletes the ExtensionConfig created by Register, unless another client has replaced it.
-func Withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
+// DeleteRegistered deletes the ExtensionConfig created by Register, unless another client has replaced it.
+func DeleteRegistered(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
 	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
 	if apierrors.IsConflict(err) {
 		return nil

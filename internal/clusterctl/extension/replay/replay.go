@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// within is the timeout of one call: the maximum timeout of a handler.
-	within = 30 * time.Second
+	// callTimeout is the timeout of one call: the maximum timeout of a handler.
+	callTimeout = 30 * time.Second
 	// maxResponse is the maximum response size that a manager accepts.
 	maxResponse = 20 << 20
 )
@@ -70,7 +70,7 @@ func Run(ctx context.Context, calls []recording.Call, t Target, match func(recor
 }
 
 func (t Target) send(ctx context.Context, c recording.Call) recording.Answer {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	target := *t.URL
 	target.Path = strings.TrimSuffix(target.Path, "/") + c.Path

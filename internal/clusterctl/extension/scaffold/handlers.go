@@ -50,7 +50,7 @@ func (o Options) Handlers() ([]Handler, error) {
 		names = defaultHooks()
 	}
 	for _, name := range names {
-		r, err := example.Of(name)
+		r, err := example.Get(name)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error 
 			}
 			files[h.file+ending] = text
 		}
-		request, err := example.Of(h.Hook)
+		request, err := example.Get(h.Hook)
 		if err != nil {
 			return err
 		}

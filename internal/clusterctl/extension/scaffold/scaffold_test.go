@@ -198,7 +198,7 @@ func TestUpdate(t *testing.T) {
 	if read("handlers.go") != "package main // mine" {
 		t.Error("the author's file was changed")
 	}
-	if u, err = scaffold.Update(filepath.Join(dir, "p")); err != nil || !u.Nothing() {
+	if u, err = scaffold.Update(filepath.Join(dir, "p")); err != nil || !u.IsEmpty() {
 		t.Errorf("the second time: %+v, %v", u, err)
 	}
 }

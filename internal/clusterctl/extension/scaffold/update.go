@@ -16,40 +16,40 @@ import (
 	"github.com/slipwayhq/slipway/sdk"
 )
 
-// Updated is the result of an SDK update.
-type Updated struct {
+// UpdateResult is the result of an SDK update.
+type UpdateResult struct {
 	// Added, Changed and Removed count files of the SDK.
 	Added, Changed, Removed int
 	// Modules are the upgraded requirements of the project, as "path version", sorted.
 	Modules []string
 }
 
-// Nothing reports whether the project already had the SDK of this binary.
-func (u Updated) Nothing() bool {
+// IsEmpty reports whether the project already had the SDK of this binary.
+func (u UpdateResult) IsEmpty() bool {
 	return u.Added+u.Changed+u.Removed == 0 && len(u.Modules) == 0
 }
 
 // Update replaces the SDK in a project created by Write with the SDK in this binary, and upgrades the project's
 // requirements to the versions that the SDK was tested with. It can be repeated after an interruption.
-func Update(dir string) (Updated, error) {
+func Update(dir string) (UpdateResult, error) {
 	path := filepath.Join(dir, "go.mod")
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Updated{}, fault.New(fault.Invalid, "Project", "%s is not the folder of an extension: it has no go.mod", dir).From(err)
+		return UpdateResult{}, fault.New(fault.Invalid, "Project", "%s is not the folder of an extension: it has no go.mod", dir).From(err)
 	}
 	own, err := modfile.Parse("go.mod", data, nil)
 	if err != nil {
-		return Updated{}, fault.New(fault.Invalid, "Project", "go.mod cannot be read").From(err)
+		return UpdateResult{}, fault.New(fault.Invalid, "Project", "go.mod cannot be read").From(err)
 	}
 	if !vendors(own) {
-		return Updated{}, fault.New(fault.Invalid, "Project", "%s does not build with the SDK in %s: go.mod does not replace %s with it", dir, vendored, sdk.Module)
+		return UpdateResult{}, fault.New(fault.Invalid, "Project", "%s does not build with the SDK in %s: go.mod does not replace %s with it", dir, vendored, sdk.Module)
 	}
 	files := map[string][]byte{}
 	if err := source(files); err != nil {
-		return Updated{}, err
+		return UpdateResult{}, err
 	}
-	var u Updated
-	if u.Modules, err = raise(own); err != nil {
+	var u UpdateResult
+	if u.Modules, err = upgradeRequirements(own); err != nil {
 		return u, err
 	}
 	own.Cleanup()
@@ -69,8 +69,8 @@ func vendors(f *modfile.File) bool {
 	})
 }
 
-// raise upgrades the requirements of a project to the SDK's versions, and returns the upgraded ones.
-func raise(own *modfile.File) ([]string, error) {
+// upgradeRequirements upgrades the requirements of a project to the SDK's versions, and returns the upgraded ones.
+func upgradeRequirements(own *modfile.File) ([]string, error) {
 	data, err := fs.ReadFile(sdk.Source(), "go.mod")
 	if err != nil {
 		return nil, fmt.Errorf("reading the requirements of the SDK: %w", err)
@@ -126,7 +126,7 @@ func sums(path string) ([]byte, error) {
 }
 
 // write writes changed files, and removes files that are no longer part of the SDK.
-func (u *Updated) write(dir string, files map[string][]byte) error {
+func (u *UpdateResult) write(dir string, files map[string][]byte) error {
 	for _, name := range names(files) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		before, err := os.ReadFile(path)

@@ -39,7 +39,7 @@ func TestPythonExample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := call.Do(ctx, c, call.Options{Handler: handler, Request: request, Now: time.Now})
+		result, err := call.Call(ctx, c, call.Options{Handler: handler, Request: request, Now: time.Now})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
@@ -48,7 +48,7 @@ func TestPythonExample(t *testing.T) {
 	if r := do("check-owner", "before-cluster-create.yaml").(*hooksv1.BeforeClusterCreateResponse); r.RetryAfterSeconds != 0 {
 		t.Errorf("a Cluster with an owner is held back: %+v", r)
 	}
-	held, err := call.Do(ctx, c, call.Options{Handler: "check-owner", Request: request("demo", "default"), Now: time.Now})
+	held, err := call.Call(ctx, c, call.Options{Handler: "check-owner", Request: request("demo", "default"), Now: time.Now})
 	if r := held.Response.(*hooksv1.BeforeClusterCreateResponse); err != nil || r.RetryAfterSeconds != 10 || r.Message != "the Cluster needs the label example.com/owner" {
 		t.Errorf("a Cluster without an owner: %+v %v", r, err)
 	}

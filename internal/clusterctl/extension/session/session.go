@@ -42,8 +42,8 @@ type Options struct {
 	Host string
 	// Observe is called with every call of the extension.
 	Observe func(recording.Call)
-	// Tell is called with progress messages.
-	Tell func(string)
+	// Progress is called with progress messages.
+	Progress func(string)
 	// Discovered is called after each discovery.
 	Discovered func(*runtimev1.ExtensionConfig)
 	// Changed, if set, receives a value when the extension must be restarted, for example from package files.
@@ -55,7 +55,7 @@ type Options struct {
 // Run runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless files
 // are watched.
 func Run(ctx context.Context, c client.WithWatch, o Options) (err error) {
-	o.Tell("Starting the extension …")
+	o.Progress("Starting the extension …")
 	process, err := local.Start(ctx, o.Process)
 	if err != nil {
 		return err
@@ -70,13 +70,13 @@ func Run(ctx context.Context, c client.WithWatch, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.front.Close()) }()
 	o.Local.URL, o.Local.CA = s.front.URL, s.front.CA
-	o.Tell(fmt.Sprintf("Registering it as %q …", o.Local.Name))
+	o.Progress(fmt.Sprintf("Registering it as %q …", o.Local.Name))
 	config, err := register.Register(ctx, c, o.Local)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, withdraw(ctx, c, config, o.Tell)) }()
-	if config, err = await(ctx, c, config, o.Tell); err != nil {
+	defer func() { err = errors.Join(err, withdraw(ctx, c, config, o.Progress)) }()
+	if config, err = await(ctx, c, config, o.Progress); err != nil {
 		return err
 	}
 	o.Discovered(config)
@@ -100,9 +100,9 @@ func (s *session) follow(ctx context.Context) error {
 			return nil
 		case <-ended:
 			if s.Changed == nil {
-				return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended: %s", s.process.Ending())
+				return fault.New(fault.Invalid, "ExtensionEnded", "the extension ended: %s", s.process.ExitStatus())
 			}
-			s.Tell("The extension ended: " + s.process.Ending() + "; it is started again when a file changes.")
+			s.Progress("The extension ended: " + s.process.ExitStatus() + "; it is started again when a file changes.")
 			ended = nil
 		case <-s.Changed:
 			s.restart(ctx)
@@ -114,13 +114,13 @@ func (s *session) follow(ctx context.Context) error {
 // restart starts a new process for the changed files. The previous process serves calls until the new one is ready, and
 // continues if the new one cannot be started.
 func (s *session) restart(ctx context.Context) {
-	s.Tell("Files changed: starting the extension again …")
+	s.Progress("Files changed: starting the extension again …")
 	next, err := local.Start(ctx, s.Process)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		s.Tell("It cannot be started: " + fault.UserMessage(err) + "; calls go to the one before.")
+		s.Progress("It cannot be started: " + fault.UserMessage(err) + "; calls go to the one before.")
 		return
 	}
 	s.front.SwitchTo(next.URL, next.Client)
@@ -130,7 +130,7 @@ func (s *session) restart(ctx context.Context) {
 	defer cancel()
 	config, err := register.Refresh(ctx, s.client, s.Local.Name, s.Now().Format(time.RFC3339Nano))
 	if err != nil {
-		s.Tell("Not discovered yet: " + fault.UserMessage(err))
+		s.Progress("Not discovered yet: " + fault.UserMessage(err))
 		return
 	}
 	s.Discovered(config)
@@ -156,7 +156,7 @@ func await(ctx context.Context, c client.WithWatch, config *runtimev1.ExtensionC
 func withdraw(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig, tell func(string)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	if err := register.Withdraw(ctx, c, config); err != nil {
+	if err := register.DeleteRegistered(ctx, c, config); err != nil {
 		return fmt.Errorf("removing the registration; \"slipway extension delete %s\" does it: %w", config.Name, err)
 	}
 	tell(fmt.Sprintf("The registration %q is removed.", config.Name))

@@ -176,7 +176,7 @@ func (o *told) options(p local.Options) session.Options {
 	return session.Options{
 		Process: p, Local: register.Local{Name: "mine", Namespace: "default", Settings: map[string]string{"suffix": "!"}},
 		Observe: func(c recording.Call) { o.calls <- c }, Now: time.Now, Discovered: func(c *runtimev1.ExtensionConfig) { o.ready <- c },
-		Tell: func(s string) { _, _ = fmt.Fprintln(&o.lines, s) },
+		Progress: func(s string) { _, _ = fmt.Fprintln(&o.lines, s) },
 	}
 }
 
@@ -210,7 +210,7 @@ func TestRun(t *testing.T) {
 	if first.Hook != "discovery" || first.Code != 200 {
 		t.Errorf("the first call is %+v", first)
 	}
-	result, err := call.Do(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
+	result, err := call.Call(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +254,13 @@ func TestWatch(t *testing.T) {
 	options := o.options(process("file:"+role, &safe{}))
 	options.Changed = changed
 	said := make(chan string, 100)
-	options.Tell = func(s string) { said <- s }
+	options.Progress = func(s string) { said <- s }
 	ended := make(chan error, 1)
 	go func() { ended <- session.Run(ctx, c, options) }()
 	first := <-o.ready
 	answers := func(want string) {
 		t.Helper()
-		result, err := call.Do(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
+		result, err := call.Call(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
 		if err != nil || result.Response.GetMessage() != want {
 			t.Errorf("got %+v, %v, want %q", result.Response, err, want)
 		}
@@ -287,7 +287,7 @@ func TestWatch(t *testing.T) {
 	become("short")
 	changed <- struct{}{}
 	<-o.ready
-	if _, err := call.Do(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now}); err == nil {
+	if _, err := call.Call(ctx, c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now}); err == nil {
 		t.Error("it has to end when it is called")
 	}
 	await("The extension ended: exit status 4; it is started again when a file changes.")
@@ -363,7 +363,7 @@ func testCall(t *testing.T, c client.Client) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := call.Do(t.Context(), c, call.Options{Handler: tc.handler, Request: tc.request, Now: time.Now})
+			_, err := call.Call(t.Context(), c, call.Options{Handler: tc.handler, Request: tc.request, Now: time.Now})
 			if tc.kind < 0 {
 				if err != nil {
 					t.Errorf("%s: %v", tc.reason, err)
@@ -437,7 +437,7 @@ func TestRunFails(t *testing.T) {
 				manage(t.Context(), t, c)
 				options.Discovered = func(*runtimev1.ExtensionConfig) {
 					go func() {
-						_, _ = call.Do(t.Context(), c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
+						_, _ = call.Call(t.Context(), c, call.Options{Handler: "greet", Request: request("demo", "default"), Now: time.Now})
 					}()
 				}
 			}
@@ -466,7 +466,7 @@ func TestRegisterTakesOver(t *testing.T) {
 	if err := register.Delete(t.Context(), c, "mine"); err != nil {
 		t.Fatal(err)
 	}
-	if err := register.Withdraw(t.Context(), c, second); err != nil {
+	if err := register.DeleteRegistered(t.Context(), c, second); err != nil {
 		t.Errorf("what is gone already is no error: %v", err)
 	}
 	if err := register.Delete(t.Context(), c, "mine"); fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), "there are none") {
@@ -502,7 +502,7 @@ func TestRegisterOverFailingWrites(t *testing.T) {
 		if all, err := register.List(t.Context(), c); err != nil || len(all) != 1 || all[0].Spec.ClientConfig.URL != "https://127.0.0.1:2" {
 			t.Errorf("registered: %+v %v", all, err)
 		}
-		again(t, func() error { return register.Withdraw(t.Context(), c, config) })
+		again(t, func() error { return register.DeleteRegistered(t.Context(), c, config) })
 		if all, err := register.List(t.Context(), c); err != nil || len(all) != 0 {
 			t.Errorf("left: %+v %v", all, err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// Left is an object that is linked to a selected one and does not move.
-type Left struct {
+// Unmoved is an object that is linked to a selected one and does not move.
+type Unmoved struct {
 	graph.Link
 	// Owner is the UID of From, if To depends on it.
 	Owner types.UID
@@ -29,10 +29,10 @@ type Left struct {
 }
 
 // LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
-func LeftBehind(all []Left) []string {
+func LeftBehind(all []Unmoved) []string {
 	type group struct{ kind, link string }
 	var order []group
-	groups := map[group][]Left{}
+	groups := map[group][]Unmoved{}
 	for _, l := range all {
 		if l.Refused != nil && l.BuiltIn {
 			continue // one sentence for all kinds
@@ -49,10 +49,10 @@ func LeftBehind(all []Left) []string {
 	out := unlisted(all)
 	for _, k := range order {
 		same := groups[k]
-		slices.SortFunc(same, func(a, b Left) int {
+		slices.SortFunc(same, func(a, b Unmoved) int {
 			return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 		})
-		distinct := slices.CompactFunc(same, func(a, b Left) bool { return a.From == b.From && a.To == b.To })
+		distinct := slices.CompactFunc(same, func(a, b Unmoved) bool { return a.From == b.From && a.To == b.To })
 		out = append(out, distinct[0].sentence(len(distinct)-1))
 	}
 	slices.Sort(out)
@@ -60,7 +60,7 @@ func LeftBehind(all []Left) []string {
 }
 
 // unlisted returns one sentence for all built-in kinds that the user may not list.
-func unlisted(all []Left) []string {
+func unlisted(all []Unmoved) []string {
 	var kinds []string
 	namespace := ""
 	for _, l := range all {
@@ -93,7 +93,7 @@ func plural(kind string) string {
 	return kind + "s"
 }
 
-func (l Left) verb() string {
+func (l Unmoved) verb() string {
 	switch {
 	case l.Dependent:
 		return "owns"
@@ -103,7 +103,7 @@ func (l Left) verb() string {
 	return "refers to"
 }
 
-func (l Left) sentence(more int) string {
+func (l Unmoved) sentence(more int) string {
 	if l.Refused != nil {
 		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.Refused)
 	}
@@ -121,7 +121,7 @@ func group(name string) string {
 	return name
 }
 
-func (l Left) remedy() string {
+func (l Unmoved) remedy() string {
 	const label = "clusterctl.cluster.x-k8s.io"
 	switch {
 	case l.BuiltIn:

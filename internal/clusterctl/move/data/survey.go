@@ -16,17 +16,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/host"
 )
 
-// Choice has the user's options.
-type Choice struct {
+// Options has the user's options.
+type Options struct {
 	// Policy is the EtcdSnapshotPolicy whose store is used; empty for the only one that selects the Cluster.
 	Policy string
 	// IdentitySecret is the name of a Secret at the target with an age identity, for a policy that encrypts snapshots.
 	IdentitySecret string
 }
 
-// Facts are the input of [Survey].
-type Facts struct {
-	Choice
+// Input are the input of [Survey].
+type Input struct {
+	Options
 	Items []graph.Item
 	// Endpoints are the control plane endpoints at the target, with their Clusters.
 	Endpoints map[string]graph.ID
@@ -34,8 +34,8 @@ type Facts struct {
 	Identities map[string]bool
 }
 
-// Plane is a control plane whose data is transferred.
-type Plane struct {
+// ControlPlane is a control plane whose data is transferred.
+type ControlPlane struct {
 	ID      graph.ID `json:"id"`
 	Version string   `json:"v"`
 	Cluster string   `json:"cluster"`
@@ -50,14 +50,14 @@ type Plane struct {
 
 // Survey returns the control planes whose data is transferred, the Machines that are replaced at the target, and the
 // problems that prevent the transfer. It has no side effects.
-func Survey(f Facts) (planes []Plane, replaced []graph.ID, problems []string) {
+func Survey(f Input) (planes []ControlPlane, replaced []graph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
 		case IsPlane(i):
 			p, why := f.plane(i)
 			planes, problems = append(planes, p), append(problems, why...)
 		case i.ID.IsCore("Machine") && f.onHost(i):
-			if why := unreplaced(i); why != "" {
+			if why := replacementProblem(i); why != "" {
 				problems = append(problems, i.ID.String()+" "+why)
 			}
 			replaced = append(replaced, i.ID)
@@ -70,7 +70,7 @@ func Survey(f Facts) (planes []Plane, replaced []graph.ID, problems []string) {
 func IsPlane(i graph.Item) bool { return i.ID.Kind == "HostedControlPlane" && host.OnHost(i) }
 
 // onHost reports whether the infrastructure of a Machine is on the host of its management cluster.
-func (f Facts) onHost(machine graph.Item) bool {
+func (f Input) onHost(machine graph.Item) bool {
 	id, ok := InfraOf(machine.Unstructured)
 	return ok && slices.ContainsFunc(f.Items, func(i graph.Item) bool { return i.ID == id && host.OnHost(i) })
 }
@@ -83,8 +83,8 @@ func InfraOf(machine *unstructured.Unstructured) (graph.ID, bool) {
 	return id, id.Kind == "LocalMachine"
 }
 
-// unreplaced returns the reason why a Machine cannot be replaced at the target; empty if it can.
-func unreplaced(machine graph.Item) string {
+// replacementProblem returns the reason why a Machine cannot be replaced at the target; empty if it can.
+func replacementProblem(machine graph.Item) string {
 	for _, ref := range machine.GetOwnerReferences() {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
 		switch {
@@ -103,8 +103,8 @@ func text(o *unstructured.Unstructured, path ...string) string {
 }
 
 // plane returns how a control plane is transferred, and the problems that prevent it.
-func (f Facts) plane(i graph.Item) (Plane, []string) {
-	p := Plane{ID: i.ID, Version: i.GroupVersionKind().Version}
+func (f Input) plane(i graph.Item) (ControlPlane, []string) {
+	p := ControlPlane{ID: i.ID, Version: i.GroupVersionKind().Version}
 	var problems []string
 	add := func(form string, args ...any) {
 		problems = append(problems, i.ID.String()+" "+fmt.Sprintf(form, args...))
@@ -151,10 +151,10 @@ func Endpoint(cluster *unstructured.Unstructured) string {
 }
 
 // policy returns the EtcdSnapshotPolicy whose store is used for a Cluster, or the reason why there is none.
-func (f Facts) policy(cluster graph.Item) (found graph.Item, why string) {
+func (f Input) policy(cluster graph.Item) (found graph.Item, why string) {
 	var names []string
 	for _, i := range f.Items {
-		if graph.IsSnapshotPolicy(i.ID) && i.ID.Namespace == cluster.ID.Namespace && graph.Covers(i.Unstructured, cluster.Unstructured) && (f.Policy == "" || f.Policy == i.ID.Name) {
+		if graph.IsSnapshotPolicy(i.ID) && i.ID.Namespace == cluster.ID.Namespace && graph.PolicySelects(i.Unstructured, cluster.Unstructured) && (f.Policy == "" || f.Policy == i.ID.Name) {
 			found, names = i, append(names, i.ID.Name)
 		}
 	}
@@ -170,7 +170,7 @@ func (f Facts) policy(cluster graph.Item) (found graph.Item, why string) {
 }
 
 // unusable returns the reason why the store of a policy cannot be used; empty if it can.
-func (f Facts) unusable(policy graph.Item) string {
+func (f Input) unusable(policy graph.Item) string {
 	o, name := policy.Unstructured, policy.ID.Name
 	suspended, _, _ := unstructured.NestedBool(o.UnstructuredContent(), "spec", "suspend")
 	folder, isFolder, _ := unstructured.NestedMap(o.UnstructuredContent(), "spec", "destination", "folder")
@@ -199,7 +199,7 @@ func storeOf(policy *unstructured.Unstructured) string {
 }
 
 // Steps describes the steps for a control plane.
-func (p Plane) Steps() []string {
+func (p ControlPlane) Steps() []string {
 	return []string{
 		fmt.Sprintf("target: see that %s could start there, but for its data", p.ID),
 		fmt.Sprintf("both: see that both reach the store of EtcdSnapshotPolicy %s (%s), with a snapshot", p.Policy, p.store),
@@ -211,7 +211,7 @@ func (p Plane) Steps() []string {
 }
 
 // Notes returns hints for the user in addition to the steps.
-func (p Plane) Notes() []string {
+func (p ControlPlane) Notes() []string {
 	return []string{"note: images that `slipway image load` keeps for later nodes of Cluster " + p.Cluster + " do not go along: load them again at the target",
 		fmt.Sprintf("note: the API of Cluster %s keeps the endpoint %s: it answers there when the target has its network; clients outside of it have to reach it there", p.Cluster, p.endpoint)}
 }

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// lookEvery is the polling interval.
-	lookEvery = time.Second
-	// largestWait is the timeout for taking or restoring a snapshot, longer than either may take.
-	largestWait = 25 * time.Minute
+	// pollInterval is the polling interval.
+	pollInterval = time.Second
+	// snapshotTimeout is the timeout for taking or restoring a snapshot, longer than either may take.
+	snapshotTimeout = 25 * time.Minute
 	// attempts is the maximum number of snapshot requests at the target, because its cache may not have the Cluster at
 	// first.
 	attempts = 10
@@ -33,23 +33,23 @@ const (
 
 // Transfer transfers the data. Each of its steps is idempotent.
 type Transfer struct {
-	Source, Target *sides.Side
+	Source, Target *sides.Endpoint
 	// ID identifies the requests of this move.
 	ID string
 	// IdentitySecret decrypts the snapshots at the target; empty if they are not encrypted.
 	IdentitySecret string
-	// Patience is the timeout for requests to a controller that do not depend on the amount of data.
-	Patience time.Duration
-	Now      func() time.Time
-	Sleep    func(context.Context, time.Duration) error
-	Report   func(line string)
+	// Timeout is the timeout for requests to a controller that do not depend on the amount of data.
+	Timeout time.Duration
+	Now     func() time.Time
+	Sleep   func(context.Context, time.Duration) error
+	Report  func(line string)
 }
 
 func (t Transfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
 
 // Probe checks that the target can start the control planes except for their data, and that both management clusters
 // can access the stores. It does not interrupt the control planes.
-func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
+func (t Transfer) Probe(ctx context.Context, planes []ControlPlane) error {
 	for _, p := range planes {
 		t.report("Seeing that %s could start at the target", p.ID)
 		if err := t.quiesce(ctx, t.Target, p, hostedv1.QuiesceLoopback, hostedv1.QuiesceAwaitingData); err != nil {
@@ -60,7 +60,7 @@ func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
 		if err != nil {
 			return err
 		}
-		if err := t.seen(ctx, p, name); err != nil {
+		if err := t.awaitVisible(ctx, p, name); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (t Transfer) Probe(ctx context.Context, planes []Plane) error {
 }
 
 // Save quiesces the control planes at the source, and takes their final snapshots.
-func (t Transfer) Save(ctx context.Context, planes []Plane) error {
+func (t Transfer) Save(ctx context.Context, planes []ControlPlane) error {
 	for n, p := range planes {
 		t.report("Stopping the API server of Cluster %s at the source", p.Cluster)
 		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceEtcd, hostedv1.QuiesceEtcd); err != nil {
@@ -85,7 +85,7 @@ func (t Transfer) Save(ctx context.Context, planes []Plane) error {
 }
 
 // Restore stops the control planes at the source, and starts them at the target from the final snapshots.
-func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
+func (t Transfer) Restore(ctx context.Context, planes []ControlPlane) error {
 	for _, p := range planes {
 		if err := t.quiesce(ctx, t.Source, p, hostedv1.QuiesceStopped, hostedv1.QuiesceStopped); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
 			return err
 		}
 		long := t
-		long.Patience = largestWait
+		long.Timeout = snapshotTimeout
 		if err := long.quiesce(ctx, t.Target, p, hostedv1.QuiesceLoopback, hostedv1.QuiesceLoopback); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (t Transfer) Restore(ctx context.Context, planes []Plane) error {
 }
 
 // Release removes the quiesce requests in one management cluster. Control planes that no longer exist are skipped.
-func (t Transfer) Release(ctx context.Context, at *sides.Side, planes []Plane) error {
+func (t Transfer) Release(ctx context.Context, at *sides.Endpoint, planes []ControlPlane) error {
 	for _, p := range planes {
 		if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: nil}); err != nil && fault.KindOf(err) != fault.Gone {
 			return err
@@ -120,7 +120,7 @@ func (t Transfer) Release(ctx context.Context, at *sides.Side, planes []Plane) e
 }
 
 // quiesce requests a quiesce mode of a control plane, and waits until its status confirms this request.
-func (t Transfer) quiesce(ctx context.Context, at *sides.Side, p Plane, mode, state string) error {
+func (t Transfer) quiesce(ctx context.Context, at *sides.Endpoint, p ControlPlane, mode, state string) error {
 	value, want := mode+"/"+t.ID, state+"/"+t.ID
 	if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: &value}); err != nil {
 		return err
@@ -145,23 +145,23 @@ func (t Transfer) quiesce(ctx context.Context, at *sides.Side, p Plane, mode, st
 
 // await polls until done returns true; why is the reason for waiting, for the timeout error.
 func (t Transfer) await(ctx context.Context, done func() (is bool, why string, err error)) error {
-	for waited := time.Duration(0); ; waited += lookEvery {
+	for waited := time.Duration(0); ; waited += pollInterval {
 		is, why, err := done()
 		if err != nil || is {
 			return err
 		}
-		if waited >= t.Patience {
+		if waited >= t.Timeout {
 			return fault.New(fault.Transient, "NotTransferred", "%s", why)
 		}
-		if err := t.Sleep(ctx, lookEvery); err != nil {
+		if err := t.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
 }
 
 // take takes a new snapshot at the source, and returns its name.
-func (t Transfer) take(ctx context.Context, p Plane) (string, error) {
-	t.Patience = largestWait
+func (t Transfer) take(ctx context.Context, p ControlPlane) (string, error) {
+	t.Timeout = snapshotTimeout
 	name := ""
 	err := t.await(ctx, func() (bool, string, error) {
 		o, err := t.get(ctx, t.Source, p.policy(), p.PolicyVersion)
@@ -194,9 +194,9 @@ func (t Transfer) newName(have []string, cluster string) string {
 	return snapshots.Name(cluster, at)
 }
 
-// seen waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that is
+// awaitVisible waits until the target lists a snapshot of the source. It requests the snapshot there: a snapshot that is
 // already in the store fulfills the request.
-func (t Transfer) seen(ctx context.Context, p Plane, name string) error {
+func (t Transfer) awaitVisible(ctx context.Context, p ControlPlane, name string) error {
 	asked := 0
 	return t.await(ctx, func() (bool, string, error) {
 		o, err := t.get(ctx, t.Target, p.policy(), p.PolicyVersion)
@@ -217,7 +217,7 @@ func (t Transfer) seen(ctx context.Context, p Plane, name string) error {
 	})
 }
 
-func (p Plane) policy() graph.ID {
+func (p ControlPlane) policy() graph.ID {
 	return graph.ID{Group: hostedv1.GroupVersion.Group, Kind: "EtcdSnapshotPolicy", Namespace: p.ID.Namespace, Name: p.Policy}
 }
 
@@ -270,7 +270,7 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 
 // annotate sets annotations, or removes those without a value. It retries on conflict, because the controller may write
 // the object at the same time.
-func (t Transfer) annotate(ctx context.Context, at *sides.Side, id graph.ID, version string, values map[string]*string) error {
+func (t Transfer) annotate(ctx context.Context, at *sides.Endpoint, id graph.ID, version string, values map[string]*string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o, err := t.get(ctx, at, id, version)
 		if err != nil {
@@ -285,7 +285,7 @@ func (t Transfer) annotate(ctx context.Context, at *sides.Side, id graph.ID, ver
 }
 
 // get reads an object, and returns an error if it does not exist.
-func (t Transfer) get(ctx context.Context, at *sides.Side, id graph.ID, version string) (*unstructured.Unstructured, error) {
+func (t Transfer) get(ctx context.Context, at *sides.Endpoint, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o, err := at.Get(ctx, id, version)
 	if err == nil && o == nil {
 		err = fault.New(fault.Gone, "ObjectMissing", "%s does not exist at the %s", id, at.Name)

@@ -81,8 +81,8 @@ type Node struct {
 	children, after []*Node
 	// roots are the roots that it belongs to, including itself if it is one.
 	roots map[*Node]bool
-	// bound means that it belongs to its parents by more than a reference in their spec.
-	bound bool
+	// boundToParents means that it belongs to its parents by more than a reference in their spec.
+	boundToParents bool
 }
 
 // Graph has the objects read from a management cluster.
@@ -110,9 +110,9 @@ func Build(objects []Object) *Graph {
 	clusters := g.clusterNames()
 	for _, n := range g.nodes {
 		g.linkOwners(n, byUID)
-		g.linkSoftly(n, clusters)
+		g.addImplicitLinks(n, clusters)
 	}
-	g.spreadRoots()
+	g.propagateRoots()
 	return g
 }
 
@@ -142,15 +142,15 @@ func (g *Graph) clusterNames() map[string][]string {
 func (g *Graph) linkOwners(n *Node, byUID map[types.UID]*Node) {
 	for _, ref := range n.GetOwnerReferences() {
 		owner := byUID[ref.UID]
-		if owner == nil || owner == n || !names(ref, owner.ID) || owner.ID.Namespace != "" && owner.ID.Namespace != n.ID.Namespace {
+		if owner == nil || owner == n || !refersTo(ref, owner.ID) || owner.ID.Namespace != "" && owner.ID.Namespace != n.ID.Namespace {
 			continue
 		}
-		n.Owners, n.bound = append(n.Owners, owner), true
+		n.Owners, n.boundToParents = append(n.Owners, owner), true
 		n.belongsTo(owner)
 	}
 }
 
-func names(ref metav1.OwnerReference, id ID) bool {
+func refersTo(ref metav1.OwnerReference, id ID) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == id.Group && ref.Kind == id.Kind && ref.Name == id.Name
 }
@@ -163,13 +163,13 @@ func (n *Node) belongsTo(parent *Node) {
 	parent.children = append(parent.children, n)
 }
 
-// linkSoftly adds links that are not owner references.
-func (g *Graph) linkSoftly(n *Node, clusters map[string][]string) {
+// addImplicitLinks adds links that are not owner references.
+func (g *Graph) addImplicitLinks(n *Node, clusters map[string][]string) {
 	id := n.ID
 	switch {
 	case id.Group == "" && id.Kind == "Secret" && len(n.GetOwnerReferences()) == 0:
 		if name := clusterOfSecret(clusters[id.Namespace], n); name != "" {
-			n.bound = true
+			n.boundToParents = true
 			n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, name}])
 		}
 	case id.IsCore(binding):
@@ -194,14 +194,14 @@ func IsSnapshotPolicy(id ID) bool {
 // linkPolicy links an EtcdSnapshotPolicy to the Clusters that it selects.
 func (g *Graph) linkPolicy(n *Node, clusters []string) {
 	for _, name := range clusters {
-		if cluster := g.byID[ID{clusterv1.GroupVersion.Group, Cluster, n.ID.Namespace, name}]; Covers(n.Unstructured, cluster.Unstructured) {
+		if cluster := g.byID[ID{clusterv1.GroupVersion.Group, Cluster, n.ID.Namespace, name}]; PolicySelects(n.Unstructured, cluster.Unstructured) {
 			n.belongsTo(cluster)
 		}
 	}
 }
 
-// Covers reports whether an EtcdSnapshotPolicy selects a Cluster of its namespace. An invalid policy selects none.
-func Covers(policy, cluster *unstructured.Unstructured) bool {
+// PolicySelects reports whether an EtcdSnapshotPolicy selects a Cluster of its namespace. An invalid policy selects none.
+func PolicySelects(policy, cluster *unstructured.Unstructured) bool {
 	name, _, _ := unstructured.NestedString(policy.UnstructuredContent(), "spec", "clusterName")
 	fields, selects, _ := unstructured.NestedMap(policy.UnstructuredContent(), "spec", "clusterSelector")
 	if !selects {
@@ -255,8 +255,8 @@ func (n *Node) owns(other *Node, depth int) bool {
 	return slices.ContainsFunc(other.Owners, func(o *Node) bool { return o == n || n.owns(o, depth+1) })
 }
 
-// spreadRoots sets the roots of all nodes.
-func (g *Graph) spreadRoots() {
+// propagateRoots sets the roots of all nodes.
+func (g *Graph) propagateRoots() {
 	for _, n := range g.nodes {
 		_, alone := n.GetLabels()[MoveLabel]
 		_, hierarchy := n.GetLabels()[MoveHierarchyLabel]

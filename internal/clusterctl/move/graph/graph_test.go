@@ -120,14 +120,14 @@ func TestSelect(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		objects  []graph.Object
-		what     graph.What
+		what     graph.Scope
 		want     []string
 		problems []string
 	}{
 		"a cluster of a class": {
 			reason:  "owners, the Secret that is only named after its Cluster, and the class with its template, which is created before the Cluster",
 			objects: slices.Concat(cluster("a"), class(), []graph.Object{object("v1", "Secret other", nil), object("v1", "ConfigMap kube-root-ca.crt", nil)}),
-			what:    graph.What{Namespace: "ns"},
+			what:    graph.Scope{Namespace: "ns"},
 			want: []string{"0 ClusterClass ns/class", "0 InfraClusterTemplate ns/t", "1 Cluster ns/a", "2 InfraCluster ns/a", "2 Machine ns/a-1", "2 Secret ns/a-ca",
 				"2 Secret ns/a-kubeconfig", "3 InfraMachine ns/a-1"},
 		},
@@ -137,12 +137,12 @@ func TestSelect(t *testing.T) {
 				object(core, "Cluster a", spec(map[string]any{"controlPlaneRef": map[string]any{"apiGroup": "p.example.org", "kind": "Plane", "name": "a"}})),
 				object("p.example.org/v1", "Plane a", nil),
 			},
-			what: graph.What{Namespace: "ns"}, want: []string{"0 Cluster ns/a", "1 Plane ns/a"},
+			what: graph.Scope{Namespace: "ns"}, want: []string{"0 Cluster ns/a", "1 Plane ns/a"},
 		},
 		"names that begin alike": {
 			reason:  "a Secret belongs to the Cluster of the longest name: prod-eu-ca is not of prod",
 			objects: []graph.Object{object(core, "Cluster prod", nil), object(core, "Cluster prod-eu", nil), object("v1", "Secret prod-eu-ca", nil)},
-			what:    graph.What{Namespace: "ns", Clusters: []string{"prod"}}, want: []string{"0 Cluster ns/prod"},
+			what:    graph.Scope{Namespace: "ns", Clusters: []string{"prod"}}, want: []string{"0 Cluster ns/prod"},
 		},
 		"names of Secrets": {
 			reason: "Secrets of Cluster API's purposes or of its type move; a Secret of another program whose name begins like the Cluster's stays",
@@ -152,7 +152,7 @@ func TestSelect(t *testing.T) {
 				object("v1", "Secret a-encryption", nil), object("v1", "Secret a-md-x7", typed("cluster.x-k8s.io/secret")),
 				object("v1", "Secret a-db-password", typed("Opaque")), object("v1", "Secret a-tls", typed("kubernetes.io/tls")),
 			},
-			what: graph.What{Namespace: "ns"},
+			what: graph.Scope{Namespace: "ns"},
 			want: []string{"0 Cluster ns/a", "1 Secret ns/a-apiserver-etcd-client", "1 Secret ns/a-ca", "1 Secret ns/a-encryption", "1 Secret ns/a-etcd",
 				"1 Secret ns/a-kubeconfig", "1 Secret ns/a-md-x7", "1 Secret ns/a-proxy", "1 Secret ns/a-sa"},
 		},
@@ -170,7 +170,7 @@ func TestSelect(t *testing.T) {
 				}))),
 				object("x.example.org/v1", "Pool p", nil), object("x.example.org/v1", "Pool q", nil),
 			},
-			what: graph.What{Namespace: "ns"},
+			what: graph.Scope{Namespace: "ns"},
 			want: []string{"0 Cluster ns/a", "1 IPAddressClaim ns/c", "1 KubeadmConfig ns/a", "1 Pool ns/p", "1 Secret ns/cloud (copy)", "1 Secret ns/passwords (copy)"},
 		},
 		"resource sets": {
@@ -181,7 +181,7 @@ func TestSelect(t *testing.T) {
 				object("v1", "ConfigMap cni", nil),
 				object("addons.cluster.x-k8s.io/v1beta2", "ClusterResourceSetBinding a", both(owners("addons.cluster.x-k8s.io/v1beta2 ClusterResourceSet s"), spec(map[string]any{"clusterName": "a"}))),
 			},
-			what: graph.What{Namespace: "ns"},
+			what: graph.Scope{Namespace: "ns"},
 			want: []string{"0 Cluster ns/a", "0 ClusterResourceSet ns/s", "0 ConfigMap ns/cni", "1 ClusterResourceSetBinding ns/a"},
 		},
 		"marked": {
@@ -192,7 +192,7 @@ func TestSelect(t *testing.T) {
 				object("x.example.org/v1", "Identity top", label(graph.MoveHierarchyLabel)),
 				object("v1", "Secret key", owners("x.example.org/v1 Identity top")),
 			},
-			what: graph.What{Namespace: "ns"}, want: []string{"0 ConfigMap ns/alone", "0 Identity ns/top", "1 Secret ns/key"},
+			what: graph.Scope{Namespace: "ns"}, want: []string{"0 ConfigMap ns/alone", "0 Identity ns/top", "1 Secret ns/key"},
 		},
 		"cluster-scoped": {
 			reason: "an identity of all namespaces is copied, with its Secret in the provider's namespace",
@@ -201,12 +201,12 @@ func TestSelect(t *testing.T) {
 				object("v1", "Secret key", both(in("provider-system"), owners("x.example.org/v1 Identity top"))),
 				object("v1", "Secret provider-own", in("provider-system")),
 			},
-			what: graph.What{Namespace: "ns"}, want: []string{"0 Identity top (copy)", "1 Secret provider-system/key (copy)"},
+			what: graph.Scope{Namespace: "ns"}, want: []string{"0 Identity top (copy)", "1 Secret provider-system/key (copy)"},
 		},
 		"one of two clusters": {
 			reason:  "the class that both are of is copied with its templates",
 			objects: slices.Concat(cluster("a"), cluster("b"), class()),
-			what:    graph.What{Namespace: "ns", Clusters: []string{"a"}},
+			what:    graph.Scope{Namespace: "ns", Clusters: []string{"a"}},
 			want: []string{"0 ClusterClass ns/class (copy)", "0 InfraClusterTemplate ns/t (copy)", "1 Cluster ns/a", "2 InfraCluster ns/a", "2 Machine ns/a-1", "2 Secret ns/a-ca",
 				"2 Secret ns/a-kubeconfig", "3 InfraMachine ns/a-1"},
 		},
@@ -216,7 +216,7 @@ func TestSelect(t *testing.T) {
 				object(core, "Cluster a", nil), object(core, "Cluster b", nil),
 				object(infra, "InfraMachineTemplate t", owners(core+" Cluster a", core+" Cluster b")),
 			},
-			what: graph.What{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 Cluster ns/a", "1 InfraMachineTemplate ns/t (copy)"},
+			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 Cluster ns/a", "1 InfraMachineTemplate ns/t (copy)"},
 		},
 		"shared machine": {
 			reason: "what acts on the world cannot be in two places",
@@ -224,11 +224,11 @@ func TestSelect(t *testing.T) {
 				object(core, "Cluster a", nil), object(core, "Cluster b", nil),
 				object(infra, "InfraNetwork n", owners(core+" Cluster a", core+" Cluster b")),
 			},
-			what: graph.What{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 Cluster ns/a"},
+			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 Cluster ns/a"},
 			problems: []string{"InfraNetwork ns/n belongs to Cluster b, too, and cannot be in two management clusters: move them together"},
 		},
 		"unknown name": {
-			reason: "a wrong name is said", objects: cluster("a"), what: graph.What{Namespace: "ns", Clusters: []string{"x"}},
+			reason: "a wrong name is said", objects: cluster("a"), what: graph.Scope{Namespace: "ns", Clusters: []string{"x"}},
 			problems: []string{"there is no Cluster x in namespace ns: check the name"},
 		},
 		"credentials of a global identity": {
@@ -239,7 +239,7 @@ func TestSelect(t *testing.T) {
 				object(core, "Cluster a", nil), object("v1", "Secret both", owners("x.example.org/v1 Identity top", core+" Cluster a")),
 				object(infra, "InfraCluster a", owners("x.example.org/v1 Identity top", core+" Cluster a")),
 			},
-			what: graph.What{Namespace: "ns"},
+			what: graph.Scope{Namespace: "ns"},
 			want: []string{"0 Cluster ns/a", "0 Identity top (copy)", "1 InfraCluster ns/a", "1 Secret ns/both (copy)", "1 Secret ns/key (copy)"},
 		},
 		"credentials of a global identity, one cluster": {
@@ -249,20 +249,20 @@ func TestSelect(t *testing.T) {
 				object("v1", "Secret key", owners("x.example.org/v1 Identity top")),
 				object(core, "Cluster a", nil), object("v1", "Secret both", owners("x.example.org/v1 Identity top", core+" Cluster a")),
 			},
-			what: graph.What{Namespace: "ns", Clusters: []string{"a"}},
+			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}},
 			want: []string{"0 Cluster ns/a", "0 Identity top (copy)", "1 Secret ns/both (copy)", "1 Secret ns/key (copy)"},
 		},
 		"another namespace": {
 			reason:  "an owner reference across namespaces means nothing: the UID of a neighbour's Cluster does not draw an object along",
 			objects: []graph.Object{object(core, "Cluster a", nil), object("v1", "Secret s", both(in("theirs"), owners(core+" Cluster a")))},
-			what:    graph.What{}, want: []string{"0 Cluster ns/a"},
+			what:    graph.Scope{}, want: []string{"0 Cluster ns/a"},
 		},
 		"forged owner": {
 			reason: "a reference with the UID of one object and the name of another is none",
 			objects: []graph.Object{object(core, "Cluster a", nil), object("v1", "ConfigMap c", func(o *unstructured.Unstructured) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: core, Kind: "Cluster", Name: "b", UID: "Cluster a"}})
 			})},
-			what: graph.What{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
+			what: graph.Scope{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
 		},
 		"circle": {
 			reason: "objects that own each other end the work instead of it never ending",
@@ -270,7 +270,7 @@ func TestSelect(t *testing.T) {
 				object(core, "Cluster a", nil),
 				object("v1", "ConfigMap x", owners("v1 ConfigMap y", core+" Cluster a")), object("v1", "ConfigMap y", owners("v1 ConfigMap x")),
 			},
-			what: graph.What{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
+			what: graph.Scope{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
 			problems: []string{"these objects own each other in a circle: ConfigMap ns/x, ConfigMap ns/y; remove one of the owner references"},
 		},
 		"snapshot policies": {
@@ -286,7 +286,7 @@ func TestSelect(t *testing.T) {
 				object(plane, "EtcdSnapshotPolicy broken", spec(map[string]any{"clusterSelector": map[string]any{"matchLabels": "x"}})),
 				object("v1", "Secret keys", nil), object("v1", "Secret other", nil),
 			},
-			what: graph.What{Namespace: "ns", Clusters: []string{"a"}},
+			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}},
 			want: []string{"0 Cluster ns/a", "1 EtcdSnapshotPolicy ns/all (copy)", "1 EtcdSnapshotPolicy ns/own", "1 EtcdSnapshotPolicy ns/team (copy)", "1 Secret ns/keys (copy)"},
 		},
 		"v1beta1": {
@@ -295,7 +295,7 @@ func TestSelect(t *testing.T) {
 				object("cluster.x-k8s.io/v1beta1", "Cluster a", spec(map[string]any{"topology": map[string]any{"class": "class"}})),
 				object("cluster.x-k8s.io/v1beta1", "ClusterClass class", nil),
 			},
-			what: graph.What{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 ClusterClass ns/class (copy)", "1 Cluster ns/a"},
+			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 ClusterClass ns/class (copy)", "1 Cluster ns/a"},
 		},
 	}
 	for name, tc := range cases {
@@ -327,7 +327,7 @@ func TestLoose(t *testing.T) {
 	}
 	g := graph.Build(objects)
 	var got []string
-	for _, l := range g.Loose(g.Select(graph.What{Namespace: "ns"})) {
+	for _, l := range g.UnselectedLinks(g.Select(graph.Scope{Namespace: "ns"})) {
 		got = append(got, fmt.Sprintf("%s -> %s.%s, owner %q, read %v", l.From, l.To, l.To.Group, l.UID, l.Read))
 	}
 	slices.Sort(got)

@@ -94,7 +94,7 @@ func (g *Graph) linkReferences(n *Node) {
 		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(ClusterClass) || to.owns(n, 0) {
 			continue
 		}
-		to.bound = to.bound || n.ID.IsCore(ClusterResourceSet)
+		to.boundToParents = to.boundToParents || n.ID.IsCore(ClusterResourceSet)
 		to.belongsTo(n)
 	}
 	for _, name := range secretsOf(n.Unstructured) {
@@ -104,10 +104,10 @@ func (g *Graph) linkReferences(n *Node) {
 	}
 }
 
-// Loose returns references and owner references of the selection to objects in the same namespace that are not
+// UnselectedLinks returns references and owner references of the selection to objects in the same namespace that are not
 // selected. It ignores the owners of objects labelled to move alone, and of copied objects, which remain at the source
 // together with their owners.
-func (g *Graph) Loose(s Selection) []Link {
+func (g *Graph) UnselectedLinks(s Selection) []Link {
 	chosen := map[ID]bool{}
 	for _, i := range s.Items() {
 		chosen[i.ID] = true

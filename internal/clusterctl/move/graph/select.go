@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What specifies the objects to select.
-type What struct {
+// Scope specifies the objects to select.
+type Scope struct {
 	// Namespace is the namespace to move; empty for all.
 	Namespace string
 	// Clusters are the names of the Clusters to move; empty for all objects of the namespace.
@@ -46,7 +46,7 @@ func (s Selection) Find(kind string) []Item {
 }
 
 // Select determines the objects to move, to copy and to reject.
-func (g *Graph) Select(w What) Selection {
+func (g *Graph) Select(w Scope) Selection {
 	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}
 	for _, name := range w.Clusters {
@@ -55,7 +55,7 @@ func (g *Graph) Select(w What) Selection {
 		}
 	}
 	for _, n := range g.nodes {
-		switch item, problem := w.choose(n); {
+		switch item, problem := w.classify(n); {
 		case problem != "":
 			s.refused[n.ID] = true
 			s.Problems = append(s.Problems, problem)
@@ -71,8 +71,8 @@ func (g *Graph) Select(w What) Selection {
 	return s
 }
 
-// choose determines the treatment of one object. It returns nil if the object is not selected.
-func (w What) choose(n *Node) (*Item, string) {
+// classify determines the treatment of one object. It returns nil if the object is not selected.
+func (w Scope) classify(n *Node) (*Item, string) {
 	if len(n.roots) == 0 {
 		return nil, ""
 	}
@@ -82,7 +82,7 @@ func (w What) choose(n *Node) (*Item, string) {
 		}
 		return &Item{Node: n, Copy: true}, ""
 	}
-	copied := n.isGlobal() || n.isBorrowed()
+	copied := n.isGlobal() || n.isOnlyReferenced()
 	if len(w.Clusters) == 0 {
 		return &Item{Node: n, Copy: copied}, ""
 	}
@@ -101,16 +101,16 @@ func (n *Node) isGlobal() bool {
 	for root := range n.roots {
 		global, all = global || root.ID.Namespace == "", all && root.ID.Namespace == ""
 	}
-	return all || global && isPlain(n)
+	return all || global && canBeDuplicated(n)
 }
 
-// isBorrowed reports whether an object is a Secret or ConfigMap that the selection only refers to. Another program may
+// isOnlyReferenced reports whether an object is a Secret or ConfigMap that the selection only refers to. Another program may
 // use it, too.
-func (n *Node) isBorrowed() bool { return n.ID.Group == "" && !n.bound && !n.roots[n] }
+func (n *Node) isOnlyReferenced() bool { return n.ID.Group == "" && !n.boundToParents && !n.roots[n] }
 
 // reaches reports whether an object outside of the namespace belongs to the selection. Cluster-scoped objects always
 // do, because they are labelled.
-func (w What) reaches(n *Node) bool {
+func (w Scope) reaches(n *Node) bool {
 	for root := range n.roots {
 		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(ClusterClass) && w.uses(root) {
 			return true
@@ -119,7 +119,7 @@ func (w What) reaches(n *Node) bool {
 	return false
 }
 
-func (w What) chooseOfSome(n *Node) (*Item, string) {
+func (w Scope) chooseOfSome(n *Node) (*Item, string) {
 	var others []string
 	chosen, marked := false, false
 	for root := range n.roots {
@@ -141,7 +141,7 @@ func (w What) chooseOfSome(n *Node) (*Item, string) {
 		return &Item{Node: n}, ""
 	case !chosen && (!marked || len(others) > 0):
 		return nil, ""
-	case chosen && len(others) > 0 && !isPlain(n):
+	case chosen && len(others) > 0 && !canBeDuplicated(n):
 		slices.Sort(others)
 		return nil, fmt.Sprintf("%s belongs to Cluster %s, too, and cannot be in two management clusters: move them together", n.ID, strings.Join(others, ", "))
 	}
@@ -149,14 +149,14 @@ func (w What) chooseOfSome(n *Node) (*Item, string) {
 }
 
 // uses reports whether a Cluster to move uses the class.
-func (w What) uses(class *Node) bool {
+func (w Scope) uses(class *Node) bool {
 	return class.isBefore(func(n *Node) bool {
 		return n.ID.Namespace == w.Namespace && (len(w.Clusters) == 0 || slices.Contains(w.Clusters, n.ID.Name))
 	})
 }
 
 // binds reports whether the resource set is applied to a Cluster to move.
-func (w What) binds(set *Node) bool {
+func (w Scope) binds(set *Node) bool {
 	return slices.ContainsFunc(set.children, func(n *Node) bool {
 		return n.ID.IsCore(binding) && slices.ContainsFunc(n.parents, func(p *Node) bool {
 			return p.ID.IsCore(Cluster) && slices.Contains(w.Clusters, p.ID.Name)
@@ -167,9 +167,9 @@ func (w What) binds(set *Node) bool {
 // isBefore reports whether an object that fulfills the condition depends on this one.
 func (n *Node) isBefore(is func(*Node) bool) bool { return slices.ContainsFunc(n.after, is) }
 
-// isPlain reports whether an object can exist in two management clusters: it is a template or data that no controller
+// canBeDuplicated reports whether an object can exist in two management clusters: it is a template or data that no controller
 // acts on, or a policy, which in each management cluster applies to the Clusters there.
-func isPlain(n *Node) bool {
+func canBeDuplicated(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
 	}

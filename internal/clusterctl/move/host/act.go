@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// graceful is the termination grace period of a control plane that has to restart.
-	graceful = 15 * time.Second
-	// lookEvery is the polling interval for the release of a control plane by the source.
-	lookEvery = 20 * time.Millisecond
+	// terminationGracePeriod is the termination grace period of a control plane that has to restart.
+	terminationGracePeriod = 15 * time.Second
+	// pollInterval is the polling interval for the release of a control plane by the source.
+	pollInterval = 20 * time.Millisecond
 )
 
 // write calls p.Write, if set.
@@ -34,12 +34,12 @@ func (p *Pair) write() error {
 	return p.Write()
 }
 
-// Give transfers the ownership of a Cluster's resources. It is idempotent.
-func (p *Pair) Give(ctx context.Context, h Holding) error {
+// Transfer transfers the ownership of a Cluster's resources. It is idempotent.
+func (p *Pair) Transfer(ctx context.Context, h ClusterResources) error {
 	if err := p.write(); err != nil {
 		return err
 	}
-	if err := p.From.Book.Give(h.Record); err != nil {
+	if err := p.From.Book.BeginTransfer(h.Record); err != nil {
 		return err
 	}
 	if err := p.transfer(ctx, h.Record, p.From, p.To); err != nil {
@@ -48,13 +48,13 @@ func (p *Pair) Give(ctx context.Context, h Holding) error {
 	if err := p.write(); err != nil {
 		return err
 	}
-	return p.To.Book.Take(h.Record)
+	return p.To.Book.RecordIncoming(h.Record)
 }
 
-// GiveBack rolls back the transfers of the Clusters in the move. It is idempotent.
-func (p *Pair) GiveBack(ctx context.Context, what graph.What) error {
+// RollBack rolls back the transfers of the Clusters in the move. It is idempotent.
+func (p *Pair) RollBack(ctx context.Context, what graph.Scope) error {
 	return p.each(what, func(r custody.Record) error {
-		if err := p.To.Book.Leave(r); err != nil {
+		if err := p.To.Book.CancelIncoming(r); err != nil {
 			return err
 		}
 		if err := p.transfer(ctx, r, p.To, p.From); err != nil {
@@ -63,21 +63,21 @@ func (p *Pair) GiveBack(ctx context.Context, what graph.What) error {
 		if err := p.write(); err != nil {
 			return err
 		}
-		return p.From.Book.Keep(r)
+		return p.From.Book.CancelTransfer(r)
 	})
 }
 
-// Settle records that the move of the Clusters is complete and can no longer be rolled back.
-func (p *Pair) Settle(what graph.What) error { return p.each(what, p.From.Book.Settle) }
+// Commit records that the move of the Clusters is complete and can no longer be rolled back.
+func (p *Pair) Commit(what graph.Scope) error { return p.each(what, p.From.Book.FinishTransfer) }
 
 // each calls write and do for every record of a transfer that belongs to the move.
-func (p *Pair) each(what graph.What, do func(custody.Record) error) error {
+func (p *Pair) each(what graph.Scope, do func(custody.Record) error) error {
 	records, err := p.From.Book.Given()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if !r.Moving || r.To != p.To.Book.Instance() || !isOf(what, r) {
+		if !r.InProgress || r.To != p.To.Book.Instance() || !isOf(what, r) {
 			continue
 		}
 		if err := p.write(); err != nil {
@@ -90,7 +90,7 @@ func (p *Pair) each(what graph.What, do func(custody.Record) error) error {
 	return nil
 }
 
-func isOf(what graph.What, r custody.Record) bool {
+func isOf(what graph.Scope, r custody.Record) bool {
 	_, name := filepath.Split(r.Cluster)
 	return (what.Namespace == "" || what.Namespace == r.Namespace()) && (len(what.Clusters) == 0 || slices.Contains(what.Clusters, name))
 }
@@ -98,7 +98,7 @@ func isOf(what graph.What, r custody.Record) bool {
 // transfer moves the folders.
 func (p *Pair) transfer(ctx context.Context, r custody.Record, from, to Place) error {
 	for _, name := range r.Planes {
-		m := moving{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), keeper: to.Book.Instance()}
+		m := folderMove{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), keeper: to.Book.Instance()}
 		if err := p.movePlane(ctx, m); err != nil {
 			return err
 		}
@@ -127,8 +127,8 @@ func (p *Pair) moveFolder(from, to string) error {
 	return p.rename(from, to)
 }
 
-// moving is the move of a folder.
-type moving struct{ from, to, keeper string }
+// folderMove is the move of a folder.
+type folderMove struct{ from, to, keeper string }
 
 // isThere reports whether a folder has been moved. It also returns true if neither folder exists; the object then
 // reports the missing data.
@@ -149,7 +149,7 @@ func isThere(from, to string) (bool, error) {
 }
 
 // movePlane moves the folder of a control plane after its supervisor has released it.
-func (p *Pair) movePlane(ctx context.Context, m moving) error {
+func (p *Pair) movePlane(ctx context.Context, m folderMove) error {
 	done, err := isThere(m.from, m.to)
 	if err != nil {
 		return err
@@ -165,15 +165,15 @@ func (p *Pair) movePlane(ctx context.Context, m moving) error {
 	if err := p.write(); err != nil {
 		return err
 	}
-	return custody.ClearKeeper(m.to)
+	return custody.UnassignSupervisor(m.to)
 }
 
 // take ends the supervision and moves the folder while holding the supervisor's lock.
-func (p *Pair) take(ctx context.Context, m moving) error {
+func (p *Pair) take(ctx context.Context, m folderMove) error {
 	if err := p.write(); err != nil {
 		return err
 	}
-	if err := custody.SetKeeper(m.from, m.keeper); err != nil {
+	if err := custody.AssignSupervisor(m.from, m.keeper); err != nil {
 		return err
 	}
 	lock, err := p.awaitRelease(ctx, m.from)
@@ -185,7 +185,7 @@ func (p *Pair) take(ctx context.Context, m moving) error {
 	if run, alive, err := folder.ReadRun(); err != nil {
 		return err
 	} else if alive && !relocatable(run, m.to) {
-		if err := process.StopFolder(ctx, folder, graceful); err != nil {
+		if err := process.StopFolder(ctx, folder, terminationGracePeriod); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (p *Pair) awaitRelease(ctx context.Context, folder string) (*datadir.Lock, 
 	holder := datadir.Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC(), Version: buildinfo.Version()}
 	ctx, cancel := context.WithTimeout(ctx, p.Patience)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		lock, other, held, err := datadir.Acquire(custody.SupervisorLock(folder), holder)

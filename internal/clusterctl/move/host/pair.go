@@ -28,7 +28,7 @@ type Docker interface {
 // Place is one of the two data directories.
 type Place struct {
 	Dir  datadir.Dir
-	Book *custody.Book
+	Book *custody.Store
 	// Versions are the Kubernetes versions that it can run.
 	Versions []string
 }
@@ -43,9 +43,9 @@ type Pair struct {
 	Patience time.Duration
 }
 
-func newPair(from, to Found) (*Pair, error) {
+func newPair(from, to Location) (*Pair, error) {
 	p := &Pair{Patience: 30 * time.Second}
-	for place, f := range map[*Place]Found{&p.From: from, &p.To: to} {
+	for place, f := range map[*Place]Location{&p.From: from, &p.To: to} {
 		*place = Place{Dir: datadir.Dir(f.Dir), Book: custody.Open(datadir.Dir(f.Dir), f.Instance), Versions: f.Versions}
 	}
 	engine, err := container.New(container.Config{Instance: from.Instance, Address: cmp.Or(from.Docker, client.DefaultDockerHost), Custody: p.From.Book})
@@ -66,7 +66,7 @@ func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, erro
 		}
 		c := Cluster{Key: i.ID.Namespace + "/" + i.ID.Name, UID: string(i.GetUID())}
 		for n, r := range records {
-			if r.UID == c.UID && r.Moving {
+			if r.UID == c.UID && r.InProgress {
 				c.Record = &records[n]
 			}
 		}
@@ -84,7 +84,7 @@ func (p *Pair) Read(ctx context.Context, selection graph.Selection) (Facts, erro
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
-	f.Strays = strays(selection, f.Clusters)
+	f.Orphans = strays(selection, f.Clusters)
 	return f, nil
 }
 

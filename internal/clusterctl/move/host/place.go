@@ -27,8 +27,8 @@ type Access struct {
 	Config *rest.Config
 }
 
-// Found is a management cluster and the state of the location that it publishes.
-type Found struct {
+// Location is a management cluster and the state of the location that it publishes.
+type Location struct {
 	// Name is "source" or "target".
 	Name string
 	// Named reports whether it publishes a location.
@@ -49,8 +49,8 @@ type Found struct {
 }
 
 // find reads the location where a management cluster runs.
-func find(ctx context.Context, name string, a Access) (Found, error) {
-	f := Found{Name: name}
+func find(ctx context.Context, name string, a Access) (Location, error) {
+	f := Location{Name: name}
 	cm := &corev1.ConfigMap{}
 	err := a.Client.Get(ctx, client.ObjectKey{Namespace: custody.PlaceNamespace, Name: custody.PlaceName}, cm)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -65,7 +65,7 @@ func find(ctx context.Context, name string, a Access) (Found, error) {
 	dir := datadir.Dir(f.Dir)
 	info, err := os.Stat(f.Dir)
 	if err != nil {
-		return f, nil // reported by [apart]
+		return f, nil // reported by [sharedHostProblem]
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		f.Own = int(st.Uid) == os.Geteuid()
@@ -106,10 +106,10 @@ func trusts(cfg *rest.Config, file string) bool {
 	return a != nil && b != nil && bytes.Equal(a.Bytes, b.Bytes)
 }
 
-// apart returns the reason why nothing can be transferred between the two; empty if it can. boot is the boot ID of the
+// sharedHostProblem returns the reason why nothing can be transferred between the two; empty if it can. boot is the boot ID of the
 // running kernel.
-func apart(source, target Found, boot string) string {
-	for _, f := range []Found{source, target} {
+func sharedHostProblem(source, target Location, boot string) string {
+	for _, f := range []Location{source, target} {
 		switch {
 		case !f.Named:
 			return fmt.Sprintf("the %s does not tell this user on which host it runs: it is not the management cluster of \"slipway up\", or that of an older version", f.Name)
@@ -138,7 +138,7 @@ func apart(source, target Found, boot string) string {
 
 // Publish publishes the location of a management cluster's data directory in a ConfigMap.
 func Publish(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
-	place, err := custody.Here(string(h.Dir), h.Instance, getenv)
+	place, err := custody.LocalPlace(string(h.Dir), h.Instance, getenv)
 	if err != nil {
 		return err
 	}
@@ -169,11 +169,11 @@ func Find(ctx context.Context, source, target Access) (p *Pair, why string, err 
 	if err != nil {
 		return nil, "", err
 	}
-	here, err := custody.Here("", "", os.Getenv)
+	here, err := custody.LocalPlace("", "", os.Getenv)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading which host this is: %w", err)
 	}
-	if why := apart(from, to, here.Boot); why != "" {
+	if why := sharedHostProblem(from, to, here.Boot); why != "" {
 		return nil, why, nil
 	}
 	p, err = newPair(from, to)

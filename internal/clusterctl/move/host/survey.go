@@ -22,8 +22,8 @@ type Facts struct {
 	// Versions are the Kubernetes versions that the target can run.
 	Versions []string
 	Clusters []Cluster
-	// Strays are objects that belong to none of these Clusters.
-	Strays []graph.ID
+	// Orphans are objects that belong to none of these Clusters.
+	Orphans []graph.ID
 }
 
 // Cluster has the host resources of a Cluster.
@@ -69,8 +69,8 @@ type Plane struct {
 	Relocatable bool
 }
 
-// Holding has the resources of a Cluster to transfer.
-type Holding struct {
+// ClusterResources has the resources of a Cluster to transfer.
+type ClusterResources struct {
 	Record custody.Record
 	planes []plane
 }
@@ -85,13 +85,13 @@ type plane struct {
 }
 
 // Survey returns the resources to transfer, and the problems that prevent it. It has no side effects.
-func Survey(f Facts) (out []Holding, problems []string) {
-	for _, id := range f.Strays {
+func Survey(f Facts) (out []ClusterResources, problems []string) {
+	for _, id := range f.Orphans {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
 	}
 	for _, c := range f.Clusters {
-		h := Holding{Record: custody.Record{Cluster: c.Key, UID: c.UID, From: f.From, To: f.To, Balancers: c.Balancers, Images: c.Images, Items: c.Items}}
-		begun := c.Record != nil && c.Record.Moving && c.Record.To == f.To
+		h := ClusterResources{Record: custody.Record{Cluster: c.Key, UID: c.UID, From: f.From, To: f.To, Balancers: c.Balancers, Images: c.Images, Items: c.Items}}
+		begun := c.Record != nil && c.Record.InProgress && c.Record.To == f.To
 		if begun {
 			h.Record = merged(*c.Record, h.Record)
 		}
@@ -104,7 +104,7 @@ func Survey(f Facts) (out []Holding, problems []string) {
 				h.Record.Planes = append(h.Record.Planes, p.Name)
 			}
 		}
-		if c.Record != nil && c.Record.Moving && !begun {
+		if c.Record != nil && c.Record.InProgress && !begun {
 			problems = append(problems, fmt.Sprintf("Cluster %s is being handed over to another data directory: complete that move, or take it back with --rollback, first", c.Key))
 		}
 		if len(c.Images) > 0 && c.ImagesThere {
@@ -209,7 +209,7 @@ func missing(c Cluster, items []custody.Item) []string {
 }
 
 // Steps describes the transfer.
-func (h Holding) Steps() []string {
+func (h ClusterResources) Steps() []string {
 	var out []string
 	for _, p := range h.planes {
 		text := "host: hand over " + p.id.String() + " with its data: "

@@ -21,8 +21,8 @@ func whole() Facts {
 		Key: "ns/demo", UID: "u", Networks: []graph.ID{networkID}, Machines: []Machine{{machineID, "ns/w"}},
 		Planes: []Plane{{ID: planeID, Name: "ns.demo", Here: true, Initialized: true, PID: 7, Version: "v1.36.3", Relocatable: true}},
 		Items: []custody.Item{
-			{Kind: custody.Network, ID: "n", Maker: "a", Object: "ns/demo"}, {Kind: custody.Container, ID: "c", Maker: "a", Object: "ns/w"},
-			{Kind: custody.Volume, ID: "v@1", Maker: "a", Object: "ns/w"},
+			{Kind: custody.Network, ID: "n", Creator: "a", Object: "ns/demo"}, {Kind: custody.Container, ID: "c", Creator: "a", Object: "ns/w"},
+			{Kind: custody.Volume, ID: "v@1", Creator: "a", Object: "ns/w"},
 		},
 	}}}
 }
@@ -32,7 +32,7 @@ func TestSurvey(t *testing.T) {
 	things := "host: hand over 1 network, 1 container, 1 volume of Cluster ns/demo: nothing restarts"
 	plane := "host: hand over HostedControlPlane ns/demo with its data: "
 	began := func(f *Facts) {
-		f.Clusters[0].Record = &custody.Record{Cluster: "ns/demo", UID: "u", From: "a", To: "b", Moving: true, Planes: []string{"ns.demo"}, Items: f.Clusters[0].Items}
+		f.Clusters[0].Record = &custody.Record{Cluster: "ns/demo", UID: "u", From: "a", To: "b", InProgress: true, Planes: []string{"ns.demo"}, Items: f.Clusters[0].Items}
 		f.Clusters[0].Items = nil
 	}
 	cases := map[string]struct {
@@ -55,7 +55,7 @@ func TestSurvey(t *testing.T) {
 		"not initialized": {"the target would start it empty", func(f *Facts) { f.Clusters[0].Planes[0].Initialized = false }, []string{plane + "process 7 keeps running", things}, []string{"HostedControlPlane ns/demo is not noted to be initialized yet: wait a moment"}},
 		"nothing in Docker": {"the target would create others", func(f *Facts) { f.Clusters[0].Items = nil }, []string{plane + "process 7 keeps running"},
 			[]string{"LocalCluster ns/demo has no network on this host that is the source's", "LocalMachine ns/w has no container on this host that is the source's: delete its Machine"}},
-		"stray": {"it would be left behind", func(f *Facts) { f.Strays = []graph.ID{machineID} }, []string{plane + "process 7 keeps running", things}, []string{"LocalMachine ns/w has something on this host, and is of no Cluster that moves"}},
+		"stray": {"it would be left behind", func(f *Facts) { f.Orphans = []graph.ID{machineID} }, []string{plane + "process 7 keeps running", things}, []string{"LocalMachine ns/w has something on this host, and is of no Cluster that moves"}},
 		"begun, folder moved": {"the rest is continued", func(f *Facts) {
 			began(f)
 			f.Clusters[0].Planes[0].Here, f.Clusters[0].Planes[0].There, f.Versions = false, true, nil
@@ -67,7 +67,7 @@ func TestSurvey(t *testing.T) {
 			[]string{"the target keeps images for a Cluster ns/demo already: move /b/images/ns/demo away"}},
 		"begun, both folders": {"one was made meanwhile", func(f *Facts) { began(f); f.Clusters[0].Planes[0].There = true }, []string{plane + "process 7 keeps running", things}, []string{"HostedControlPlane ns/demo has a folder of its name in the target's data directory already: delete the control plane there, or move /b/planes/ns.demo away if it is of none"}},
 		"begun, to another": {"two would have it", func(f *Facts) {
-			f.Clusters[0].Record = &custody.Record{Cluster: "ns/demo", UID: "u", From: "a", To: "c", Moving: true}
+			f.Clusters[0].Record = &custody.Record{Cluster: "ns/demo", UID: "u", From: "a", To: "c", InProgress: true}
 		}, []string{plane + "process 7 keeps running", things}, []string{"Cluster ns/demo is being handed over to another data directory: complete that move, or take it back with --rollback, first"}},
 		"none": {"simulated ones have nothing here", func(f *Facts) { f.Clusters = []Cluster{{Key: "ns/sim", UID: "s"}} }, nil, nil},
 	}
@@ -91,29 +91,29 @@ func TestSurvey(t *testing.T) {
 }
 
 func TestApart(t *testing.T) {
-	found := func(name string) Found {
-		return Found{Name: name, Named: true, Place: custody.Place{Dir: "/" + name, Instance: name, Boot: "boot"}, There: name, Own: true, Held: true, Authority: true, Mount: 1}
+	found := func(name string) Location {
+		return Location{Name: name, Named: true, Place: custody.Place{Dir: "/" + name, Instance: name, Boot: "boot"}, There: name, Own: true, Held: true, Authority: true, Mount: 1}
 	}
 	cases := map[string]struct {
-		change func(source, target *Found)
+		change func(source, target *Location)
 		want   string
 	}{
-		"together":          {func(*Found, *Found) {}, ""},
-		"somewhere":         {func(_, target *Found) { target.Named = false }, "the target does not tell this user on which host it runs"},
-		"another host":      {func(_, target *Found) { target.Boot = "other" }, "the target runs on another host"},
-		"both elsewhere":    {func(s, target *Found) { s.Boot, target.Boot = "other", "other" }, "run it there"},
-		"another directory": {func(s, _ *Found) { s.There = "x" }, "cannot be read, or is another one"},
-		"another user's":    {func(s, _ *Found) { s.Own = false }, "is another user's"},
-		"ended":             {func(_, target *Found) { target.Held = false }, "no process of slipway runs in /target"},
-		"another server":    {func(_, target *Found) { target.Authority = false }, "does not trust the authority of its data directory"},
-		"file systems":      {func(_, target *Found) { target.Mount = 2 }, "on different file systems"},
-		"engines":           {func(_, target *Found) { target.Docker = "tcp://x" }, "different Docker Engines"},
+		"together":          {func(*Location, *Location) {}, ""},
+		"somewhere":         {func(_, target *Location) { target.Named = false }, "the target does not tell this user on which host it runs"},
+		"another host":      {func(_, target *Location) { target.Boot = "other" }, "the target runs on another host"},
+		"both elsewhere":    {func(s, target *Location) { s.Boot, target.Boot = "other", "other" }, "run it there"},
+		"another directory": {func(s, _ *Location) { s.There = "x" }, "cannot be read, or is another one"},
+		"another user's":    {func(s, _ *Location) { s.Own = false }, "is another user's"},
+		"ended":             {func(_, target *Location) { target.Held = false }, "no process of slipway runs in /target"},
+		"another server":    {func(_, target *Location) { target.Authority = false }, "does not trust the authority of its data directory"},
+		"file systems":      {func(_, target *Location) { target.Mount = 2 }, "on different file systems"},
+		"engines":           {func(_, target *Location) { target.Docker = "tcp://x" }, "different Docker Engines"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			source, target := found("source"), found("target")
 			tc.change(&source, &target)
-			if got := apart(source, target, "boot"); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			if got := sharedHostProblem(source, target, "boot"); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

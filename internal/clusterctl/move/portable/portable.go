@@ -18,8 +18,8 @@ import (
 // target.
 const DeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// Of returns a copy of an object without status and cluster-specific metadata.
-func Of(old *unstructured.Unstructured) *unstructured.Unstructured {
+// Strip returns a copy of an object without status and cluster-specific metadata.
+func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	content := maps.Clone(old.Object)
 	delete(content, "status")
 	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
@@ -46,8 +46,8 @@ func IsMarked(o *unstructured.Unstructured) bool {
 	return marked
 }
 
-// IsCovered reports whether have contains all content of want. It may have additional defaults.
-func IsCovered(want, have *unstructured.Unstructured) bool {
+// Contains reports whether have contains all content of want. It may have additional defaults.
+func Contains(want, have *unstructured.Unstructured) bool {
 	for key, value := range want.Object {
 		switch key {
 		case "apiVersion", "kind", "status":

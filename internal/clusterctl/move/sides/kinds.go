@@ -39,7 +39,7 @@ type Kind struct {
 
 // Kinds returns the kinds of Cluster API and its providers, by the labels of their CRDs, and Secrets and ConfigMaps, in
 // the newest version that both management clusters serve.
-func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
+func (s *Endpoint) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
 	out := []Kind{
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaced: true},
@@ -49,7 +49,7 @@ func (s *Side) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error
 }
 
 // otherKinds returns the kinds of all other CRDs.
-func (s *Side) otherKinds(ctx context.Context) ([]Kind, error) {
+func (s *Endpoint) otherKinds(ctx context.Context) ([]Kind, error) {
 	all, err := s.custom(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
 	return sorted(all), err
 }
@@ -100,7 +100,7 @@ func sorted(kinds []Kind) []Kind {
 }
 
 // custom returns the served kinds of the CRDs whose labels match.
-func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
+func (s *Endpoint) custom(ctx context.Context, target meta.RESTMapper, with func(labels map[string]string) bool) ([]Kind, error) {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(kube.CRDKind())
 	if err := s.Client.List(ctx, crds); err != nil {
@@ -132,7 +132,7 @@ func (s *Side) custom(ctx context.Context, target meta.RESTMapper, with func(lab
 }
 
 // kind selects one of the versions that the source serves.
-func (s *Side) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
+func (s *Endpoint) kind(served []schema.GroupVersionKind, target meta.RESTMapper) (Kind, error) {
 	own, err := s.Client.RESTMapper().RESTMapping(served[0].GroupKind(), served[0].Version)
 	if err != nil {
 		return Kind{}, fmt.Errorf("reading the scope of %s: %w", served[0].Kind, err)

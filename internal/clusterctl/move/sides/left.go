@@ -19,9 +19,9 @@ import (
 
 // Survey finds objects that a move would leave behind.
 type Survey struct {
-	Source *Side
+	Source *Endpoint
 	// Target is nil if the objects are written to files.
-	Target *Side
+	Target *Endpoint
 	// Kinds are the kinds that were read.
 	Kinds []Kind
 	// Namespace is the namespace that was read; empty for all.
@@ -35,7 +35,7 @@ type Survey struct {
 
 // LeftBehind returns the namespaced references, owners and dependents of the selection that are neither selected nor
 // present at the target.
-func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selection) ([]check.Left, error) {
+func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selection) ([]check.Unmoved, error) {
 	if len(s.Levels) == 0 {
 		return nil, nil
 	}
@@ -44,14 +44,14 @@ func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selectio
 		return nil, err
 	}
 	v.others = others
-	var out []check.Left
+	var out []check.Unmoved
 	moved := map[types.UID]graph.ID{}
 	for _, i := range s.Items() {
 		if !i.Copy && i.GetUID() != "" {
 			moved[i.GetUID()] = i.ID
 		}
 	}
-	for _, link := range g.Loose(s) {
+	for _, link := range g.UnselectedLinks(s) {
 		left, uid, err := v.resolve(ctx, link)
 		if err != nil {
 			return nil, err
@@ -74,10 +74,10 @@ func (v Survey) LeftBehind(ctx context.Context, g *graph.Graph, s graph.Selectio
 }
 
 // resolve returns the object of a link that would be left behind, and its UID; nil if there is none.
-func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Left, types.UID, error) {
-	left := &check.Left{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
+func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Unmoved, types.UID, error) {
+	left := &check.Unmoved{Link: link, CRD: KindOf(v.Kinds, link.To).CRD}
 	if link.Read {
-		return v.unlessThere(ctx, left, "")
+		return v.unlessAtTarget(ctx, left, "")
 	}
 	if KindOf(v.Kinds, link.To).Kind != "" && (v.Namespace == "" || link.From.Namespace == v.Namespace) {
 		return nil, "", nil // all objects of the kind were read: it does not exist
@@ -107,11 +107,11 @@ func (v Survey) resolve(ctx context.Context, link graph.Link) (*check.Left, type
 	case o == nil, link.UID != "" && o.UID != link.UID:
 		return nil, "", nil
 	}
-	return v.unlessThere(ctx, left, o.UID)
+	return v.unlessAtTarget(ctx, left, o.UID)
 }
 
-// unlessThere returns left and uid, unless the object exists at the target.
-func (v Survey) unlessThere(ctx context.Context, left *check.Left, uid types.UID) (*check.Left, types.UID, error) {
+// unlessAtTarget returns left and uid, unless the object exists at the target.
+func (v Survey) unlessAtTarget(ctx context.Context, left *check.Unmoved, uid types.UID) (*check.Unmoved, types.UID, error) {
 	if v.Target == nil {
 		return left, uid, nil
 	}
@@ -139,7 +139,7 @@ func (v Survey) unlessThere(ctx context.Context, left *check.Left, uid types.UID
 }
 
 // metadata reads the metadata of an object; it returns nil if the object does not exist.
-func (s *Side) metadata(ctx context.Context, gvk schema.GroupVersionKind, id graph.ID) (*metav1.PartialObjectMetadata, error) {
+func (s *Endpoint) metadata(ctx context.Context, gvk schema.GroupVersionKind, id graph.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(gvk)
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, o)
@@ -154,15 +154,15 @@ func (s *Side) metadata(ctx context.Context, gvk schema.GroupVersionKind, id gra
 
 // dependents returns the direct and indirect dependents of moved objects among the kinds that were not read, because
 // the garbage collector of the source would delete them.
-func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
-	var all, out []check.Left
+func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Unmoved, error) {
+	var all, out []check.Unmoved
 	for _, k := range v.others {
 		if !k.Namespaced {
 			continue
 		}
 		owned, err := v.owned(ctx, k)
 		if apierrors.IsForbidden(err) {
-			out = append(out, check.Left{CRD: k.CRD, Unread: true, Dependent: true, Refused: err})
+			out = append(out, check.Unmoved{CRD: k.CRD, Unread: true, Dependent: true, Refused: err})
 			continue
 		}
 		if err != nil {
@@ -172,7 +172,7 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([
 	}
 	for found := true; found; {
 		found = false
-		all = slices.DeleteFunc(all, func(l check.Left) bool {
+		all = slices.DeleteFunc(all, func(l check.Unmoved) bool {
 			owner, is := moved[l.Owner]
 			if !is {
 				return false
@@ -188,8 +188,8 @@ func (v Survey) dependents(ctx context.Context, moved map[types.UID]graph.ID) ([
 
 // builtIn returns the dependents of moved objects among the built-in kinds. Indirect dependents of these kinds are not
 // listed, because their owner is.
-func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Left, error) {
-	var out []check.Left
+func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]check.Unmoved, error) {
+	var out []check.Unmoved
 	for _, gvk := range builtInKinds() {
 		if _, err := v.Source.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); IsNoMatch(err) {
 			continue // the API server does not serve the kind
@@ -199,7 +199,7 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]ch
 		owned, err := v.owned(ctx, Kind{GroupVersionKind: gvk, Namespaced: true})
 		if apierrors.IsForbidden(err) {
 			to := graph.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: v.Namespace}
-			out = append(out, check.Left{Link: graph.Link{To: to}, Dependent: true, BuiltIn: true, Refused: err})
+			out = append(out, check.Unmoved{Link: graph.Link{To: to}, Dependent: true, BuiltIn: true, Refused: err})
 			continue
 		}
 		if err != nil {
@@ -216,8 +216,8 @@ func (v Survey) builtIn(ctx context.Context, moved map[types.UID]graph.ID) ([]ch
 }
 
 // owned returns the objects of a kind that have owners, once for each owner.
-func (v Survey) owned(ctx context.Context, k Kind) ([]check.Left, error) {
-	var out []check.Left
+func (v Survey) owned(ctx context.Context, k Kind) ([]check.Unmoved, error) {
+	var out []check.Unmoved
 	options := &client.ListOptions{Limit: page, Namespace: v.Namespace}
 	for {
 		list := &metav1.PartialObjectMetadataList{}
@@ -228,7 +228,7 @@ func (v Survey) owned(ctx context.Context, k Kind) ([]check.Left, error) {
 		for _, o := range list.Items {
 			for _, ref := range o.OwnerReferences {
 				to := graph.ID{Group: k.Group, Kind: k.Kind, Namespace: o.Namespace, Name: o.Name}
-				out = append(out, check.Left{Link: graph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
+				out = append(out, check.Unmoved{Link: graph.Link{To: to, UID: o.UID}, Owner: ref.UID, CRD: k.CRD, Unread: true, Dependent: true})
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Side is the source or target management cluster of a move.
-type Side struct {
+// Endpoint is the source or target management cluster of a move.
+type Endpoint struct {
 	Client client.Client
 	Writer *kube.Writer
 	// Name is "source" or "target".
@@ -29,21 +29,21 @@ type Side struct {
 }
 
 // New returns a Side for a client.
-func New(name string, c client.Client) *Side {
-	return &Side{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
+func New(name string, c client.Client) *Endpoint {
+	return &Endpoint{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
 }
 
 // page is the page size of list requests.
 const page = 500
 
 // List lists all objects of a kind, in one namespace or in all if namespace is empty.
-func (s *Side) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
+func (s *Endpoint) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
 	return s.list(ctx, k, namespace, func(graph.Object) bool { return true })
 }
 
 // list lists the objects of a kind for which keep returns true; keep may trim them. In addition to these, only one page
 // is in memory.
-func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
+func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func(graph.Object) bool) ([]graph.Object, error) {
 	var out []graph.Object
 	options := &client.ListOptions{Limit: page}
 	if k.Namespaced {
@@ -68,7 +68,7 @@ func (s *Side) list(ctx context.Context, k Kind, namespace string, keep func(gra
 }
 
 // Read reads all objects that may move, and the Secrets of other namespaces.
-func (s *Side) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
+func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
 	var out []graph.Object
 	for _, k := range kinds {
 		objects, err := s.List(ctx, k, namespace)
@@ -94,7 +94,7 @@ func (s *Side) Read(ctx context.Context, kinds []Kind, namespace string, secrets
 
 // ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
 // templates.
-func (s *Side) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
+func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
 	var out []graph.Object
 	seen := map[graph.ID]bool{}
 	get := func(id graph.ID) (*unstructured.Unstructured, error) {
@@ -132,7 +132,7 @@ func (s *Side) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Ob
 
 // Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
 // Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
-func (s *Side) Providers(ctx context.Context) ([]check.Provider, error) {
+func (s *Endpoint) Providers(ctx context.Context) ([]check.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
 	if err := s.Client.List(ctx, list); IsNoMatch(err) {
@@ -152,7 +152,7 @@ func (s *Side) Providers(ctx context.Context) ([]check.Provider, error) {
 }
 
 // Identity returns the identity of a management cluster: the UID of its kube-system Namespace.
-func (s *Side) Identity(ctx context.Context) (types.UID, error) {
+func (s *Endpoint) Identity(ctx context.Context) (types.UID, error) {
 	var ns corev1.Namespace
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
 		return "", fmt.Errorf("reading Namespace %s of the %s: %w", metav1.NamespaceSystem, s.Name, err)
@@ -161,7 +161,7 @@ func (s *Side) Identity(ctx context.Context) (types.UID, error) {
 }
 
 // Namespaces returns the existing namespaces.
-func (s *Side) Namespaces(ctx context.Context) (map[string]bool, error) {
+func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
 	var list corev1.NamespaceList
 	if err := s.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the namespaces of the %s: %w", s.Name, err)
@@ -174,12 +174,12 @@ func (s *Side) Namespaces(ctx context.Context) (map[string]bool, error) {
 }
 
 // Find reads the objects that exist, with one list per kind and namespace.
-func (s *Side) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
+func (s *Endpoint) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
 	return s.find(ctx, ids, version, func(graph.Object) {})
 }
 
 // find is Find with a function that trims each object.
-func (s *Side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
+func (s *Endpoint) find(ctx context.Context, ids []graph.ID, version func(graph.ID) string, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	type bundle struct{ group, version, kind, namespace string }
 	wanted, lists := map[graph.ID]bool{}, map[bundle]bool{}
 	for _, id := range ids {
@@ -205,7 +205,7 @@ func (s *Side) find(ctx context.Context, ids []graph.ID, version func(graph.ID) 
 }
 
 // Get reads an object; it returns nil if the object does not exist.
-func (s *Side) Get(ctx context.Context, id graph.ID, version string) (*unstructured.Unstructured, error) {
+func (s *Endpoint) Get(ctx context.Context, id graph.ID, version string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(strings.TrimPrefix(id.Group+"/"+version, "/"))
 	o.SetKind(id.Kind)
@@ -221,7 +221,7 @@ func (s *Side) Get(ctx context.Context, id graph.ID, version string) (*unstructu
 
 // SetPaused pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set
 // to false. An object that no longer exists is skipped.
-func (s *Side) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
+func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)
 	if err != nil || live == nil {
 		return err
@@ -230,7 +230,7 @@ func (s *Side) SetPaused(ctx context.Context, id graph.ID, version string, pause
 }
 
 // EnsureNamespace creates a namespace if it does not exist.
-func (s *Side) EnsureNamespace(ctx context.Context, name string) error {
+func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
 	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
 	if !apierrors.IsNotFound(err) {
@@ -240,12 +240,12 @@ func (s *Side) EnsureNamespace(ctx context.Context, name string) error {
 }
 
 // FindEntries reads the objects of the entries that exist.
-func (s *Side) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
+func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
 	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
 }
 
 // findTrimmed is FindEntries with a function that trims each object.
-func (s *Side) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) graph.ID, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
+func (s *Endpoint) findTrimmed(ctx context.Context, entries []Entry, at func(Entry) graph.ID, trim func(graph.Object)) (map[graph.ID]graph.Object, error) {
 	var ids []graph.ID
 	versions := map[graph.ID]string{}
 	for _, e := range entries {

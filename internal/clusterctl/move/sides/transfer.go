@@ -45,25 +45,25 @@ func (e Entry) At() graph.ID {
 	return e.ID
 }
 
-// parallel is the maximum number of concurrent writes.
-const parallel = 16
+// maxConcurrentWrites is the maximum number of concurrent writes.
+const maxConcurrentWrites = 16
 
 // Transfer transfers objects from one management cluster to the other.
 type Transfer struct {
 	// From is nil if the objects are read from files.
-	From, To *Side
+	From, To *Endpoint
 	Entries  []Entry
 	// Here and There return the ID of an entry in From and in To.
-	Here, There func(Entry) graph.ID
+	SourceID, TargetID func(Entry) graph.ID
 	// Change is called for each object before it is written.
 	Change func(*unstructured.Unstructured) error
 
-	// Old are the objects in From, Live the objects in To.
-	Old, Live map[graph.ID]graph.Object
-	owners    map[types.UID]graph.ID // by the UID in From; the ID is the one in To
-	written   bool                   // since both were read
-	mu        sync.Mutex
-	uids      map[graph.ID]types.UID // in To
+	// Source are the objects in From, Live the objects in To.
+	Source, Live map[graph.ID]graph.Object
+	owners       map[types.UID]graph.ID // by the UID in From; the ID is the one in To
+	written      bool                   // since both were read
+	mu           sync.Mutex
+	uids         map[graph.ID]types.UID // in To
 }
 
 // Load reads the objects from both management clusters. To save memory it drops the status, which does not move, and
@@ -71,9 +71,9 @@ type Transfer struct {
 func (t *Transfer) Load(ctx context.Context) (err error) {
 	t.Live, t.written = nil, false // release the memory before reading again
 	if t.From != nil {
-		t.Old = nil
+		t.Source = nil
 	}
-	t.Live, err = t.To.findTrimmed(ctx, t.Entries, t.There, func(o graph.Object) {
+	t.Live, err = t.To.findTrimmed(ctx, t.Entries, t.TargetID, func(o graph.Object) {
 		delete(o.Object, "status")
 		if !t.To.Writer.LacksManagers(o.Unstructured) {
 			o.SetManagedFields(nil)
@@ -85,10 +85,10 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 	if t.From != nil {
 		settled := map[graph.ID]bool{}
 		for _, e := range t.Entries {
-			o, there := t.Live[t.There(e)]
-			settled[t.Here(e)] = there && len(o.GetManagedFields()) == 0
+			o, there := t.Live[t.TargetID(e)]
+			settled[t.SourceID(e)] = there && len(o.GetManagedFields()) == 0
 		}
-		t.Old, err = t.From.findTrimmed(ctx, t.Entries, t.Here, func(o graph.Object) {
+		t.Source, err = t.From.findTrimmed(ctx, t.Entries, t.SourceID, func(o graph.Object) {
 			delete(o.Object, "status")
 			if settled[graph.IDOf(o.Unstructured)] {
 				o.SetManagedFields(nil)
@@ -100,11 +100,11 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 	}
 	t.owners, t.uids = map[types.UID]graph.ID{}, map[graph.ID]types.UID{}
 	for _, e := range t.Entries {
-		if o, ok := t.Old[t.Here(e)]; ok {
-			t.owners[o.GetUID()] = t.There(e)
+		if o, ok := t.Source[t.SourceID(e)]; ok {
+			t.owners[o.GetUID()] = t.TargetID(e)
 		}
-		if o, ok := t.Live[t.There(e)]; ok {
-			t.uids[t.There(e)] = o.GetUID()
+		if o, ok := t.Live[t.TargetID(e)]; ok {
+			t.uids[t.TargetID(e)] = o.GetUID()
 		}
 	}
 	return t.loadOtherOwners(ctx)
@@ -115,7 +115,7 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 func (t *Transfer) loadOtherOwners(ctx context.Context) error {
 	tried := map[types.UID]bool{}
 	for _, e := range t.Entries {
-		old, there := t.Old[t.Here(e)]
+		old, there := t.Source[t.SourceID(e)]
 		if t.From == nil || !there {
 			continue
 		}
@@ -144,7 +144,7 @@ func (t *Transfer) loadOwner(ctx context.Context, e Entry, ref metav1.OwnerRefer
 	here := graph.ID{Group: gvk.Group, Kind: gvk.Kind, Name: ref.Name}
 	there := here
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		here.Namespace, there.Namespace = t.Here(e).Namespace, t.There(e).Namespace
+		here.Namespace, there.Namespace = t.SourceID(e).Namespace, t.TargetID(e).Namespace
 	}
 	own, err := t.From.metadata(ctx, gvk, here)
 	if err != nil || own == nil || own.UID != ref.UID {
@@ -162,7 +162,7 @@ func (t *Transfer) Run(ctx context.Context) error {
 	if err := t.Load(ctx); err != nil {
 		return err
 	}
-	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.One(ctx, e) })
+	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.TransferEntry(ctx, e) })
 }
 
 // EachLevel calls do for all entries, level by level, and concurrently within a level.
@@ -183,20 +183,20 @@ func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, En
 // Each calls do for all entries concurrently.
 func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(maxConcurrentWrites)
 	for _, e := range entries {
 		group.Go(func() error { return do(inner, e) })
 	}
 	return group.Wait()
 }
 
-// One creates or updates one object.
-func (t *Transfer) One(ctx context.Context, e Entry) error {
-	old, exists := t.Old[t.Here(e)]
+// TransferEntry creates or updates one object.
+func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
+	old, exists := t.Source[t.SourceID(e)]
 	if !exists || portable.IsMarked(old.Unstructured) {
 		return nil // already transferred
 	}
-	live, there := t.Live[t.There(e)]
+	live, there := t.Live[t.TargetID(e)]
 	if there && e.Copy {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (t *Transfer) One(ctx context.Context, e Entry) error {
 	managers := want.GetManagedFields()
 	want.SetManagedFields(nil)
 	if there {
-		if portable.IsCovered(want, live.Unstructured) {
+		if portable.Contains(want, live.Unstructured) {
 			return t.restoreManagers(ctx, live.Unstructured, managers)
 		}
 		t.write()
@@ -222,10 +222,10 @@ func (t *Transfer) One(ctx context.Context, e Entry) error {
 		return err
 	}
 	if want.GetUID() == "" {
-		return fault.New(fault.Conflict, "AlreadyExists", "%s was created at the %s by another client", t.There(e), t.To.Name)
+		return fault.New(fault.Conflict, "AlreadyExists", "%s was created at the %s by another client", t.TargetID(e), t.To.Name)
 	}
 	t.mu.Lock()
-	t.uids[t.There(e)] = want.GetUID()
+	t.uids[t.TargetID(e)] = want.GetUID()
 	t.mu.Unlock()
 	return t.restoreManagers(ctx, want, managers)
 }
@@ -253,7 +253,7 @@ func (t *Transfer) restoreManagers(ctx context.Context, live *unstructured.Unstr
 
 // desired returns an object as it should be in To: without status, with the owner references of To.
 func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	o := portable.Of(old)
+	o := portable.Strip(old)
 	var refs []metav1.OwnerReference
 	t.mu.Lock()
 	for _, ref := range old.GetOwnerReferences() {
@@ -267,7 +267,7 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 	if err := t.Change(o); err != nil {
 		return nil, err
 	}
-	to := t.There(e)
+	to := t.TargetID(e)
 	o.SetNamespace(to.Namespace)
 	o.SetName(to.Name)
 	return o, nil
@@ -275,27 +275,27 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 
 // Verify compares both management clusters: everything that still exists in From must exist in To.
 func (t *Transfer) Verify(ctx context.Context) error {
-	if t.Old == nil || t.written {
+	if t.Source == nil || t.written {
 		if err := t.Load(ctx); err != nil {
 			return err
 		}
 	}
 	var missing, different []string
 	for _, e := range t.Entries {
-		old, exists := t.Old[t.Here(e)]
-		live, there := t.Live[t.There(e)]
+		old, exists := t.Source[t.SourceID(e)]
+		live, there := t.Live[t.TargetID(e)]
 		switch {
 		case !exists:
 		case !there:
-			missing = append(missing, t.There(e).String())
+			missing = append(missing, t.TargetID(e).String())
 		case e.Copy, portable.IsMarked(old.Unstructured):
 		default:
 			want, err := t.desired(e, old.Unstructured)
 			if err != nil {
 				return err
 			}
-			if !portable.IsCovered(want, live.Unstructured) {
-				different = append(different, t.There(e).String())
+			if !portable.Contains(want, live.Unstructured) {
+				different = append(different, t.TargetID(e).String())
 			}
 		}
 	}

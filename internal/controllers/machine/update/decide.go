@@ -81,7 +81,7 @@ func (u Update) decideProgress(p *loop.Plan) {
 	if b := u.blocked(); b.message != "" {
 		w := p.WaitFor(waitReady, "%s", b.message).For(b.kind, b.name)
 		if b.person {
-			w.ForPerson()
+			w.UntilUserActs()
 		} else {
 			w.ToChange(b.field)
 		}

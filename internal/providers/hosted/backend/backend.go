@@ -14,7 +14,7 @@ import (
 // ControlPlanes runs control planes, which are identified by name.
 type ControlPlanes interface {
 	// Terms returns the static properties of control planes of this backend.
-	Terms(p policy.Configuration) Terms
+	Terms(p policy.Configuration) Capabilities
 	// Status returns the state of a control plane. Exists is false if it was never started.
 	Status(ctx context.Context, name string) (ControlPlane, error)
 	// Start starts a control plane with this configuration and these files of CAs and keys, or updates a

@@ -15,9 +15,9 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
-// Terms contains the static properties of the control planes of a backend. Decisions distinguish backends
+// Capabilities contains the static properties of the control planes of a backend. Decisions distinguish backends
 // only by these.
-type Terms struct {
+type Capabilities struct {
 	// Kind is the adjective for such a control plane in messages: hosted or simulated.
 	Kind string
 	// Components means that it runs the Kubernetes components, which have CAs, keys, flags and security
@@ -56,13 +56,13 @@ type Terms struct {
 type Listens struct {
 	Host        string
 	First, Last uint16
-	// Elsewhere means that each control plane has a separate endpoint instead ([ControlPlane.Endpoint]) that
+	// SeparateEndpoint means that each control plane has a separate endpoint instead ([ControlPlane.Endpoint]) that
 	// forwards to it.
-	Elsewhere bool
+	SeparateEndpoint bool
 }
 
 // PlaceOfData describes the location of the data, for use after "is not".
-func (t Terms) PlaceOfData() string {
+func (t Capabilities) PlaceOfData() string {
 	if t.InPods {
 		return "in this management cluster, which has no PersistentVolumeClaim of it"
 	}
@@ -73,7 +73,7 @@ func (t Terms) PlaceOfData() string {
 }
 
 // HolderOfVersions returns the subject for messages about available versions.
-func (t Terms) HolderOfVersions() string {
+func (t Capabilities) HolderOfVersions() string {
 	if t.InPods {
 		return "The image of the manager"
 	}
@@ -83,7 +83,7 @@ func (t Terms) HolderOfVersions() string {
 // VersionToRun returns the version that a control plane should run: the wanted one, or for an existing
 // control plane whose version is not available, a newer patch version of the same minor version. It returns
 // false if neither is available.
-func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
+func (t Capabilities) VersionToRun(want string, exists bool) (string, bool) {
 	if t.AnyVersion || slices.Contains(t.Versions, want) {
 		return want, true
 	}
@@ -100,7 +100,7 @@ func (t Terms) VersionToRun(want string, exists bool) (string, bool) {
 }
 
 // NotSupported returns a message with the reason why a control plane cannot run its version, and a remedy.
-func (t Terms) NotSupported(plane *hostedv1.HostedControlPlane) string {
+func (t Capabilities) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {
 		return fmt.Sprintf("The control plane is at %s and cannot go back to %s, because what etcd has was written by the newer one; set %s to %s", at, want, field, at)
@@ -120,7 +120,7 @@ func (t Terms) NotSupported(plane *hostedv1.HostedControlPlane) string {
 
 // LogText returns a hint for reading the log of a control plane, or an empty string if there is no command
 // for it.
-func (t Terms) LogText(plane *hostedv1.HostedControlPlane) string {
+func (t Capabilities) LogText(plane *hostedv1.HostedControlPlane) string {
 	if t.InPods {
 		return ""
 	}
@@ -141,11 +141,11 @@ const specVersion = "spec.version"
 // DeniedEndpoint returns why a control plane that chooses its endpoint may not use the given one, or an empty
 // string if it may. It must be the separate endpoint of the control plane, or in the port range for such
 // control planes.
-func (t Terms) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
+func (t Capabilities) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
 	switch host, err := netip.ParseAddr(have.Endpoint.Host); {
-	case !t.Listens.Elsewhere && at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last:
+	case !t.Listens.SeparateEndpoint && at.Addr().String() == t.Listens.Host && at.Port() >= t.Listens.First && at.Port() <= t.Listens.Last:
 		return ""
-	case !t.Listens.Elsewhere:
+	case !t.Listens.SeparateEndpoint:
 		return fmt.Sprintf("Control plane endpoint %s is not allowed: a %s control plane listens at %s, at a port that it chooses itself; create the cluster without an endpoint", at, t.Kind, t.Listens.Host)
 	case have.EndpointProblem != "":
 		return have.EndpointProblem

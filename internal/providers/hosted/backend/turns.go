@@ -19,8 +19,8 @@ type Turn struct {
 	Mine bool
 }
 
-// Room is the number of control planes of the backend.
-type Room struct {
+// PlaneCount is the number of control planes of the backend.
+type PlaneCount struct {
 	// Known is true if they were counted.
 	Known bool
 	// Own counts the namespace, and All counts all namespaces.

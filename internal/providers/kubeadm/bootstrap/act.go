@@ -148,7 +148,7 @@ func (c *Controller) writeData(ctx context.Context, s Snapshot) error {
 // ownData restores the KubeadmConfig as the controller owner of the data Secret.
 func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
-		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return earlier(ref, s) })
+		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) })
 		o.SetOwnerReferences(append(others, *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))))
 	})
 }
@@ -156,7 +156,7 @@ func (c *Controller) ownData(ctx context.Context, s Snapshot) error {
 // adopt removes owner references to previous KubeadmConfigs with the same name. Otherwise the Secret could not have
 // the present KubeadmConfig as its controller, and would be garbage-collected.
 func (c *Controller) adopt(ctx context.Context, s Snapshot) error {
-	stale := func(ref metav1.OwnerReference) bool { return earlier(ref, s) && ref.UID != s.Config.UID }
+	stale := func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) && ref.UID != s.Config.UID }
 	if !slices.ContainsFunc(s.Material.Data.OwnerReferences, stale) {
 		return nil
 	}

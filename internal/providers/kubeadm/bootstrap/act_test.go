@@ -563,7 +563,7 @@ func TestLostOwner(t *testing.T) { // OR-01
 		"one with another name": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Type: clusterv1.ClusterSecretType}},
 		"one that is another's": {Config: config(), Written: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w", OwnerReferences: []metav1.OwnerReference{{Kind: "Vault", Name: "w", Controller: ptr(true)}}}, Type: clusterv1.ClusterSecretType}},
 	} {
-		if lost(s) {
+		if needsOwner(s) {
 			t.Errorf("%s is taken over", reason)
 		}
 	}

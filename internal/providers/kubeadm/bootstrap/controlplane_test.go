@@ -25,8 +25,8 @@ import (
 )
 
 // authorities are Secrets of cluster c with these purposes.
-func authorities(purposes ...authority.Purpose) authority.Found {
-	out := authority.Found{}
+func authorities(purposes ...authority.Purpose) authority.Secrets {
+	out := authority.Secrets{}
 	for _, p := range purposes {
 		from := p
 		if p == authority.EtcdClient {
@@ -41,7 +41,7 @@ func authorities(purposes ...authority.Purpose) authority.Found {
 	return out
 }
 
-func allAuthorities() authority.Found {
+func allAuthorities() authority.Secrets {
 	return authorities(authority.CA, authority.Etcd, authority.Proxy, authority.SA)
 }
 
@@ -165,11 +165,11 @@ func TestDecideControlPlane(t *testing.T) {
 				t.Errorf("%s: questions (-want +got):\n%s", tc.reason, diff)
 			}
 			reason, message := "", ""
-			if len(got.Wait) > 0 {
-				reason, message = got.Wait[0].Reason, got.Wait[0].Message
+			if len(got.Waits) > 0 {
+				reason, message = got.Waits[0].Reason, got.Waits[0].Message
 			}
-			if reason != tc.wait || !strings.Contains(message, tc.says) || len(got.Wait) > 1 {
-				t.Errorf("%s: want a wait %q that says %q, got %v", tc.reason, tc.wait, tc.says, got.Wait)
+			if reason != tc.wait || !strings.Contains(message, tc.says) || len(got.Waits) > 1 {
+				t.Errorf("%s: want a wait %q that says %q, got %v", tc.reason, tc.wait, tc.says, got.Waits)
 			}
 			if got.Recheck != tc.again {
 				t.Errorf("%s: want to check again in %s, got %s", tc.reason, tc.again, got.Recheck)

@@ -50,7 +50,7 @@ func Decide(s Snapshot) loop.Plan {
 	case s.Cluster == nil:
 		p.WaitFor(waitCluster, "Waiting for Cluster %s to exist", s.Owner.ClusterName).For(clusterv1.ClusterKind, s.Owner.ClusterName).ToChange("")
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		if !s.made() {
+		if !s.hasData() {
 			p.WaitFor(waitCluster, "Cluster %s is being deleted", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("")
 		}
 	case updating:
@@ -66,9 +66,9 @@ func Decide(s Snapshot) loop.Plan {
 // decideMachine plans the bootstrap data for an owner and Cluster that are not being deleted.
 func decideMachine(s Snapshot, p *loop.Plan) {
 	switch {
-	case !s.made(), s.isNeeded():
+	case !s.hasData(), s.isNeeded():
 		decideFirst(s, p)
-	case lost(s):
+	case needsOwner(s):
 		p.Do(OwnData{Name: s.Written.Name})
 		p.RecheckIn(afterOwning)
 	case s.Owner.pool():
@@ -78,14 +78,14 @@ func decideMachine(s Snapshot, p *loop.Plan) {
 	}
 }
 
-// lost reports whether the data Secret lacks its owner reference to this KubeadmConfig. Objects restored from a
+// needsOwner reports whether the data Secret lacks its owner reference to this KubeadmConfig. Objects restored from a
 // backup have no owners, or references to previous objects or API versions.
-func lost(s Snapshot) bool {
+func needsOwner(s Snapshot) bool {
 	if s.Written == nil || s.Written.Name != s.Config.Name || s.Written.Type != clusterv1.ClusterSecretType {
 		return false // written by another client
 	}
 	owner := metav1.GetControllerOf(s.Written)
-	return owner == nil || earlier(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
+	return owner == nil || isOwnReference(*owner, s) && (owner.UID != s.Config.UID || owner.APIVersion != bootstrapv1.GroupVersion.String())
 }
 
 // decideFirst creates the bootstrap data, or recreates it after it was deleted.
@@ -93,7 +93,7 @@ func decideFirst(s Snapshot, p *loop.Plan) {
 	switch {
 	case s.takesKeys():
 		p.WaitFor(waitCorrection, "Machine %s is labelled as one of the control plane, and Cluster %s has a hosted control plane, whose keys users do not read; "+
-			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).ForPerson()
+			"create the Machine without label %s", s.Owner.Name, s.Cluster.Name, clusterv1.MachineControlPlaneLabel).For(kindMachine, s.Owner.Name).UntilUserActs()
 	case !isTrue(s.Cluster.Status.Initialization.InfrastructureProvisioned):
 		p.WaitFor(waitInfrastructure, "Waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name).For(clusterv1.ClusterKind, s.Cluster.Name).
 			ToChange("status.initialization.infrastructureProvisioned")
@@ -146,13 +146,13 @@ func usable(s Snapshot, p *loop.Plan) bool {
 		return false
 	}
 	if _, err := s.data(); err != nil {
-		p.WaitFor(waitCorrection, "%s", upper(err.Error())).For(kindKubeadmConfig, s.Config.Name).ForPerson()
+		p.WaitFor(waitCorrection, "%s", upper(err.Error())).For(kindKubeadmConfig, s.Config.Name).UntilUserActs()
 		p.RecheckIn(unwatched)
 		return false
 	}
-	if other := takenBy(s); other != "" {
+	if other := adoptionConflict(s); other != "" {
 		p.WaitFor(waitCorrection, "Secret %s, which the bootstrap data goes into, %s; rename or delete it", s.Config.Name, other).
-			For("Secret", s.Config.Name).ForPerson()
+			For("Secret", s.Config.Name).UntilUserActs()
 		p.RecheckIn(unwatched)
 		return false
 	}
@@ -169,7 +169,7 @@ func tokenChosen(s Snapshot, p *loop.Plan) bool {
 	}
 	if token := s.token(); token != "" && !discovery.Valid(token) {
 		p.WaitFor(waitCorrection, "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef").
-			For(kindKubeadmConfig, s.Config.Name).ForPerson()
+			For(kindKubeadmConfig, s.Config.Name).UntilUserActs()
 		return false
 	}
 	return true
@@ -266,9 +266,9 @@ func doToken(need discovery.Need, s Snapshot, p *loop.Plan) {
 	}
 }
 
-// takenBy describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret without a
+// adoptionConflict describes why an existing Secret with the name of the data Secret cannot be adopted. A Secret without a
 // controller, or left by a previous KubeadmConfig of the same name, can be adopted.
-func takenBy(s Snapshot) string {
+func adoptionConflict(s Snapshot) string {
 	secret := s.Material.Data
 	if secret == nil {
 		return ""
@@ -276,14 +276,14 @@ func takenBy(s Snapshot) string {
 	if secret.Type != clusterv1.ClusterSecretType {
 		return fmt.Sprintf("has type %s instead of %s", secret.Type, clusterv1.ClusterSecretType)
 	}
-	if owner := metav1.GetControllerOf(secret); owner != nil && !earlier(*owner, s) {
+	if owner := metav1.GetControllerOf(secret); owner != nil && !isOwnReference(*owner, s) {
 		return fmt.Sprintf("belongs to %s %s", owner.Kind, owner.Name)
 	}
 	return ""
 }
 
-// earlier reports whether the reference is to this KubeadmConfig or a previous one with the same name.
-func earlier(ref metav1.OwnerReference, s Snapshot) bool {
+// isOwnReference reports whether the reference is to this KubeadmConfig or a previous one with the same name.
+func isOwnReference(ref metav1.OwnerReference, s Snapshot) bool {
 	return ref.Kind == kindKubeadmConfig && ref.Name == s.Config.Name
 }
 

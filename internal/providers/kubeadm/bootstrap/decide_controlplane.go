@@ -26,7 +26,7 @@ func decideLock(s Snapshot, p *loop.Plan) bool {
 		return true
 	case s.Lock.Holder == "":
 		p.WaitFor(waitCorrection, "ConfigMap %s does not say which Machine initializes the control plane; delete it", initlock.Name(s.Cluster.Name)).
-			For("ConfigMap", initlock.Name(s.Cluster.Name)).ForPerson()
+			For("ConfigMap", initlock.Name(s.Cluster.Name)).UntilUserActs()
 		p.RecheckIn(whileLocked)
 	case s.Lock.HolderGone:
 		p.Do(ReleaseLock{Cluster: s.Cluster.Name, Why: fmt.Sprintf("Machine %s is gone", s.Lock.Holder)})
@@ -57,13 +57,13 @@ func certificatesThere(s Snapshot, p *loop.Plan) bool {
 		return caThere(s, p)
 	}
 	// Once data exists, a machine may have started with it and would not trust a newly generated CA.
-	written := s.made() || s.Material.Data != nil && takenBy(s) == ""
+	written := s.hasData() || s.Material.Data != nil && adoptionConflict(s) == ""
 	generate := s.managed() || s.initializes() && !written
-	state := authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
+	state := authority.Evaluate(authority.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Material.Authorities, Generate: generate})
 	switch {
 	case len(state.Problems) > 0:
 		problem := state.Problems[0]
-		p.WaitFor(waitCertificates, "%s", problem.Text).For("Secret", problem.Secret).ForPerson()
+		p.WaitFor(waitCertificates, "%s", problem.Text).For("Secret", problem.Secret).UntilUserActs()
 		p.RecheckIn(unwatched)
 	case len(state.Create) > 0 && s.managed():
 		ref, name := s.Cluster.Spec.ControlPlaneRef, state.Create[0].SecretName(s.Cluster.Name)

@@ -67,7 +67,7 @@ func snapshot(changes ...change) Snapshot {
 	s := Snapshot{
 		Now: now, TTL: ttl, Config: config(), Cluster: cluster(), Connected: true,
 		Owner:    &Owner{Kind: kindMachine, Name: "m", ClusterName: "c", Version: "v1.36.3"},
-		Material: &Material{CA: certificate(), Secrets: payload.Secrets{}},
+		Material: &RenderInput{CA: certificate(), Secrets: payload.Secrets{}},
 	}
 	for _, c := range changes {
 		c(&s)
@@ -220,11 +220,11 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: questions (-want +got):\n%s", tc.reason, diff)
 			}
 			reason, message := "", ""
-			if len(got.Wait) > 0 {
-				reason, message = got.Wait[0].Reason, got.Wait[0].Message
+			if len(got.Waits) > 0 {
+				reason, message = got.Waits[0].Reason, got.Waits[0].Message
 			}
-			if reason != tc.wait || !strings.Contains(message, tc.says) || len(got.Wait) > 1 {
-				t.Errorf("%s: want a wait %q that says %q, got %v", tc.reason, tc.wait, tc.says, got.Wait)
+			if reason != tc.wait || !strings.Contains(message, tc.says) || len(got.Waits) > 1 {
+				t.Errorf("%s: want a wait %q that says %q, got %v", tc.reason, tc.wait, tc.says, got.Waits)
 			}
 			if got.Recheck != tc.again {
 				t.Errorf("%s: want to look again in %s, got %s", tc.reason, tc.again, got.Recheck)

@@ -9,10 +9,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// trusted is the time for which a token just written to the workload cluster is not read again. The reconciliations
+// tokenCacheTTL is the time for which a token just written to the workload cluster is not read again. The reconciliations
 // of a new Machine follow each other closely, and calls to its cluster are rate limited. The time is well below a
 // third of a token's lifetime, after which the token is read again.
-const trusted = time.Minute
+const tokenCacheTTL = time.Minute
 
 // tokens caches the tokens that this process wrote recently. The zero value is empty.
 type tokens struct {
@@ -38,7 +38,7 @@ func (t *tokens) remember(key tokenKey, state discovery.State, now time.Time) {
 		t.known = map[tokenKey]remembered{}
 	}
 	for k, r := range t.known {
-		if now.Sub(r.at) >= trusted {
+		if now.Sub(r.at) >= tokenCacheTTL {
 			delete(t.known, k)
 		}
 	}
@@ -50,5 +50,5 @@ func (t *tokens) recall(key tokenKey, now time.Time) (discovery.State, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r, ok := t.known[key]
-	return r.state, ok && now.Sub(r.at) < trusted
+	return r.state, ok && now.Sub(r.at) < tokenCacheTTL
 }

@@ -25,7 +25,7 @@ func TestTokensAreTrustedForAWhile(t *testing.T) {
 	}
 	state := discovery.State{Found: true, Expires: now.Add(ttl)}
 	known.remember(key, state, now)
-	if got, ok := known.recall(key, now.Add(trusted-time.Second)); !ok || got != state {
+	if got, ok := known.recall(key, now.Add(tokenCacheTTL-time.Second)); !ok || got != state {
 		t.Errorf("within a minute: %v, %t", got, ok)
 	}
 	other := key
@@ -33,11 +33,11 @@ func TestTokensAreTrustedForAWhile(t *testing.T) {
 	if _, ok := known.recall(other, now); ok {
 		t.Error("a token of that name in another cluster is another one")
 	}
-	if _, ok := known.recall(key, now.Add(trusted)); ok {
+	if _, ok := known.recall(key, now.Add(tokenCacheTTL)); ok {
 		t.Error("after a minute the cluster is asked again")
 	}
 	for i := range 100 {
-		known.remember(tokenKey{id: fmt.Sprint(i)}, state, now.Add(time.Duration(i)*trusted))
+		known.remember(tokenKey{id: fmt.Sprint(i)}, state, now.Add(time.Duration(i)*tokenCacheTTL))
 	}
 	if len(known.known) != 1 {
 		t.Errorf("what is not trusted any more is forgotten, but there are %d", len(known.known))

@@ -38,7 +38,7 @@ func caSecret(cluster string) string { return cluster + "-ca" }
 
 // observe reads the state that every reconciliation needs.
 func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: given(config)}
+	s := Snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, Given: isTokenSetByUser(config)}
 	owner, err := c.ownerOf(ctx, config)
 	if err != nil || owner == nil {
 		return s, err
@@ -68,8 +68,8 @@ func (c *Controller) observe(ctx context.Context, config *bootstrapv1.KubeadmCon
 	return s, c.readWritten(ctx, &s)
 }
 
-// given reports whether another client has set the token in the spec.
-func given(config *bootstrapv1.KubeadmConfig) bool {
+// isTokenSetByUser reports whether another client has set the token in the spec.
+func isTokenSetByUser(config *bootstrapv1.KubeadmConfig) bool {
 	chosen := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == kube.Prefix+Name && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:token"`))
 	}
@@ -78,7 +78,7 @@ func given(config *bootstrapv1.KubeadmConfig) bool {
 
 // readWritten reads the data Secret. The cache is sufficient to check its owner.
 func (c *Controller) readWritten(ctx context.Context, s *Snapshot) error {
-	if !s.made() {
+	if !s.hasData() {
 		return nil
 	}
 	secret := &corev1.Secret{}
@@ -173,8 +173,8 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown question %T", q)
 }
 
-func (c *Controller) material(ctx context.Context, s Snapshot) (*Material, error) {
-	m := &Material{Secrets: payload.Secrets{}, Denied: map[string]string{}}
+func (c *Controller) material(ctx context.Context, s Snapshot) (*RenderInput, error) {
+	m := &RenderInput{Secrets: payload.Secrets{}, Denied: map[string]string{}}
 	var err error
 	if s.Owner.ControlPlane {
 		m.Authorities, err = authority.Read(ctx, client.ObjectKeyFromObject(s.Cluster), authority.Purposes(s.required()), c.cache, c.client)

@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Deleted is true if data was written and its Secret no longer exists.
 	Deleted bool
 	// Material is nil until read.
-	Material *Material
+	Material *RenderInput
 	// Token is the state of the token in the spec; nil until read.
 	Token *discovery.State
 	// Lock is the lock on the initialization of the control plane; nil until read.
@@ -70,13 +70,13 @@ type Owner struct {
 // pool reports whether the owner is a MachinePool.
 func (o Owner) pool() bool { return o.Kind == kindMachinePool }
 
-// Material contains the inputs of the bootstrap data besides the KubeadmConfig.
-type Material struct {
+// RenderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
+type RenderInput struct {
 	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
 	// Authorities are the Secrets with the control plane's certificates. They are only read for control plane
 	// Machines.
-	Authorities authority.Found
+	Authorities authority.Secrets
 	// Secrets referenced by the spec.
 	Secrets payload.Secrets
 	// Denied maps names of Secrets to the reason why the spec must not reference them. Their content is not read.
@@ -104,8 +104,8 @@ func (s Snapshot) isNeeded() bool {
 	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
-// made reports whether bootstrap data exists according to the status or the owner.
-func (s Snapshot) made() bool { return s.dataSecretName() != "" }
+// hasData reports whether bootstrap data exists according to the status or the owner.
+func (s Snapshot) hasData() bool { return s.dataSecretName() != "" }
 
 // initialized reports whether the control plane of the Cluster is initialized.
 func (s Snapshot) initialized() bool {

@@ -12,25 +12,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/bootstrap/discovery"
 )
 
-// view is the input of the conditions: the snapshot, the plan and its outcome.
-type view struct {
+// conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
+type conditionInput struct {
 	Snapshot
 	plan loop.Plan
 	out  loop.Outcome
 }
 
 // table returns all conditions of a KubeadmConfig except Paused, which the reconciler adds.
-func table() condition.Table[view] {
-	return condition.Table[view]{
-		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: view.certificates},
-		{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition, Of: view.data},
-		{Type: bootstrapv1.KubeadmConfigReadyCondition, Over: view.ready},
+func table() condition.Table[conditionInput] {
+	return condition.Table[conditionInput]{
+		{Type: bootstrapv1.KubeadmConfigCertificatesAvailableCondition, Of: conditionInput.certificates},
+		{Type: bootstrapv1.KubeadmConfigDataSecretAvailableCondition, Of: conditionInput.data},
+		{Type: bootstrapv1.KubeadmConfigReadyCondition, Over: conditionInput.ready},
 	}
 }
 
 // Report returns the status after a reconciliation.
 func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
-	v := view{Snapshot: s, plan: p, out: out}
+	v := conditionInput{Snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{
 		DataSecretName:     v.reportedName(),
 		ObservedGeneration: s.Config.Generation,
@@ -44,8 +44,8 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	status.Deprecated = &bootstrapv1.KubeadmConfigDeprecatedStatus{
 		V1Beta1: &bootstrapv1.KubeadmConfigV1Beta1DeprecatedStatus{Conditions: legacy},
 	}
-	report := loop.Report{Status: status, Events: loop.PersonEvents(p, s.Config.Status.Conditions, status.Conditions)}
-	if v.wrote() && (!s.made() || s.isNeeded()) {
+	report := loop.Report{Status: status, Events: loop.UserActionEvents(p, s.Config.Status.Conditions, status.Conditions)}
+	if v.wrote() && (!s.hasData() || s.isNeeded()) {
 		report.Events = append(report.Events, loop.Normal("DataSecretCreated", "Bootstrap data is in Secret %s", s.Config.Name))
 	}
 	report.Events = append(report.Events, v.tokenEvents()...)
@@ -54,12 +54,12 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 
 // tokenEvents returns events for tokens that were unexpectedly missing in the workload cluster: a token in existing
 // bootstrap data, or one that another client set in the spec.
-func (v view) tokenEvents() []loop.Event {
+func (v conditionInput) tokenEvents() []loop.Event {
 	var out []loop.Event
 	for _, a := range v.out.Done {
 		switch a := a.(type) {
 		case CreateToken:
-			if v.made() && !v.isNeeded() || v.Given {
+			if v.hasData() && !v.isNeeded() || v.Given {
 				out = append(out, loop.Normal("BootstrapTokenCreated", "Cluster %s had no bootstrap token %s, so it was created: the machine joins with it", v.Cluster.Name, a.ID))
 			}
 		case ChooseToken:
@@ -72,22 +72,22 @@ func (v view) tokenEvents() []loop.Event {
 }
 
 // wrote reports whether this reconciliation wrote the data.
-func (v view) wrote() bool {
+func (v conditionInput) wrote() bool {
 	return slices.Contains(v.out.Done, loop.Action(WriteData{Name: v.Config.Name}))
 }
 
 // reportedName returns the name of the data Secret once it exists.
-func (v view) reportedName() string {
-	if v.made() || !v.wrote() {
+func (v conditionInput) reportedName() string {
+	if v.hasData() || !v.wrote() {
 		return v.dataSecretName()
 	}
 	return v.Config.Name
 }
 
 // lacksData reports whether required data was deleted and not recreated in this reconciliation.
-func (v view) lacksData() bool { return v.Owner != nil && v.isNeeded() && !v.wrote() }
+func (v conditionInput) lacksData() bool { return v.Owner != nil && v.isNeeded() && !v.wrote() }
 
-func (v view) certificates() condition.Verdict {
+func (v conditionInput) certificates() condition.Verdict {
 	switch {
 	case v.reportedName() != "" && !v.lacksData():
 		return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
@@ -104,14 +104,14 @@ func (v view) certificates() condition.Verdict {
 	return condition.True(bootstrapv1.KubeadmConfigCertificatesAvailableReason)
 }
 
-func (v view) data() condition.Verdict {
+func (v conditionInput) data() condition.Verdict {
 	message := ""
 	switch {
 	case v.out.Err != nil:
 		what, _, _ := strings.Cut(v.out.Failed.String(), ": ")
 		message = "An attempt to " + what + " did not succeed; trying again"
-	case len(v.plan.Wait) > 0:
-		message = v.plan.Wait[0].Message
+	case len(v.plan.Waits) > 0:
+		message = v.plan.Waits[0].Message
 	}
 	switch {
 	case v.lacksData() && message == "":
@@ -129,7 +129,7 @@ func (v view) data() condition.Verdict {
 	return condition.False(bootstrapv1.KubeadmConfigDataSecretNotAvailableReason, message)
 }
 
-func (v view) ready(set condition.Set) condition.Verdict {
+func (v conditionInput) ready(set condition.Set) condition.Verdict {
 	return condition.Summarize(set, condition.Reasons{
 		Good: bootstrapv1.KubeadmConfigReadyReason, Bad: bootstrapv1.KubeadmConfigNotReadyReason,
 		Unknown: bootstrapv1.KubeadmConfigReadyUnknownReason,
@@ -139,10 +139,10 @@ func (v view) ready(set condition.Set) condition.Verdict {
 	)
 }
 
-func (v view) wait(reason string) *loop.Wait {
-	for i := range v.plan.Wait {
-		if v.plan.Wait[i].Reason == reason {
-			return &v.plan.Wait[i]
+func (v conditionInput) wait(reason string) *loop.Wait {
+	for i := range v.plan.Waits {
+		if v.plan.Waits[i].Reason == reason {
+			return &v.plan.Waits[i]
 		}
 	}
 	return nil
@@ -150,13 +150,13 @@ func (v view) wait(reason string) *loop.Wait {
 
 // legacy returns the v1beta1 conditions. Their reasons are more specific, because they name the object that is waited
 // for.
-func (v view) legacy() []condition.Legacy {
+func (v conditionInput) legacy() []condition.Legacy {
 	reason := bootstrapv1.KubeadmConfigDataSecretNotAvailableReason
 	switch {
 	case v.out.Err != nil:
 		reason = waitCorrection
-	case len(v.plan.Wait) > 0:
-		reason = v.plan.Wait[0].Reason
+	case len(v.plan.Waits) > 0:
+		reason = v.plan.Waits[0].Reason
 	}
 	severity := clusterv1.ConditionSeverityInfo
 	if reason == waitCorrection {

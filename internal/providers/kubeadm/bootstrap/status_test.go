@@ -192,11 +192,11 @@ func TestTokenEvents(t *testing.T) {
 func TestGivenToken(t *testing.T) {
 	w := newWorld(t, build(t, ownedBy("Machine", "m"), machine(), cluster(), ca()).WithReturnManagedFields().Build())
 	w.settle()
-	if c := w.config(); w.token() == "" || given(c) {
+	if c := w.config(); w.token() == "" || isTokenSetByUser(c) {
 		t.Errorf("token %q was chosen here: %+v", w.token(), c.ManagedFields)
 	}
 	c := ownedBy("Machine", "m")
-	if c.Spec.JoinConfiguration.Discovery.BootstrapToken.Token = token; !given(c) {
+	if c.Spec.JoinConfiguration.Discovery.BootstrapToken.Token = token; !isTokenSetByUser(c) {
 		t.Error("the token was set by another client")
 	}
 }

@@ -28,7 +28,7 @@ import (
 
 func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error {
 	switch a := do.(type) {
-	case action.Join:
+	case action.LabelWithCluster:
 		return c.writer.Patch(ctx, s.Plane, func(o client.Object) { ownership.Label(o, clusterv1.ClusterNameLabel, a.Cluster) })
 	case action.Adopt:
 		return c.adopt(ctx, s, a)
@@ -62,8 +62,8 @@ func (c *Controller) act(ctx context.Context, s Snapshot, do loop.Action) error 
 
 // keeper returns the writer of Machines. Former lists the field managers of previous versions: before the reference
 // implementation used server-side apply, its field manager was "manager".
-func (c *Controller) keeper() machines.Keeper {
-	return machines.Keeper{
+func (c *Controller) keeper() machines.MachineWriter {
+	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
 	}
 }
@@ -107,7 +107,7 @@ func (c *Controller) setConditions(ctx context.Context, s Snapshot, a action.Set
 	for _, condition := range a.Conditions {
 		owned = append(owned, condition.Type)
 	}
-	if err := c.writer.TakeOverStatus(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
+	if err := c.writer.TransferStatusOwnership(ctx, c.live, m, kube.Conditions(owned...)); err != nil {
 		return err
 	}
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
@@ -162,14 +162,14 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 		return c.readLeft(ctx, s), nil
 	case update.Ask:
 		answer, err := c.updater().Ask(ctx, s.updates(), q.Machine)
-		s.InPlace = map[string]inplace.Answer{q.Machine: answer} // only one Machine is updated at a time
+		s.InPlace = map[string]inplace.UpdateCheck{q.Machine: answer} // only one Machine is updated at a time
 		return s, err
 	}
 	state, err := workload.Reader{Clusters: c.workloads, Members: c.members, Certificates: c.certificates, Now: c.now}.Read(ctx, s.request())
 	if err != nil {
 		return s, err
 	}
-	s.Workload, s.Fresh = s.Workload.Then(state), true
+	s.Workload, s.Fresh = s.Workload.Merge(state), true
 	c.states.Set(s.Plane.UID, s.Workload)
 	return s.Compared(), nil
 }

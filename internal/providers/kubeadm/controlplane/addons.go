@@ -20,11 +20,11 @@ const joinInterval, addonsInterval = time.Minute, 10 * time.Minute
 // prepare updates the objects that the next Machine needs in the workload cluster to the desired version and
 // configuration. It reports whether the Machine can be created.
 func prepare(s Snapshot, p *loop.Plan) bool {
-	if !s.Now.Before(s.Left.At.Add(joinInterval)) {
+	if !s.Now.Before(s.KubeadmObjects.At.Add(joinInterval)) {
 		p.Ask = append(p.Ask, action.AskKubeadm{})
 		return false
 	}
-	changes, problem := upgrade.Before(s.Left, upgrade.DesiredBy(s.Plane))
+	changes, problem := upgrade.Before(s.KubeadmObjects, upgrade.DesiredBy(s.Plane))
 	if problem != "" {
 		p.WaitFor(waitForPreflight, "%s", problem).For(planeKind, s.Plane.Name).ForTime()
 		p.RecheckIn(preflightRecheck)
@@ -34,24 +34,24 @@ func prepare(s Snapshot, p *loop.Plan) bool {
 	return true
 }
 
-// followUp upgrades kube-proxy and CoreDNS once all Machines are up to date.
-func followUp(s Snapshot, _ change, p *loop.Plan) bool {
+// upgradeAddons upgrades kube-proxy and CoreDNS once all Machines are up to date.
+func upgradeAddons(s Snapshot, _ change, p *loop.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
 	}
-	if !s.Now.Before(s.Left.At.Add(addonsInterval)) {
+	if !s.Now.Before(s.KubeadmObjects.At.Add(addonsInterval)) {
 		p.Ask = append(p.Ask, action.AskKubeadm{})
 		return true
 	}
-	changes := upgrade.Changes(upgrade.After(s.Left, upgrade.DesiredBy(s.Plane)))
+	changes := upgrade.Changes(upgrade.After(s.KubeadmObjects, upgrade.DesiredBy(s.Plane)))
 	p.Do(upgrade.Actions(changes)...)
 	switch {
-	case s.Left.Problem != "":
+	case s.KubeadmObjects.Problem != "":
 		p.RecheckIn(unhealthyInterval)
 	case len(changes) > 0:
 		p.RecheckIn(soon)
 	default:
-		p.RecheckIn(s.Left.At.Add(addonsInterval).Sub(s.Now))
+		p.RecheckIn(s.KubeadmObjects.At.Add(addonsInterval).Sub(s.Now))
 	}
 	return len(changes) > 0
 }
@@ -60,13 +60,13 @@ func followUp(s Snapshot, _ change, p *loop.Plan) bool {
 func (c *Controller) readLeft(ctx context.Context, s Snapshot) Snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {
-		s.Left, err = upgrade.Read(ctx, workload, s.Now)
+		s.KubeadmObjects, err = upgrade.Read(ctx, workload, s.Now)
 	}
 	if err != nil {
-		s.Left = upgrade.Found{At: s.Now, Problem: upgrade.Text(err)}
+		s.KubeadmObjects = upgrade.KubeadmState{At: s.Now, Problem: upgrade.Text(err)}
 		return s
 	}
-	c.left.Set(s.Plane.UID, s.Left)
+	c.left.Set(s.Plane.UID, s.KubeadmObjects)
 	return s
 }
 
@@ -84,8 +84,8 @@ func (j judged) addons() condition.Verdict {
 	if failed, is := j.out.Failed.(upgrade.Change); is {
 		return condition.False("UpgradeFailed", machines.FailureText("An object of the workload cluster could not be written", j.out, failed.Object))
 	}
-	if j.Left.At.IsZero() || j.Left.Problem != "" {
+	if j.KubeadmObjects.At.IsZero() || j.KubeadmObjects.Problem != "" {
 		return condition.Mirror(j.Plane.Status.Conditions, upgrade.ConditionType, condition.Absent())
 	}
-	return upgrade.Verdict(j.Left, upgrade.DesiredBy(j.Plane), len(j.outdated()) > 0)
+	return upgrade.Verdict(j.KubeadmObjects, upgrade.DesiredBy(j.Plane), len(j.outdated()) > 0)
 }

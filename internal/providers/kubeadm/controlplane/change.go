@@ -33,8 +33,8 @@ type change struct {
 //	too few or too many Machines                      create one, delete one
 //	all Machines are up to date                       upgrade kube-proxy and CoreDNS
 func decideChange(s Snapshot, c change, p *loop.Plan) {
-	decideRecord(s, p)
-	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, leave, removeOrphans, remediate, updateInPlace, scale, followUp}
+	clearRemediationRecord(s, p)
+	steps := []func(Snapshot, change, *loop.Plan) bool{recoverQuorum, releaseDeletedMachine, removeOrphans, remediate, updateInPlace, scale, upgradeAddons}
 	for _, step := range steps {
 		if step(s, c, p) {
 			return
@@ -86,8 +86,8 @@ func (s Snapshot) updates() update.Input {
 	return in
 }
 
-// leave removes the etcd members and hooks of Machines that are being deleted.
-func leave(s Snapshot, _ change, p *loop.Plan) bool { return s.hooks(p).Leave(p) }
+// releaseDeletedMachine removes the etcd members and hooks of Machines that are being deleted.
+func releaseDeletedMachine(s Snapshot, _ change, p *loop.Plan) bool { return s.hooks(p).Leave(p) }
 
 // removeOrphans removes etcd members that were left behind.
 func removeOrphans(s Snapshot, _ change, p *loop.Plan) bool {
@@ -149,8 +149,8 @@ func remediate(s Snapshot, c change, p *loop.Plan) bool {
 	return true
 }
 
-// decideRecord removes the record of a remediation if the replacement exists or is not needed.
-func decideRecord(s Snapshot, p *loop.Plan) {
+// clearRemediationRecord removes the record of a remediation if the replacement exists or is not needed.
+func clearRemediationRecord(s Snapshot, p *loop.Plan) {
 	record, ok := remediation.InProgress(s.Plane)
 	if !ok {
 		return

@@ -96,7 +96,7 @@ func (j judged) rollingOut() condition.Verdict {
 		}
 	}
 	if len(members) == 0 {
-		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, rollout.Futile(j.Plane, authority.Until(j.Secrets[authority.CA]), j.Now))
+		return condition.False(controlplanev1.KubeadmControlPlaneNotRollingOutReason, rollout.Futile(j.Plane, authority.ExpiresAt(j.Secrets[authority.CA]), j.Now))
 	}
 	v := condition.Aggregate(members, condition.Part{Type: "Outdated"}, condition.Reasons{})
 	return condition.TrueBecause(controlplanev1.KubeadmControlPlaneRollingOutReason,
@@ -106,7 +106,7 @@ func (j judged) rollingOut() condition.Verdict {
 // blockers returns the reasons that prevent a change of the number of Machines.
 func (j judged) blockers() []string {
 	var out []string
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		if slices.Contains([]string{waitForPreflight, waitForName, waitForMachines, update.WaitUnknown}, w.Reason) {
 			out = append(out, w.Message)
 		}
@@ -152,7 +152,7 @@ func (j judged) deletion() condition.Verdict {
 	if !j.isDeleting() {
 		return condition.False(controlplanev1.KubeadmControlPlaneNotDeletingReason, "")
 	}
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		if w.Reason == reasonWorkers || w.Reason == reasonMachines {
 			return condition.TrueBecause(w.Reason, j.machines.WithLingering(w.Message, j.Now))
 		}
@@ -168,14 +168,14 @@ var machineConditions = append(condition.Table[facts]{
 
 // facts is the input of the conditions of a Machine.
 type facts struct {
-	health.Facts
+	health.MachineState
 	upToDate, remediated condition.Verdict
 }
 
 func componentConditions() condition.Table[facts] {
 	var out condition.Table[facts]
 	for _, row := range health.Conditions() {
-		out = append(out, condition.Row[facts]{Type: row.Type, Of: func(f facts) condition.Verdict { return row.Of(f.Facts) }})
+		out = append(out, condition.Row[facts]{Type: row.Type, Of: func(f facts) condition.Verdict { return row.Of(f.MachineState) }})
 	}
 	return out
 }
@@ -188,7 +188,7 @@ func (s Snapshot) isDown() bool {
 // facts returns the condition input of a Machine from the latest state of the workload cluster.
 func (s Snapshot) facts(m machines.Member, remediated condition.Verdict) facts {
 	down := s.isDown()
-	f := facts{Facts: health.Facts{
+	f := facts{MachineState: health.MachineState{
 		Member: m, State: s.Workload, Etcd: s.Etcd, Initialized: s.isInitialized(), Managed: s.managesEtcd(),
 		Keep: !down && (s.Workload.Problem != "" || s.Workload.At.IsZero()), Down: down, Lost: s.recovering(loop.Plan{}).Loss().Why[m.Name],
 		Expired: rollout.Expired(s.rolloutMachine(m.Machine), s.Workload.Expiry, s.Now),

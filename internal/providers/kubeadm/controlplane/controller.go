@@ -75,8 +75,8 @@ type Controller struct {
 
 	pending  machines.Pending
 	verified machines.Verified
-	states   workload.Memory[workload.State]
-	left     workload.Memory[upgrade.Found]
+	states   workload.StateCache[workload.State]
+	left     workload.StateCache[upgrade.KubeadmState]
 }
 
 // byCluster is the index of Machines by the name of their Cluster.
@@ -114,7 +114,7 @@ func Add(s loop.Setup, clusters Connections, extensions hook.Client, settings Se
 		return err
 	}
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
-		Explaining(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineControlPlaneNameLabel)
+		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineControlPlaneNameLabel)
 	c.templates, err = s.References(Name, built, membership.Referrers{
 		New:     func() client.Object { return &controlplanev1.KubeadmControlPlane{} },
 		NewList: func() client.ObjectList { return &controlplanev1.KubeadmControlPlaneList{} }, Refs: templateRefs,

@@ -76,11 +76,11 @@ func Decide(s Snapshot) loop.Plan {
 		return p
 	}
 	if !isJoined(s) {
-		p.Do(action.Join{Cluster: s.Cluster.Name})
+		p.Do(action.LabelWithCluster{Cluster: s.Cluster.Name})
 	}
 	if len(s.Hidden) > 0 {
 		p.WaitFor(ownership.ReasonHidden, "%s of it without the label %s that it has: give it to them, or remove it from the control plane",
-			machines.NamesText(s.Hidden), clusterv1.WatchLabel).ForAll(machineKind, s.Hidden).ForPerson()
+			machines.NamesText(s.Hidden), clusterv1.WatchLabel).ForAll(machineKind, s.Hidden).UntilUserActs()
 		p.RecheckIn(missingRecheck)
 		return p
 	}
@@ -89,7 +89,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	if s.isRestored() {
 		p.WaitFor(waitForMachines, "The kubeconfig of Cluster %s is older than this control plane, which has no Machines: restore them, or delete Secret %s "+
-			"to begin a new cluster", s.Cluster.Name, authority.Admin.SecretName(s.Cluster.Name)).For("Secret", authority.Admin.SecretName(s.Cluster.Name)).ForPerson()
+			"to begin a new cluster", s.Cluster.Name, authority.Admin.SecretName(s.Cluster.Name)).For("Secret", authority.Admin.SecretName(s.Cluster.Name)).UntilUserActs()
 		p.RecheckIn(missingRecheck)
 		return p
 	}

@@ -32,7 +32,7 @@ func texts(p loop.Plan) []string {
 			out = append(out, "do: "+a.String())
 		}
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	return out
@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) { // KC-01, KC-02, KC-03, KC-07, KC-25, KC-30
 		}, []string{"do: write Secret c-kubeconfig: the authority is another", "wait: Secret c-ca has 2 certificates", "wait: Secret c-ca has 2 certificates"}},
 		"kubeconfig gone": {"", running, func(s *Snapshot) { delete(s.Secrets, authority.Admin); s.Kubeconfig = authority.Kubeconfig{} }, []string{"do: write Secret c-kubeconfig: there is none that can be read"}},
 		"endpoint":        {"", running, func(s *Snapshot) { s.Cluster = s.Cluster.DeepCopy(); s.Cluster.Spec.ControlPlaneEndpoint.Host = "h" }, []string{"do: write Secret c-kubeconfig: the endpoint is https://h:6443"}},
-		"half a year":     {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.Left.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
+		"half a year":     {"", running, func(s *Snapshot) { s.Now = s.Now.AddDate(0, 7, 0); s.KubeadmObjects.At = s.Now }, []string{"do: write Secret c-kubeconfig: half of its client certificate's life is over"}},
 		"template gone":   {"", running, func(s *Snapshot) { more(s); s.Infra.Object.Unstructured = nil }, []string{"wait: FooMachineTemplate it does not exist (preflight check InfrastructureTemplate)"}},
 		"Pod down": {"", running, func(s *Snapshot) {
 			more(s)
@@ -342,11 +342,11 @@ func TestFirstMachineFailed(t *testing.T) {
 		}}}}
 		s := Snapshot{Plane: &controlplanev1.KubeadmControlPlane{}, Machines: machines.Members{{Machine: m}},
 			Clones: &clone.Clones{Items: map[clone.Key]contract.Object{{Kind: "FooMachine", Name: "a"}: {Unstructured: infra, Contract: contract.V1Beta2}}}}
-		if got := (checked{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
+		if got := (preflightInput{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 		s.Machines[0].Deleted = true
-		if got := (checked{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
+		if got := (preflightInput{Snapshot: s}).notInitialized(); !strings.HasPrefix(got, "Waiting for the first") {
 			t.Errorf("deleted already: %q", got)
 		}
 	}

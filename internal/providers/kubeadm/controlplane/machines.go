@@ -161,7 +161,7 @@ func (s Snapshot) matching() quorum.Matching {
 func (s Snapshot) rolloutMachine(m *clusterv1.Machine) rollout.Machine {
 	out := rollout.Machine{Machine: m, Config: s.Configs[m.Spec.Bootstrap.ConfigRef.Name]}
 	if s.Plane.Spec.Rollout.Before.CertificatesExpiryDays > 0 {
-		out.Authority = authority.Until(s.Secrets[authority.CA])
+		out.Authority = authority.ExpiresAt(s.Secrets[authority.CA])
 	}
 	if s.Clones == nil {
 		return out

@@ -55,16 +55,16 @@ type Snapshot struct {
 	// Configs are the KubeadmConfigs by name.
 	Configs map[string]*bootstrapv1.KubeadmConfig
 	// Secrets of the cluster that exist. Kubeconfig is the content of the kubeconfig Secret.
-	Secrets    authority.Found
+	Secrets    authority.Secrets
 	Kubeconfig authority.Kubeconfig
 	// Workload is the latest state of the workload cluster. Fresh is true if it was read in this reconciliation.
 	Workload workload.State
 	Fresh    bool
 	// Etcd maps Machines to the etcd members that were read ([Snapshot.Compared]).
 	Etcd quorum.Matching
-	// Left contains the objects created by kubeadm in the workload cluster. The zero value means that they were never
+	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they were never
 	// read, or changed since.
-	Left upgrade.Found
+	KubeadmObjects upgrade.KubeadmState
 	// Connection to the workload cluster.
 	Connection remote.Health
 	// Random parts for names of new Machines, and the names made of them that are already taken.
@@ -72,16 +72,16 @@ type Snapshot struct {
 	// Reasons to replace each Machine, by name, and the state of the Secrets. They are derived from the other fields
 	// in [Snapshot.Compared], because computing them takes time.
 	Reasons      map[string][]rollout.Reason
-	Certificates authority.State
+	Certificates authority.SecretsState
 	// InPlace contains the extension's responses about changes of Machines, by name, if they were requested.
-	InPlace map[string]inplace.Answer
+	InPlace map[string]inplace.UpdateCheck
 }
 
 // Compared returns the snapshot with the fields that are derived from comparing Machines and Secrets with their
 // desired state.
 func (s Snapshot) Compared() Snapshot {
 	first := len(s.Machines) == 0 && len(s.Created) == 0 && !s.isInitialized()
-	s.Certificates = authority.Judge(authority.Check{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
+	s.Certificates = authority.Evaluate(authority.EvaluateInput{Now: s.Now, Cluster: s.Cluster.Name, Required: s.required(), Found: s.Secrets, Generate: first})
 	return s.withReasons()
 }
 
@@ -107,7 +107,7 @@ const (
 const spareNames = 8
 
 func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), Left: c.left.Get(plane.UID),
+	s := Snapshot{Now: c.now(), Settings: c.settings, Plane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.left.Get(plane.UID),
 		Configs: map[string]*bootstrapv1.KubeadmConfig{}}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return s, err
@@ -118,7 +118,7 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 			return s, err
 		}
 	}
-	if !s.Verified && len(s.Created) == 0 && s.State().IsFollowed() {
+	if !s.Verified && len(s.Created) == 0 && s.State().IsUpToDate() {
 		c.verified.Add(plane)
 		s.Verified = true
 	}
@@ -134,7 +134,7 @@ func (c *Controller) observe(ctx context.Context, plane *controlplanev1.KubeadmC
 	if err != nil {
 		return s, nil // reported by [Decide]
 	}
-	s.Taken, err = machines.Taken(ctx, c.client, plane.Namespace, names)
+	s.Taken, err = machines.ExistingNames(ctx, c.client, plane.Namespace, names)
 	return s, err
 }
 
@@ -224,7 +224,7 @@ func (c *Controller) readConfigs(ctx context.Context, s *Snapshot) error {
 func (c *Controller) readSecrets(ctx context.Context, s *Snapshot) (err error) {
 	purposes := append(authority.Purposes(s.required()), authority.Admin)
 	s.Secrets, err = authority.Read(ctx, client.ObjectKeyFromObject(s.Cluster), purposes, c.secrets, c.live)
-	s.Kubeconfig = authority.Inspect(s.Secrets[authority.Admin])
+	s.Kubeconfig = authority.ParseKubeconfig(s.Secrets[authority.Admin])
 	return err
 }
 

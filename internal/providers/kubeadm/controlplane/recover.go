@@ -20,7 +20,7 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 	if s.Cluster == nil {
 		return in
 	}
-	in.Cluster, in.Unread, in.Members, in.HasLeader = s.Cluster.Name, s.etcdProblem(), s.Etcd.Members, s.Workload.Etcd.Leader() != ""
+	in.Cluster, in.ReadError, in.Members, in.HasLeader = s.Cluster.Name, s.etcdProblem(), s.Etcd.Members, s.Workload.Etcd.Leader() != ""
 	in.Down = s.Workload.Problem != ""
 	in.Nodes = slices.Sorted(maps.Keys(s.Workload.Nodes))
 	var err error
@@ -32,10 +32,10 @@ func (s Snapshot) recovering(p loop.Plan) recovering.Input {
 		if member, is := s.Etcd.Of(m.Name); is {
 			one.Member = member.Name
 			if member.Health == quorum.Unhealthy {
-				one.Silent = member.Problem
+				one.Unreachable = member.Problem
 			}
 		} else if !one.MayHaveMember {
-			one.Silent = "etcd has no member on Node " + m.Status.NodeRef.Name
+			one.Unreachable = "etcd has no member on Node " + m.Status.NodeRef.Name
 		}
 		if infra := s.Clones.InfrastructureOf(m.Machine); infra.Unstructured != nil {
 			one.HasInfra, one.Order, one.Report = true, recovery.ParseOrder(infra.GetAnnotations()), recovery.ParseReport(infra.GetAnnotations())

@@ -38,7 +38,7 @@ func scale(s Snapshot, c change, p *loop.Plan) bool {
 	case have > desired(s), len(outdated) > 0:
 		scaleDown(s, outdated, p)
 	default:
-		if waiting := (checked{Snapshot: s}).notInitialized(); waiting != "" {
+		if waiting := (preflightInput{Snapshot: s}).notInitialized(); waiting != "" {
 			p.WaitFor(waitForFirst, "%s", waiting).ForAll(machineKind, summary.Machines(s.Machines.Machines()).Names()).ToChange("status.nodeRef")
 		}
 		return false
@@ -51,7 +51,7 @@ func initialize(s Snapshot, c change, p *loop.Plan) {
 	switch {
 	case s.isInitialized() && s.managesEtcd():
 		p.WaitFor(waitForMachines, "The control plane was initialized and none of its Machines exists: restore them, or delete the Cluster; another first "+
-			"Machine would be another cluster").For(planeKind, s.Plane.Name).ForPerson()
+			"Machine would be another cluster").For(planeKind, s.Plane.Name).UntilUserActs()
 	case isBlocked(s, upFacts(s, c), p):
 	default:
 		create(s, action.CreateMachine{Why: "initialize the cluster"}, p)
@@ -70,7 +70,7 @@ func create(s Snapshot, a action.CreateMachine, p *loop.Plan) {
 	taken := slices.Concat(summary.Machines(s.Machines.Machines()).Names(), s.Created, s.Taken)
 	names, err := rollout.NewNames(s.Plane, s.Cluster.Name, s.Random, taken)
 	if err != nil {
-		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).ForPerson()
+		p.WaitFor(waitForName, "spec.machineNaming.template %s", err).For(planeKind, s.Plane.Name).UntilUserActs()
 		return
 	}
 	if len(names) == 0 {
@@ -86,7 +86,7 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 	if !ok {
 		return
 	}
-	facts := checked{Snapshot: s, leaving: chosen.Name}
+	facts := preflightInput{Snapshot: s, leaving: chosen.Name}
 	if isBlocked(s, facts, p) || isWritten(s.Machines.Named(chosen.Name), *p) || s.updates().Begin(chosen, p) {
 		return
 	}
@@ -102,8 +102,8 @@ func scaleDown(s Snapshot, outdated []string, p *loop.Plan) {
 	p.Do(machines.Delete{Names: []string{chosen.Name}, Why: why})
 }
 
-// checked is the input of the preflight checks.
-type checked struct {
+// preflightInput is the input of the preflight checks.
+type preflightInput struct {
 	Snapshot
 	// up is true if a Machine is to be created. complete is true if all certificates exist.
 	up, complete bool
@@ -111,27 +111,27 @@ type checked struct {
 	leaving string
 }
 
-func upFacts(s Snapshot, c change) checked {
-	return checked{Snapshot: s, up: true, complete: c.complete}
+func upFacts(s Snapshot, c change) preflightInput {
+	return preflightInput{Snapshot: s, up: true, complete: c.complete}
 }
 
 // checks returns the preflight checks, in the order in which to resolve their findings.
-func checks() preflight.Checks[checked] {
-	return preflight.Checks[checked]{
-		{Name: "ReplicasAllowed", Blocker: checked.denied},
-		{Name: "InfrastructureTemplate", Blocker: checked.template},
-		{Name: "TopologyVersion", Blocker: func(c checked) string { return rollout.PendingVersion(c.Plane, c.Cluster) }},
-		{Name: "Certificates", Blocker: checked.certificatesMissing},
-		{Name: "NoMachineDeleting", Blocker: checked.deleting},
-		{Name: "ControlPlaneInitialized", Blocker: checked.notInitialized},
-		{Name: "MachinesHealthy", Blocker: checked.unhealthy},
-		{Name: "EtcdMembers", Blocker: checked.etcdUnknown},
-		{Name: "KubeadmVersionSkew", Blocker: checked.kubeadmSkew},
+func checks() preflight.Checks[preflightInput] {
+	return preflight.Checks[preflightInput]{
+		{Name: "ReplicasAllowed", Blocker: preflightInput.denied},
+		{Name: "InfrastructureTemplate", Blocker: preflightInput.template},
+		{Name: "TopologyVersion", Blocker: func(c preflightInput) string { return rollout.PendingVersion(c.Plane, c.Cluster) }},
+		{Name: "Certificates", Blocker: preflightInput.certificatesMissing},
+		{Name: "NoMachineDeleting", Blocker: preflightInput.deleting},
+		{Name: "ControlPlaneInitialized", Blocker: preflightInput.notInitialized},
+		{Name: "MachinesHealthy", Blocker: preflightInput.unhealthy},
+		{Name: "EtcdMembers", Blocker: preflightInput.etcdUnknown},
+		{Name: "KubeadmVersionSkew", Blocker: preflightInput.kubeadmSkew},
 	}
 }
 
 // isBlocked adds a wait for each failed preflight check, and reports whether there are any.
-func isBlocked(s Snapshot, facts checked, p *loop.Plan) bool {
+func isBlocked(s Snapshot, facts preflightInput, p *loop.Plan) bool {
 	blockers := checks().Blockers(facts)
 	for _, message := range blockers {
 		p.WaitFor(waitForPreflight, "%s", message).For(planeKind, s.Plane.Name).ForTime()
@@ -142,28 +142,28 @@ func isBlocked(s Snapshot, facts checked, p *loop.Plan) bool {
 	return len(blockers) > 0
 }
 
-func (c checked) denied() string {
+func (c preflightInput) denied() string {
 	if !c.up {
 		return ""
 	}
 	return c.Settings.Policy.DeniedReplicas(ptr.Deref(c.Plane.Spec.Replicas, 1))
 }
 
-func (c checked) template() string {
+func (c preflightInput) template() string {
 	if !c.up {
 		return ""
 	}
 	return c.Infra.Blocker()
 }
 
-func (c checked) certificatesMissing() string {
+func (c preflightInput) certificatesMissing() string {
 	if !c.up || c.complete {
 		return ""
 	}
 	return c.Certificates.MissingText(c.Cluster.Name)
 }
 
-func (c checked) deleting() string {
+func (c preflightInput) deleting() string {
 	var names []string
 	var leaving machines.Members
 	for _, m := range c.Machines {
@@ -177,7 +177,7 @@ func (c checked) deleting() string {
 	return fmt.Sprintf("Waiting for %s to be deleted%s", machines.NamesText(names), leaving.Held())
 }
 
-func (c checked) notInitialized() string {
+func (c preflightInput) notInitialized() string {
 	if len(c.Machines) == 0 || c.isInitialized() {
 		return ""
 	}
@@ -189,13 +189,13 @@ func (c checked) notInitialized() string {
 	return "Waiting for the first Machine to initialize the cluster"
 }
 
-func (c checked) unhealthy() string {
+func (c preflightInput) unhealthy() string {
 	var out []string
 	for _, m := range c.Machines {
 		if m.Deleted || m.Name == c.leaving || !c.isInitialized() {
 			continue
 		}
-		overlooked := rollout.Overlooked(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
+		overlooked := rollout.IgnoredConditions(c.rolloutMachine(m.Machine), c.reasons(m.Machine), c.Workload.Expiry, c.Now)
 		if problem := health.Unhealthy(c.judged(m), c.managesEtcd(), overlooked...); problem != "" {
 			out = append(out, fmt.Sprintf("Machine %s %s", m.Name, problem))
 		}
@@ -203,14 +203,14 @@ func (c checked) unhealthy() string {
 	return strings.Join(out, "; ")
 }
 
-func (c checked) etcdUnknown() string {
+func (c preflightInput) etcdUnknown() string {
 	if !c.managesEtcd() || !c.isInitialized() || len(c.Machines) == 0 {
 		return ""
 	}
 	return c.etcdProblem()
 }
 
-func (c checked) kubeadmSkew() string {
+func (c preflightInput) kubeadmSkew() string {
 	if !c.up {
 		return ""
 	}
@@ -222,5 +222,5 @@ func (c checked) kubeadmSkew() string {
 func (s Snapshot) isRestored() bool {
 	secret := s.Secrets[authority.Admin]
 	return len(s.Machines) == 0 && s.Plane.Status.ObservedGeneration == 0 && secret != nil && secret.CreationTimestamp.Before(&s.Plane.CreationTimestamp) &&
-		s.secretsOwner().Lost(secret)
+		s.secretsOwner().NeedsOwner(secret)
 }

@@ -123,7 +123,7 @@ func simulate(t *testing.T, w *world, r *rand.Rand, seed uint64) {
 		t.Errorf("seed %d: does not settle", seed)
 	}
 	if problem := w.isWhole(); problem != "" {
-		t.Errorf("seed %d: %s; %v", seed, problem, Decide(w.snapshot()).Wait)
+		t.Errorf("seed %d: %s; %v", seed, problem, Decide(w.snapshot()).Waits)
 	}
 	if len(w.broken) > 0 {
 		t.Errorf("seed %d: %v", seed, w.broken)

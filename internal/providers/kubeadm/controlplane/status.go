@@ -86,7 +86,7 @@ func events(j judged) []loop.Event {
 	if a, failed := j.out.Failed.(action.CreateMachine); failed {
 		list = append(list, loop.Warning("FailedCreate", "%s", machines.FailureText("Machine could not be created", j.out, a.Name)))
 	}
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		if w.Reason == waitForPreflight && !j.isChanging() {
 			list = append(list, loop.Warning("ControlPlaneUnhealthy", "Waiting for the control plane to pass preflight checks: %s", w.Message))
 		}

@@ -103,7 +103,7 @@ type world struct {
 	// silent is a Node whose kubelet does not answer; what runs on it runs on.
 	silent   string
 	template *unstructured.Unstructured
-	secrets  authority.Found
+	secrets  authority.Secrets
 	// kubeconfig is what is in that Secret.
 	kubeconfig authority.Kubeconfig
 	numbers    int
@@ -114,14 +114,14 @@ type world struct {
 	warnings []string
 	// kubeadm is what kubeadm left, in a workload cluster of its own; left is what was read of it last.
 	kubeadm client.Client
-	left    upgrade.Found
+	left    upgrade.KubeadmState
 	log     []string
 }
 
 func newWorld(replicas int32) *world {
 	w := &world{
 		now: began, plane: newPlane(replicas), cluster: newCluster(), machines: map[string]*clusterv1.Machine{}, configs: map[string]*bootstrapv1.KubeadmConfig{},
-		infra: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, members: map[string]uint64{}, template: object(infraTemplate), secrets: authority.Found{},
+		infra: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, members: map[string]uint64{}, template: object(infraTemplate), secrets: authority.Secrets{},
 	}
 	for _, p := range []authority.Purpose{authority.CA, authority.Etcd, authority.Proxy, authority.SA, authority.Admin} {
 		w.secrets[p] = &corev1.Secret{
@@ -134,7 +134,7 @@ func newWorld(replicas int32) *world {
 }
 
 // readLeft reads what kubeadm left, where it was changed.
-func (w *world) readLeft() upgrade.Found {
+func (w *world) readLeft() upgrade.KubeadmState {
 	if w.left.At.IsZero() {
 		var err error
 		if w.left, err = upgrade.Read(context.Background(), w.kubeadm, w.now); err != nil {
@@ -161,7 +161,7 @@ func (w *world) withCertificates(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	w.secrets[authority.Admin].Data = data
-	w.kubeconfig = authority.Inspect(w.secrets[authority.Admin])
+	w.kubeconfig = authority.ParseKubeconfig(w.secrets[authority.Admin])
 	return w
 }
 
@@ -173,7 +173,7 @@ func (w *world) snapshot() Snapshot {
 		Now: w.now, Plane: w.plane, Cluster: w.cluster, Verified: true, Fresh: true, Secrets: w.secrets, Kubeconfig: w.kubeconfig,
 		Infra:   clone.Template{Ref: w.plane.Spec.MachineTemplate.Spec.InfrastructureRef, Object: contract.Object{Unstructured: w.template, Contract: contract.V1Beta2}},
 		Clones:  &clone.Clones{Items: map[clone.Key]contract.Object{}},
-		Configs: w.configs, Workload: w.workload(), Left: w.readLeft(), Connection: remote.Health{Connected: true},
+		Configs: w.configs, Workload: w.workload(), KubeadmObjects: w.readLeft(), Connection: remote.Health{Connected: true},
 	}
 	for _, name := range w.names() {
 		m := w.machines[name]
@@ -302,7 +302,7 @@ func (w *world) apply(s Snapshot, do loop.Action) {
 		m := w.machines[a.Machine]
 		kube.Annotate(m, controlplanev1.PreTerminateHookCleanupAnnotation, nil)
 	case upgrade.Change:
-		w.left = upgrade.Found{}
+		w.left = upgrade.KubeadmState{}
 		if err := upgrade.Apply(context.Background(), kube.NewWriter(w.kubeadm, Name), a); err != nil {
 			panic(err)
 		}
@@ -335,7 +335,7 @@ func (w *world) create(s Snapshot, a action.CreateMachine) {
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(a.Name), metav1.NewTime(w.now), 1
 	w.machines[a.Name] = m
 	w.configs[a.Name] = &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: rollout.DesiredConfig(s.Plane, a.Joins)}
-	infra, err := clone.New(clone.Request{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
+	infra, err := clone.New(clone.CloneRequest{Template: s.Infra.Object, Name: a.Name, Cluster: "c", Owner: d.Owner, Labels: d.Labels, Annotations: d.Annotations})
 	if err != nil {
 		panic(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/yamltext"
 )
 
-// Facts are the values of a ClusterConfiguration that do not come from the KubeadmConfig. kubeadm chooses the
+// ClusterValues are the values of a ClusterConfiguration that do not come from the KubeadmConfig. kubeadm chooses the
 // defaults of empty fields.
-type Facts struct {
+type ClusterValues struct {
 	ClusterName string
 	// KubernetesVersion of the Machine, such as v1.36.3. It also determines the API version.
 	KubernetesVersion string
@@ -28,7 +28,7 @@ type Facts struct {
 
 // MarshalInit returns the configuration file of kubeadm init: a ClusterConfiguration and an InitConfiguration. The
 // output is deterministic. The error is an Invalid fault if the version is malformed.
-func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts Facts) ([]byte, error) {
+func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts ClusterValues) ([]byte, error) {
 	api, err := APIVersionFor(facts.KubernetesVersion)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.Init
 	return out, nil
 }
 
-func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts Facts) clusterConfiguration {
+func clusterFor(api APIVersion, in bootstrapv1.ClusterConfiguration, facts ClusterValues) clusterConfiguration {
 	out := clusterConfiguration{
 		APIVersion: api, Kind: "ClusterConfiguration",
 		ClusterName: facts.ClusterName, KubernetesVersion: facts.KubernetesVersion,

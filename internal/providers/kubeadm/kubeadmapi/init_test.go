@@ -73,8 +73,8 @@ func fullInit() bootstrapv1.InitConfiguration {
 	}
 }
 
-func facts(version string) Facts {
-	return Facts{
+func facts(version string) ClusterValues {
+	return ClusterValues{
 		ClusterName: "c", KubernetesVersion: version, Endpoint: "10.0.0.1:6443",
 		ServiceSubnet: "10.96.0.0/16,fd00::/112", PodSubnet: "10.244.0.0/16", DNSDomain: "cluster.example",
 	}
@@ -103,14 +103,14 @@ func TestMarshalInit(t *testing.T) {
 		reason  string
 		cluster bootstrapv1.ClusterConfiguration
 		init    bootstrapv1.InitConfiguration
-		facts   Facts
+		facts   ClusterValues
 	}{
 		"init-full-v1beta3": {"arguments are a map, the timeout of components is the API server's, the rest is left out", fullCluster(), fullInit(), facts("v1.30.14")},
 		"init-full-v1beta4": {"arguments are a list with repetitions, timeouts have a section", fullCluster(), fullInit(), facts("v1.36.3")},
 		"init-facts":        {"what the Cluster knows is filled in", bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, facts("v1.36.3")},
 		"init-local-mode":   {"1.31 and 1.32 have the local mode of kubelets, off by default", bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, facts("v1.32.0")},
 		"init-external":     {"an external etcd is named by its files", externalCluster(), bootstrapv1.InitConfiguration{}, facts("v1.36.3")},
-		"init-nothing":      {"nothing is made up", bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, Facts{KubernetesVersion: "v1.36.3"}},
+		"init-nothing":      {"nothing is made up", bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, ClusterValues{KubernetesVersion: "v1.36.3"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestMarshalInit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := MarshalInit(bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, Facts{}); fault.KindOf(err) != fault.Invalid {
+	if _, err := MarshalInit(bootstrapv1.ClusterConfiguration{}, bootstrapv1.InitConfiguration{}, ClusterValues{}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("without a version: %v", err)
 	}
 }

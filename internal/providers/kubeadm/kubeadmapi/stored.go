@@ -91,11 +91,11 @@ func at(in fields, name string) fields {
 	return fields{}
 }
 
-// Follow copies images, feature gates, components, etcd and certificate settings from a configuration. Fields that
+// ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration. Fields that
 // are unset there and have a default from kubeadm remain unchanged.
-func (s Stored) Follow(in bootstrapv1.ClusterConfiguration) error {
+func (s Stored) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
 	kubernetesVersion, _ := s.now["kubernetesVersion"].(string)
-	want, err := wireFields(clusterFor(s.api(), in, Facts{KubernetesVersion: kubernetesVersion}))
+	want, err := wireFields(clusterFor(s.api(), in, ClusterValues{KubernetesVersion: kubernetesVersion}))
 	if err != nil {
 		return err
 	}

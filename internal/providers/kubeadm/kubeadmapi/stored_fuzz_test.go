@@ -24,7 +24,7 @@ func FuzzParseStored(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		wanted := bootstrapv1.ClusterConfiguration{ImageRepository: "r", FeatureGates: map[string]bool{"G": true}}
-		if err := s.Follow(wanted); err != nil {
+		if err := s.ApplyConfiguration(wanted); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		changed, err := s.Text()

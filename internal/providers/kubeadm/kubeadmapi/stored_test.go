@@ -99,7 +99,7 @@ func TestStored(t *testing.T) { // KC-21
 				err = s.ForVersion(tc.version)
 			}
 			if err == nil {
-				err = s.Follow(tc.config)
+				err = s.ApplyConfiguration(tc.config)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestStored(t *testing.T) { // KC-21
 				}
 			}
 			again, err := ParseStored(text)
-			if err != nil || again.ForVersion(tc.version) != nil || again.Follow(tc.config) != nil || len(again.Changed()) > 0 {
+			if err != nil || again.ForVersion(tc.version) != nil || again.ApplyConfiguration(tc.config) != nil || len(again.Changed()) > 0 {
 				t.Errorf("%s: it does not settle: %v, %v", tc.reason, again.Changed(), err)
 			}
 		})
@@ -170,7 +170,7 @@ func TestStoredInvalid(t *testing.T) { // KC-21
 	}
 	for name, text := range map[string]string{"wrong types": "apiVersion: kubeadm.k8s.io/v1beta3\napiServer: 3\netcd: [a]\nscheduler: {extraArgs: 7}\ndns: x\nnetworking: null"} {
 		s, err := ParseStored(text)
-		if err != nil || s.ForVersion("v1.36.3") != nil || s.Follow(bootstrapv1.ClusterConfiguration{}) != nil {
+		if err != nil || s.ForVersion("v1.36.3") != nil || s.ApplyConfiguration(bootstrapv1.ClusterConfiguration{}) != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 // Networks manages the network of each LocalCluster. Errors are faults: Unreachable if the engine does not respond,
 // Invalid if the user has to change something.
 type Networks interface {
-	// NetworkTerms returns the properties of networks that are known before anything is read or created.
-	NetworkTerms(p policy.Configuration) NetworkTerms
+	// NetworkCapabilities returns the properties of networks that are known before anything is read or created.
+	NetworkCapabilities(p policy.Configuration) NetworkCapabilities
 	// EnsureNetwork creates the network if it does not exist, and returns it. An existing network of the LocalCluster
 	// is returned unchanged.
 	EnsureNetwork(ctx context.Context, spec NetworkSpec) (Network, error)
@@ -24,15 +24,15 @@ type Networks interface {
 	// DeleteNetwork removes the network of a LocalCluster. A missing network is not an error.
 	DeleteNetwork(ctx context.Context, ref Ref) error
 	// TakenRanges returns the address ranges that the host and its networks use.
-	TakenRanges(ctx context.Context) ([]Taken, error)
+	UsedRanges(ctx context.Context) ([]UsedRange, error)
 }
 
 // Machines runs nodes. Every method looks up the machine first and leaves a machine of another object unchanged.
 type Machines interface {
 	// Terms returns the properties of a machine that are known before anything is read or created.
-	Terms(r Request) Terms
+	Capabilities(r MachineRequest) Capabilities
 	// Room returns the number of existing machines and the resolved mounts for a new machine.
-	Room(ctx context.Context, spec MachineSpec) (Room, error)
+	CheckQuota(ctx context.Context, spec MachineSpec) (Quota, error)
 	// Create creates and starts the machine and brings it to spec, resuming where an earlier attempt ended. The notes
 	// inform the user about settings that the host refuses although the machine runs.
 	Create(ctx context.Context, spec MachineSpec) (notes []string, err error)
@@ -63,11 +63,11 @@ type Watcher interface {
 type Sweeper interface {
 	// Sweep removes the resources of all machines and networks except those that keep selects. It continues after an
 	// error and returns all errors.
-	Sweep(ctx context.Context, keep Keep) error
+	Sweep(ctx context.Context, keep InUse) error
 }
 
-// Keep reports, by owner, whether the resources of a machine or network are in use and must be retained.
-type Keep struct{ Machine, Network func(Owner) bool }
+// InUse reports, by owner, whether the resources of a machine or network are in use and must be retained.
+type InUse struct{ Machine, Network func(Owner) bool }
 
 // Event identifies the object that changed. If all fields are empty, anything may have changed.
 type Event struct {
@@ -107,8 +107,8 @@ type Network struct {
 	Internet bool
 }
 
-// Taken is an address range in use on the host.
-type Taken struct {
+// UsedRange is an address range in use on the host.
+type UsedRange struct {
 	Range netip.Prefix
 	// By describes the user of the range, for messages.
 	By string
@@ -173,28 +173,28 @@ type Mount struct {
 	ReadOnly              bool
 }
 
-// State of a machine.
-type State string
+// MachineState of a machine.
+type MachineState string
 
 // Exists reports whether the machine exists. A machine in an unknown state, the remains of a deleted machine and a
 // foreign resource of the same name do not count.
-func (s State) Exists() bool { return s != "" && s != Absent && s != Orphaned && s != Foreign }
+func (s MachineState) Exists() bool { return s != "" && s != Absent && s != Orphaned && s != Foreign }
 
 const (
 	// Absent machines do not exist.
-	Absent State = "Absent"
+	Absent MachineState = "Absent"
 	// Created machines exist and have never been started.
-	Created State = "Created"
+	Created MachineState = "Created"
 	// Running machines run.
-	Running State = "Running"
+	Running MachineState = "Running"
 	// Stopped machines have exited; Machine.Detail describes how.
-	Stopped State = "Stopped"
+	Stopped MachineState = "Stopped"
 	// Removing machines are being deleted.
-	Removing State = "Removing"
+	Removing MachineState = "Removing"
 	// Orphaned machines no longer exist, but their data or their share of the quota does. Delete removes both.
-	Orphaned State = "Orphaned"
+	Orphaned MachineState = "Orphaned"
 	// Foreign means that the name is used by something that does not belong to the object. It is left unchanged.
-	Foreign State = "Foreign"
+	Foreign MachineState = "Foreign"
 )
 
 // Machine is the observed state of a machine.
@@ -202,7 +202,7 @@ type Machine struct {
 	// Name and ID in the engine.
 	Name, ID string
 	Owner    Owner
-	State    State
+	State    MachineState
 	// Detail describes how a stopped machine exited.
 	Detail   string
 	Hostname string

@@ -11,9 +11,9 @@ import (
 type Balancers interface {
 	// Offer returns an endpoint for a cluster without a network, always the same one. The policy limits the number of
 	// endpoints.
-	Offer(ctx context.Context, ref Ref, allowed policy.Configuration) (netip.AddrPort, error)
+	ReserveEndpoint(ctx context.Context, ref Ref, allowed policy.Configuration) (netip.AddrPort, error)
 	// Balance creates or updates the load balancer of a LocalCluster. It does not wait until the load balancer serves.
-	Balance(ctx context.Context, spec BalancerSpec) error
+	EnsureBalancer(ctx context.Context, spec BalancerSpec) error
 	// FindBalancer returns the load balancer of a LocalCluster, and false if there is none.
 	FindBalancer(ctx context.Context, ref Ref) (Balancer, bool, error)
 	// DeleteBalancer stops the load balancer of a LocalCluster. A missing load balancer is not an error.
@@ -25,11 +25,11 @@ type BalancerSpec struct {
 	Ref    Ref
 	Listen netip.AddrPort
 	// Members are sorted by name.
-	Members []Member
+	Members []BalancerMember
 }
 
-// Member is a machine that runs the control plane.
-type Member struct {
+// BalancerMember is a machine that runs the control plane.
+type BalancerMember struct {
 	// Name of its Machine.
 	Name    string
 	Address netip.AddrPort
@@ -43,9 +43,9 @@ type Balancer struct {
 	Running bool
 	Detail  string
 	Listen  netip.AddrPort
-	Members []Member
-	// Answering lists the members whose API server responds.
-	Answering []string
+	Members []BalancerMember
+	// Healthy lists the members whose API server responds.
+	Healthy []string
 	// Expired contains the expiry times of expired API server certificates, by member name.
 	Expired map[string]string
 }

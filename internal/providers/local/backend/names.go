@@ -102,12 +102,12 @@ type Ref struct {
 	Cluster string
 }
 
-// Names reports whether a resource with this name and these labels was created for the object: by any instance, for an
+// Matches reports whether a resource with this name and these labels was created for the object: by any instance, for an
 // object of this namespace and name, with a name that the object can have. It does not check whether the resource
 // belongs to this instance (see package custody). It ignores the UID of the object, which changes in a move or a
 // restore. The name may be derived from another instance than the one that created the resource, because an object that
 // is restored into another management cluster retains its provider ID and thereby the name.
-func (r Ref) Names(name string, labels map[string]string) bool {
+func (r Ref) Matches(name string, labels map[string]string) bool {
 	return labels[LabelInstance] != "" && labels[LabelObject] == r.Object.String() && isNameOf(name, r.Object)
 }
 

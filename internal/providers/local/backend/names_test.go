@@ -92,7 +92,7 @@ func TestRefNames(t *testing.T) {
 		"renamed":           {"the name does not follow from the labels", "db", "db", labels("here", "ns/m"), false},
 	}
 	for name, tc := range cases {
-		if got := (backend.Ref{Object: o, Name: tc.ref}).Names(tc.name, tc.labels); got != tc.matches {
+		if got := (backend.Ref{Object: o, Name: tc.ref}).Matches(tc.name, tc.labels); got != tc.matches {
 			t.Errorf("%s: got %v (%s)", name, got, tc.reason)
 		}
 	}
@@ -120,7 +120,7 @@ func FuzzMachineOf(f *testing.F) {
 		if kubernetesName.MatchString(namespace) && kubernetesName.MatchString(object) && (!safe.MatchString(name) || len(name) > 63) {
 			t.Errorf("%q of %s became the name %q", id, o, name)
 		}
-		if (backend.Ref{Object: o, Name: name}).Names(name, map[string]string{backend.LabelInstance: "i", backend.LabelObject: "other/" + object}) &&
+		if (backend.Ref{Object: o, Name: name}).Matches(name, map[string]string{backend.LabelInstance: "i", backend.LabelObject: "other/" + object}) &&
 			namespace != "other" {
 			t.Errorf("%q belongs to %s by another object's label", name, o)
 		}

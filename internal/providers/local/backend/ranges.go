@@ -10,7 +10,7 @@ import (
 
 // ChooseRange returns a range for the network of the spec, or the reason why none is available. It returns the
 // requested range, else a free range. refused lists ranges that the engine rejected although nothing seems to use them.
-func ChooseRange(spec NetworkSpec, taken []Taken, refused []netip.Prefix) (chosen netip.Prefix, why string) {
+func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (chosen netip.Prefix, why string) {
 	if chosen = spec.Subnet; chosen.IsValid() {
 		if why := Conflict(chosen, taken); why != "" {
 			return netip.Prefix{}, why
@@ -30,7 +30,7 @@ func ChooseRange(spec NetworkSpec, taken []Taken, refused []netip.Prefix) (chose
 
 // ExceededAddresses returns a message if one more range exceeds the number of addresses allowed for networks of the
 // namespace.
-func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken []Taken) string {
+func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
 	var own, all int64
 	for _, t := range taken {
 		if t.Owner.Object.Name == "" {
@@ -45,7 +45,7 @@ func ExceededAddresses(m policy.Maxima, namespace string, p netip.Prefix, taken 
 }
 
 // Conflict returns a message that names the user of an overlapping range, and an empty string if there is none.
-func Conflict(p netip.Prefix, taken []Taken) string {
+func Conflict(p netip.Prefix, taken []UsedRange) string {
 	for _, t := range taken {
 		if t.Range.Overlaps(p) {
 			return fmt.Sprintf("Range %s is not free on this host: %s uses %s of it. Create the cluster with another range", p, t.By, common(p, t.Range))
@@ -63,7 +63,7 @@ func common(p, q netip.Prefix) netip.Prefix {
 }
 
 // CountNetworks counts the networks of this instance, in the namespace and in total.
-func CountNetworks(taken []Taken, namespace string) (own, all int) {
+func CountNetworks(taken []UsedRange, namespace string) (own, all int) {
 	for _, t := range taken {
 		if t.Owner.Object.Name == "" {
 			continue

@@ -19,12 +19,12 @@ type Backend struct {
 	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
 	// Etcds is nil if etcd members cannot be reached through their machines.
-	Etcds Etcds
-	// Forget deletes the state that this process retains for a LocalCluster whose object is gone, for example after a
+	Etcds EtcdRecovery
+	// DeleteState deletes the state that this process retains for a LocalCluster whose object is gone, for example after a
 	// move. Nil: there is no such state, or a finalizer ensures its deletion.
-	Forget func(cluster types.NamespacedName) error
-	// Remember records the Cluster of a LocalCluster for Forget. Nil: Forget does not need it.
-	Remember func(ref Ref)
+	DeleteState func(cluster types.NamespacedName) error
+	// RecordCluster records the Cluster of a LocalCluster for Forget. Nil: Forget does not need it.
+	RecordCluster func(ref Ref)
 	// Sweeper is nil if no resource outlives its object.
 	Sweeper Sweeper
 	// Faults returns the backend with the faults that the annotations of an object request. Nil: faults cannot be
@@ -52,8 +52,8 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 func (s Set) Forget(cluster types.NamespacedName) error {
 	var errs []error
 	for _, b := range s {
-		if b.Forget != nil {
-			errs = append(errs, b.Forget(cluster))
+		if b.DeleteState != nil {
+			errs = append(errs, b.DeleteState(cluster))
 		}
 	}
 	return errors.Join(errs...)
@@ -62,14 +62,14 @@ func (s Set) Forget(cluster types.NamespacedName) error {
 // Remember records the Cluster of a LocalCluster in all backends.
 func (s Set) Remember(ref Ref) {
 	for _, b := range s {
-		if b.Remember != nil {
-			b.Remember(ref)
+		if b.RecordCluster != nil {
+			b.RecordCluster(ref)
 		}
 	}
 }
 
 // Sweep implements [Sweeper] for all backends.
-func (s Set) Sweep(ctx context.Context, keep Keep) error {
+func (s Set) Sweep(ctx context.Context, keep InUse) error {
 	var errs []error
 	for _, b := range s {
 		if b.Sweeper != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Request describes the machine that a LocalMachine requests.
-type Request struct {
+// MachineRequest describes the machine that a LocalMachine requests.
+type MachineRequest struct {
 	Object *infrav1.LocalMachine
 	// Name of the machine.
 	Name string
@@ -23,9 +23,9 @@ type Request struct {
 	Policy policy.Configuration
 }
 
-// Terms are the properties of a requested machine that follow from its backend, its spec and the operator's
+// Capabilities are the properties of a requested machine that follow from its backend, its spec and the operator's
 // configuration, regardless of the machines that exist. Decisions distinguish backends only by them.
-type Terms struct {
+type Capabilities struct {
 	// Volatile machines exist in the memory of a workload cluster's control plane. While it is unreachable they cannot
 	// be observed, and machines that are lost with it are created again. Because they are numerous, no events are
 	// emitted for them.
@@ -61,8 +61,8 @@ type Terms struct {
 	Restart string
 }
 
-// Room contains the number of existing machines and the resolved mounts for a new machine.
-type Room struct {
+// Quota contains the number of existing machines and the resolved mounts for a new machine.
+type Quota struct {
 	// Own and All are the numbers of other machines, in the namespace and in total.
 	Own, All int
 	// Mounts of the spec with resolved host paths.
@@ -71,9 +71,9 @@ type Room struct {
 	Refused *fault.Fault
 }
 
-// RoomFor returns the Room for a machine in addition to the machines in list. resolve returns the target of a mount
+// QuotaFor returns the Room for a machine in addition to the machines in list. resolve returns the target of a mount
 // path.
-func RoomFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (string, error)) (room Room, err error) {
+func QuotaFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (string, error)) (room Quota, err error) {
 	room.Own, room.All = CountMachines(list, spec.Owner.Object.Namespace)
 	for _, m := range spec.Mounts {
 		if m.HostPath, err = resolve(m.HostPath); err != nil {
@@ -97,8 +97,8 @@ func CountMachines(list []Machine, namespace string) (own, all int) {
 	return own, len(list)
 }
 
-// NetworkTerms are the properties of the networks of a backend.
-type NetworkTerms struct {
+// NetworkCapabilities are the properties of the networks of a backend.
+type NetworkCapabilities struct {
 	// None is set if its clusters have no network.
 	None bool
 	// Denied is the reason why the operator does not allow such clusters. Empty: they are allowed.

@@ -41,7 +41,7 @@ func TestWaitingForBootstrapData(t *testing.T) {
 		}
 		var p loop.Plan
 		backend.WaitForBootstrapData(&p, on, tc.cluster, tc.bootstrap)
-		w := p.Wait[0]
+		w := p.Waits[0]
 		if got := w.On[0].Kind + " " + w.Field; got != tc.on || w.Until != loop.UntilChange {
 			t.Errorf("%s: waits for %q until %s, want %q: %s", name, got, w.Until, tc.on, tc.reason)
 		}

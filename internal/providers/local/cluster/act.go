@@ -15,15 +15,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// AskTaken reads the ranges that the host already uses.
-type AskTaken struct{}
+// ReadUsedRanges reads the ranges that the host already uses.
+type ReadUsedRanges struct{}
 
-func (AskTaken) String() string { return "which ranges the host uses already" }
+func (ReadUsedRanges) String() string { return "which ranges the host uses already" }
 
-// AskEndpoint reads the endpoint that is available for the cluster.
-type AskEndpoint struct{}
+// ReadEndpoint reads the endpoint that is available for the cluster.
+type ReadEndpoint struct{}
 
-func (AskEndpoint) String() string { return "which endpoint the cluster can have" }
+func (ReadEndpoint) String() string { return "which endpoint the cluster can have" }
 
 // EnsureNetwork creates the network.
 type EnsureNetwork struct {
@@ -97,7 +97,7 @@ func (c *Controller) act(ctx context.Context, s Snapshot, a loop.Action) error {
 		ref.ID = s.Network.ID
 		return b.Networks.DeleteNetwork(ctx, ref)
 	case Balance:
-		return b.Balancers.Balance(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
+		return b.Balancers.EnsureBalancer(ctx, backend.BalancerSpec{Ref: s.ref(), Listen: a.Listen, Members: s.Members})
 	case DeleteBalancer:
 		return b.Balancers.DeleteBalancer(ctx, s.ref())
 	case SetEndpoint:

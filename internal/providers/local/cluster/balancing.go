@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// lookAgain is the interval for checking a load balancer that another process started, because no event reports its
+// balancerRecheck is the interval for checking a load balancer that another process started, because no event reports its
 // exit.
-const lookAgain = 10 * time.Second
+const balancerRecheck = 10 * time.Second
 
 // Reasons of the condition LoadBalancerReady and of waits for the endpoint.
 const (
@@ -51,7 +51,7 @@ func decideBalancer(s Snapshot, p *loop.Plan) {
 		}
 	case s.deniedPort(listen.Port()):
 		p.WaitFor(reasonPort, "Control plane endpoint %s is not allowed: port %d is reserved; create the cluster with another, for example 6443", listen, listen.Port()).
-			For(kind, s.Object.Name).ForPerson()
+			For(kind, s.Object.Name).UntilUserActs()
 	case s.Balancer == nil && len(s.Members) == 0:
 		if s.Pending {
 			p.RecheckIn(fallback)
@@ -60,7 +60,7 @@ func decideBalancer(s Snapshot, p *loop.Plan) {
 		p.Do(Balance{Listen: listen, Members: inWords(s.Members), Why: s.whyBalance(listen)})
 		p.RecheckIn(fallback)
 	default:
-		p.RecheckIn(lookAgain)
+		p.RecheckIn(balancerRecheck)
 	}
 }
 
@@ -96,7 +96,7 @@ func (s Snapshot) whyBalance(listen netip.AddrPort) string {
 }
 
 // noted appends the expiry of API server certificates to the names of members.
-func noted(members []backend.Member, expired map[string]string) []backend.Member {
+func noted(members []backend.BalancerMember, expired map[string]string) []backend.BalancerMember {
 	out := slices.Clone(members)
 	for i := range out {
 		if at := expired[out[i].Name]; at != "" {
@@ -107,7 +107,7 @@ func noted(members []backend.Member, expired map[string]string) []backend.Member
 }
 
 // inWords lists the names of the first few members, for messages.
-func inWords(members []backend.Member) string {
+func inWords(members []backend.BalancerMember) string {
 	var names []string
 	for _, m := range members {
 		text := m.Name
@@ -127,7 +127,7 @@ func inWords(members []backend.Member) string {
 
 // balancerReady evaluates the condition LoadBalancerReady: whether the endpoint leads to an API server. The condition
 // is absent if no load balancer is needed.
-func (j judged) balancerReady() condition.Verdict {
+func (j conditionInput) balancerReady() condition.Verdict {
 	if j.Cluster == nil || j.Terms.None || !j.Balanced || hosted(j.Cluster.Spec.ControlPlaneRef) {
 		return condition.Absent()
 	}
@@ -143,12 +143,12 @@ func (j judged) balancerReady() condition.Verdict {
 			return condition.False(reasonStopped, "The load balancer does not run, and is started again: "+b.Detail)
 		}
 		return condition.False(reasonStarting, "The load balancer is being started")
-	case len(b.Answering) == 0:
+	case len(b.Healthy) == 0:
 		return condition.False(reasonNoAnswer, "No API server answers of the Machines "+inWords(noted(b.Members, b.Expired)))
 	}
-	var silent []backend.Member
+	var silent []backend.BalancerMember
 	for _, m := range b.Members {
-		if !slices.Contains(b.Answering, m.Name) && !m.Leaving {
+		if !slices.Contains(b.Healthy, m.Name) && !m.Leaving {
 			silent = append(silent, m)
 		}
 	}

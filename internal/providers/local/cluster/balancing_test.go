@@ -26,14 +26,14 @@ func atGateway(port int32) *clusterv1.Cluster {
 	})
 }
 
-func member(name string, last byte, leaving bool) backend.Member {
-	return backend.Member{Name: name, Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16, 0, last}), 6443), Leaving: leaving}
+func member(name string, last byte, leaving bool) backend.BalancerMember {
+	return backend.BalancerMember{Name: name, Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16, 0, last}), 6443), Leaving: leaving}
 }
 
 func TestDecideBalancer(t *testing.T) {
 	listen := netip.MustParseAddrPort("172.16.0.1:6443")
-	one := []backend.Member{member("cp-1", 5, false)}
-	running := func(members ...backend.Member) *backend.Balancer {
+	one := []backend.BalancerMember{member("cp-1", 5, false)}
+	running := func(members ...backend.BalancerMember) *backend.Balancer {
 		return &backend.Balancer{Running: true, Listen: listen, Members: members}
 	}
 	cases := map[string]struct {
@@ -49,7 +49,7 @@ func TestDecideBalancer(t *testing.T) {
 		"no address yet":     {"an event of the machine may be missed", Snapshot{Pending: true}, nil, nil, true},
 		"in place":           {"it is looked at again: nothing tells of the end of one that was taken over", Snapshot{Members: one, Balancer: running(one...)}, nil, nil, true},
 		"it died":            {"it is started again", Snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"lead connections to 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
-		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.Member{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to cp-1 (leaving): it led to cp-1"}, nil, true},
+		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to cp-1 (leaving): it led to cp-1"}, nil, true},
 		"the last is gone":   {"its connections end", Snapshot{Balancer: running(one...)}, []string{"lead connections to 172.16.0.1:6443 to no machine: it led to cp-1"}, nil, true},
 		"the user's own":     {"the endpoint is elsewhere", Snapshot{Members: one, Cluster: endpointSet(nil)}, nil, nil, false},
 		"moved elsewhere":    {"what ran here ends", Snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is not served by it"}, nil, false},
@@ -72,7 +72,7 @@ func TestDecideBalancer(t *testing.T) {
 			for _, a := range p.Actions {
 				did = append(did, a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.want, did); diff != "" {
@@ -100,7 +100,7 @@ func TestOfferedEndpoint(t *testing.T) {
 		if kind == "HostedControlPlane" {
 			group = "controlplane.slipway.dev"
 		}
-		s := Snapshot{Object: simulatedCluster(nil), Terms: backend.NetworkTerms{None: true}, Balanced: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+		s := Snapshot{Object: simulatedCluster(nil), Terms: backend.NetworkCapabilities{None: true}, Balanced: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
 			if kind != "" {
 				c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: kind, APIGroup: group, Name: "p"}
 			}
@@ -113,14 +113,14 @@ func TestOfferedEndpoint(t *testing.T) {
 			t.Errorf("control plane %q: does %v", kind, p.Actions)
 		}
 		s.Cluster.Spec.Topology.ClassRef.Name = "c"
-		if p := Decide(s); (len(p.Wait) == 1 && len(p.Actions) == 0) != (kind == "") {
-			t.Errorf("control plane %q of a topology: waits for %v, does %v", kind, p.Wait, p.Actions)
+		if p := Decide(s); (len(p.Waits) == 1 && len(p.Actions) == 0) != (kind == "") {
+			t.Errorf("control plane %q of a topology: waits for %v, does %v", kind, p.Waits, p.Actions)
 		}
 	}
 }
 
 func TestLoadBalancerReady(t *testing.T) {
-	two := []backend.Member{member("cp-1", 5, false), member("cp-2", 6, false)}
+	two := []backend.BalancerMember{member("cp-1", 5, false), member("cp-2", 6, false)}
 	cases := map[string]struct {
 		balancer *backend.Balancer
 		want     metav1.Condition
@@ -129,10 +129,10 @@ func TestLoadBalancerReady(t *testing.T) {
 		"died":       {&backend.Balancer{Members: two}, metav1.Condition{Status: "False", Reason: "StartingLoadBalancer", Message: "The load balancer is being started"}},
 		"failed":     {&backend.Balancer{Members: two, Detail: "the load balancer cannot listen"}, metav1.Condition{Status: "False", Reason: "LoadBalancerStopped", Message: "The load balancer does not run, and is started again: the load balancer cannot listen"}},
 		"no answer":  {&backend.Balancer{Running: true, Members: two}, metav1.Condition{Status: "False", Reason: "NoControlPlaneAnswers", Message: "No API server answers of the Machines cp-1, cp-2"}},
-		"one silent": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1"}},
-		"expired": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-2"}, Expired: map[string]string{"cp-1": "2026-01-02T03:04:05Z"}}, metav1.Condition{
+		"one silent": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1"}},
+		"expired": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-2"}, Expired: map[string]string{"cp-1": "2026-01-02T03:04:05Z"}}, metav1.Condition{
 			Status: "True", Reason: "Ready", Message: "The API server does not answer of the Machines cp-1 (the certificate of its API server expired on 2026-01-02T03:04:05Z)"}},
-		"all": {&backend.Balancer{Running: true, Members: two, Answering: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
+		"all": {&backend.Balancer{Running: true, Members: two, Healthy: []string{"cp-1", "cp-2"}}, metav1.Condition{Status: "True", Reason: "Ready"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func withPlane(c *clusterv1.Cluster) {
 
 // wayOut is a cluster that asks for a way out of the host.
 func wayOut(allowed bool, n *backend.Network) Snapshot {
-	s := Snapshot{Cluster: coreCluster(nil), Network: n, Taken: &[]backend.Taken{}, Policy: policy.Default(), Object: localCluster(func(o *infrav1.LocalCluster) {
+	s := Snapshot{Cluster: coreCluster(nil), Network: n, Taken: &[]backend.UsedRange{}, Policy: policy.Default(), Object: localCluster(func(o *infrav1.LocalCluster) {
 		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Internet: true}}
 	})}
 	s.Policy.Networks.Internet.Allowed = allowed
@@ -163,14 +163,14 @@ func TestDecide(t *testing.T) {
 				tc.s.Policy = policy.Default()
 			}
 			if tc.s.Taken == nil {
-				tc.s.Taken = &[]backend.Taken{}
+				tc.s.Taken = &[]backend.UsedRange{}
 			}
 			p := Decide(tc.s)
 			var did, waits []string
 			for _, a := range p.Actions {
 				did = append(did, a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.want, did); diff != "" {
@@ -183,29 +183,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func explicit(subnet string, taken *[]backend.Taken) Snapshot {
+func explicit(subnet string, taken *[]backend.UsedRange) Snapshot {
 	return Snapshot{Cluster: coreCluster(nil), Taken: taken, Object: localCluster(func(o *infrav1.LocalCluster) {
 		o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: subnet}}
 	})}
 }
 
-func taken(p, by string) *[]backend.Taken {
-	return &[]backend.Taken{{Range: netip.MustParsePrefix(p), By: by}}
+func taken(p, by string) *[]backend.UsedRange {
+	return &[]backend.UsedRange{{Range: netip.MustParsePrefix(p), By: by}}
 }
 
-func many(n int) *[]backend.Taken {
-	var out []backend.Taken
+func many(n int) *[]backend.UsedRange {
+	var out []backend.UsedRange
 	for range n {
-		out = append(out, backend.Taken{Range: netip.MustParsePrefix("10.0.0.0/24"), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: "x"}}})
+		out = append(out, backend.UsedRange{Range: netip.MustParsePrefix("10.0.0.0/24"), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: "x"}}})
 	}
 	return &out
 }
 
 // wide are networks of the namespace.
-func wide(ranges ...string) *[]backend.Taken {
-	var out []backend.Taken
+func wide(ranges ...string) *[]backend.UsedRange {
+	var out []backend.UsedRange
 	for _, r := range ranges {
-		out = append(out, backend.Taken{Range: netip.MustParsePrefix(r), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: r}}})
+		out = append(out, backend.UsedRange{Range: netip.MustParsePrefix(r), Owner: backend.Owner{Object: client.ObjectKey{Namespace: "ns", Name: r}}})
 	}
 	return &out
 }
@@ -222,9 +222,9 @@ func TestTakenNamesItsOwner(t *testing.T) {
 		s := explicit("172.20.0.0/16", taken("172.20.0.0/18", by))
 		s.Policy = policy.Default()
 		p := Decide(s)
-		if len(p.Wait) != 1 || !strings.Contains(p.Wait[0].Message, text) || strings.Contains(p.Wait[0].Message, "spec.backend") ||
-			!strings.Contains(p.Wait[0].Message, "Create the cluster with another range") {
-			t.Errorf("%s: got %+v", by, p.Wait)
+		if len(p.Waits) != 1 || !strings.Contains(p.Waits[0].Message, text) || strings.Contains(p.Waits[0].Message, "spec.backend") ||
+			!strings.Contains(p.Waits[0].Message, "Create the cluster with another range") {
+			t.Errorf("%s: got %+v", by, p.Waits)
 		}
 	}
 	if p := Decide(Snapshot{Object: localCluster(nil), Cluster: coreCluster(nil)}); len(p.Ask) != 1 || len(p.Actions) != 0 {

@@ -38,7 +38,7 @@ type Config struct {
 	// Backends are the available backends.
 	Backends backend.Set
 	// Hub reports changes on the host.
-	Hub *wake.Hub
+	Hub *wake.Broadcaster
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// ReservedPorts are the ports of the management cluster itself.

@@ -39,8 +39,8 @@ const fallback = 5 * time.Second
 // soon is the delay before the next reconciliation after a change that takes effect at once and causes no event.
 const soon = time.Millisecond
 
-// roomAgain is the delay before the next check if the host has no free range or the limit is reached.
-const roomAgain = 30 * time.Second
+// quotaRecheck is the delay before the next check if the host has no free range or the limit is reached.
+const quotaRecheck = 30 * time.Second
 
 // Decide computes the plan for the snapshot.
 func Decide(s Snapshot) loop.Plan {
@@ -49,7 +49,7 @@ func Decide(s Snapshot) loop.Plan {
 	case !s.Object.DeletionTimestamp.IsZero():
 		decideDeletion(s, &p)
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Fault != nil:
 		waitForHost(s, &p)
 	case s.Cluster == nil:
@@ -95,7 +95,7 @@ func (s Snapshot) neverHadHost() bool {
 func decideWithout(s Snapshot, p *loop.Plan) {
 	if s.Plane != nil && needsAddress(s.Plane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.Plane.Name).
-			For(hostedKind, s.Plane.Name).ForPerson()
+			For(hostedKind, s.Plane.Name).UntilUserActs()
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	switch {
@@ -111,7 +111,7 @@ func decideWithout(s Snapshot, p *loop.Plan) {
 // decideOffered sets an available endpoint for a control plane on machines.
 func decideOffered(s Snapshot, p *loop.Plan) {
 	if !s.Offered.IsValid() {
-		p.Ask = append(p.Ask, AskEndpoint{})
+		p.Ask = append(p.Ask, ReadEndpoint{})
 		return
 	}
 	p.Do(SetEndpoint{Host: s.Offered.Addr().String(), Port: int32(s.Offered.Port())})
@@ -132,11 +132,11 @@ func decideNetwork(s Snapshot, p *loop.Plan) {
 		return
 	}
 	if message := s.differs(); message != "" {
-		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
 	if message := collision(s, s.Network.Subnet); message != "" {
-		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
 	decideEndpoint(s, p)
@@ -148,37 +148,37 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	want, why := wantedSubnet(s)
 	if want.IsValid() {
 		if message := collision(s, want); message != "" {
-			p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).ForPerson()
+			p.WaitFor(reasonOverlap, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 			return
 		}
 		if message := s.Policy.DeniedRange(want); message != "" {
-			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 			return
 		}
 	}
 	if message := s.Policy.DeniedInternet(s.Object.Namespace); s.internet() && message != "" {
-		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
 	if s.Taken == nil {
-		p.Ask = append(p.Ask, AskTaken{})
+		p.Ask = append(p.Ask, ReadUsedRanges{})
 		return
 	}
 	own, all := backend.CountNetworks(*s.Taken, s.Object.Namespace)
 	if message := s.Policy.Maxima.Networks.Exceeded("maxima.networks", s.Object.Namespace, own, all); message != "" {
-		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
-		p.RecheckIn(roomAgain)
+		p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(quotaRecheck)
 		return
 	}
 	if want.IsValid() {
 		if message := backend.ExceededAddresses(s.Policy.Maxima, s.Object.Namespace, want, *s.Taken); message != "" {
-			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).ForPerson()
-			p.RecheckIn(roomAgain)
+			p.WaitFor(reasonDenied, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			p.RecheckIn(quotaRecheck)
 			return
 		}
 		if message := backend.Conflict(want, *s.Taken); message != "" {
-			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).ForPerson()
-			p.RecheckIn(roomAgain)
+			p.WaitFor(reasonTaken, "%s", message).For(kind, s.Object.Name).UntilUserActs()
+			p.RecheckIn(quotaRecheck)
 			return
 		}
 	}

@@ -16,7 +16,7 @@ func TestKstatus(t *testing.T) {
 	s := Snapshot{Now: now, Name: "n", Policy: policy.Default(), Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Generation = 1 })}
 	report := func(s Snapshot) string {
 		s.Object.Status = Report(s, Decide(s), loop.Outcome{}).Status.(infrav1.LocalClusterStatus)
-		return kstatus.Of(t, s.Object)
+		return kstatus.Compute(t, s.Object)
 	}
 	if got := report(s); got != kstatus.InProgress {
 		t.Errorf("created: %s", got)
@@ -26,7 +26,7 @@ func TestKstatus(t *testing.T) {
 		t.Errorf("ready: %s", got)
 	}
 	s.Object.Generation = 2
-	if got := kstatus.Of(t, s.Object); got != kstatus.InProgress {
+	if got := kstatus.Compute(t, s.Object); got != kstatus.InProgress {
 		t.Errorf("changed, and not reconciled yet: %s", got)
 	}
 	if got := report(s); got != kstatus.Current {

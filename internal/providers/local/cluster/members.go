@@ -36,7 +36,7 @@ func (c *Controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 			return err
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b backend.Member) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Members, func(a, b backend.BalancerMember) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (c *Controller) readMember(ctx context.Context, b backend.Backend, s *Snaps
 		s.Pending = s.Pending || local.DeletionTimestamp.IsZero()
 		return nil
 	}
-	s.Members = append(s.Members, backend.Member{
+	s.Members = append(s.Members, backend.BalancerMember{
 		Name: owner.Name, Address: netip.AddrPortFrom(m.Address, apiServerPort),
 		Leaving: !owner.DeletionTimestamp.IsZero() || !local.DeletionTimestamp.IsZero(),
 	})

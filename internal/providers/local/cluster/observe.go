@@ -31,18 +31,18 @@ type Snapshot struct {
 	// Network is the observed network. Nil if there is none that belongs to the object.
 	Network *backend.Network
 	// Terms are the properties of the network that are known in advance.
-	Terms backend.NetworkTerms
+	Terms backend.NetworkCapabilities
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Taken are the ranges that the host uses. Nil until they have been read.
-	Taken *[]backend.Taken
+	Taken *[]backend.UsedRange
 	// Fault is the error of the backend. Nil if the backend could be read.
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
 	// Members are the control plane machines that have an address, sorted by name. Pending is set if there are others
 	// which will get one.
-	Members []backend.Member
+	Members []backend.BalancerMember
 	Pending bool
 	// Balancer is the observed load balancer. Nil if there is none.
 	Balancer *backend.Balancer
@@ -70,7 +70,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	}
 	b, err := c.backendOf(s)
 	if err == nil {
-		s.Terms = b.Networks.NetworkTerms(s.Policy)
+		s.Terms = b.Networks.NetworkCapabilities(s.Policy)
 		var n backend.Network
 		var found bool
 		if n, found, err = b.Networks.FindNetwork(ctx, s.ref()); found {
@@ -102,14 +102,14 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	if err != nil {
 		return s, err
 	}
-	if _, ok := q.(AskEndpoint); ok {
-		s.Offered, err = b.Balancers.Offer(ctx, s.ref(), s.Policy)
+	if _, ok := q.(ReadEndpoint); ok {
+		s.Offered, err = b.Balancers.ReserveEndpoint(ctx, s.ref(), s.Policy)
 		if s.Fault = fault.As(err); s.Fault != nil {
 			err = nil
 		}
 		return s, err
 	}
-	taken, err := b.Networks.TakenRanges(ctx)
+	taken, err := b.Networks.UsedRanges(ctx)
 	s.Taken = &taken
 	if s.Fault = fault.As(err); s.Fault != nil {
 		err = nil

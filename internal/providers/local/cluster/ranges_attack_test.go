@@ -69,7 +69,7 @@ func networkOf(s Snapshot) netip.Prefix {
 // address space of everybody: security S3.
 func TestRangesOfAHostileCluster(t *testing.T) {
 	named := netip.MustParsePrefix("172.20.0.0/16") // with a name server in it
-	taken := []backend.Taken{{Range: named, By: "a name server of this host"}}
+	taken := []backend.UsedRange{{Range: named, By: "a name server of this host"}}
 	targets := []string{
 		"10.40.128.0/17", "10.255.128.0/17", "10.0.0.0/8", "10.64.0.0/18", "192.168.128.0/17", "192.168.0.0/16", "172.20.128.0/17", "172.20.64.0/18",
 		"172.20.5.53/32", "172.16.0.0/12", "172.16.128.0/13", "8.8.0.0/16", "169.254.0.0/16", "127.0.0.0/8", "0.0.0.0/0", "224.0.0.0/4",
@@ -107,7 +107,7 @@ func TestRangesOfAHostileCluster(t *testing.T) {
 
 // Clusters of one namespace together leave the others half of the addresses, however wide each is.
 func TestOneNamespaceLeavesAddresses(t *testing.T) {
-	var taken []backend.Taken
+	var taken []backend.UsedRange
 	for n := range 100 {
 		o := localCluster(func(o *infrav1.LocalCluster) {
 			o.Name = fmt.Sprint("lc-", n)
@@ -115,7 +115,7 @@ func TestOneNamespaceLeavesAddresses(t *testing.T) {
 		})
 		s := Snapshot{Cluster: coreCluster(nil), Object: o, Policy: policy.Default(), Taken: &taken}
 		if got := networkOf(s); got.IsValid() {
-			taken = append(taken, backend.Taken{Range: got, Owner: backend.Owner{Object: client.ObjectKeyFromObject(o)}})
+			taken = append(taken, backend.UsedRange{Range: got, Owner: backend.Owner{Object: client.ObjectKeyFromObject(o)}})
 		}
 	}
 	if len(taken) != 4 {

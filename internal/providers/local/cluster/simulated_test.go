@@ -35,7 +35,7 @@ func withBackend(t *testing.T, s Snapshot) Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Terms = b.Networks.NetworkTerms(policy.Default())
+	s.Terms = b.Networks.NetworkCapabilities(policy.Default())
 	_, found, err := b.Networks.FindNetwork(t.Context(), s.ref())
 	if s.Fault = fault.As(err); found || s.Fault == nil && err != nil {
 		t.Fatalf("a network: %t, %v", found, err)
@@ -48,7 +48,7 @@ func TestGone(t *testing.T) {
 	w := newWorld(t, localCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
 	var gone []string
 	for name, b := range w.backends {
-		b.Forget = func(cluster types.NamespacedName) error { gone = append(gone, name+" "+cluster.String()); return nil }
+		b.DeleteState = func(cluster types.NamespacedName) error { gone = append(gone, name+" "+cluster.String()); return nil }
 		w.backends[name] = b
 	}
 	if err := w.client.Delete(t.Context(), w.get(t)); err != nil {
@@ -92,7 +92,7 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 			tc.s = withBackend(t, tc.s)
 			p := Decide(tc.s)
 			var waits []string
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if d := cmp.Diff(tc.waits, waits); d != "" || len(p.Actions) > 0 {

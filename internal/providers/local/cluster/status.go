@@ -13,23 +13,23 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
-type judged struct {
+// conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
+type conditionInput struct {
 	Snapshot
 	plan    loop.Plan
 	outcome loop.Outcome
 }
 
 // conditions of a LocalCluster.
-var conditions = condition.Table[judged]{
-	{Type: infrav1.NetworkReadyCondition, Of: judged.networkReady},
-	{Type: infrav1.LoadBalancerReadyCondition, Of: judged.balancerReady},
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	condition.Ready[judged](infrav1.NetworkReadyCondition),
+var conditions = condition.Table[conditionInput]{
+	{Type: infrav1.NetworkReadyCondition, Of: conditionInput.networkReady},
+	{Type: infrav1.LoadBalancerReadyCondition, Of: conditionInput.balancerReady},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	condition.Ready[conditionInput](infrav1.NetworkReadyCondition),
 }
 
-func (j judged) networkReady() condition.Verdict {
-	why, waiting := fault.As(j.outcome.Err), len(j.plan.Wait) > 0
+func (j conditionInput) networkReady() condition.Verdict {
+	why, waiting := fault.As(j.outcome.Err), len(j.plan.Waits) > 0
 	switch {
 	case j.Terms.None && !waiting:
 		return condition.True("NotNeeded")
@@ -37,8 +37,8 @@ func (j judged) networkReady() condition.Verdict {
 		return condition.False(why.Reason, why.Message)
 	case j.Fault != nil && j.Object.Status.Network.Name != "":
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
-	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Wait[0])):
-		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case waiting && j.Object.DeletionTimestamp.IsZero() && (j.Network == nil || !aboutEndpoint(j.plan.Waits[0])):
+		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	case j.Network == nil && j.Object.Status.Network.Name == "":
 		return condition.False("NetworkAbsent", "There is no network")
 	case j.Network == nil:
@@ -54,12 +54,12 @@ func aboutEndpoint(w loop.Wait) bool {
 	return w.Reason == reasonEndpoint || w.Reason == reasonControlPlane || w.Reason == reasonPort
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
 	var lines []string
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		lines = append(lines, w.Message)
 	}
 	if c := j.Cluster; c != nil && c.DeletionTimestamp.IsZero() {
@@ -73,7 +73,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	at := loop.MomentOf(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
 		ObservedGeneration: s.Object.Generation,
-		Conditions:         conditions.Evaluate(judged{s, p, out}, at),
+		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, at),
 		FailureDomains:     s.Object.Spec.FailureDomains,
 		Initialization:     s.Object.Status.Initialization,
 		Network:            s.Object.Status.Network,
@@ -83,7 +83,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 			Name: s.Network.Name, Subnet: s.Network.Subnet.String(), Gateway: s.Network.Gateway.String(),
 		}
 	}
-	idle := len(p.Wait) == 0 && !changes(p) && s.Object.DeletionTimestamp.IsZero()
+	idle := len(p.Waits) == 0 && !changes(p) && s.Object.DeletionTimestamp.IsZero()
 	if idle && (s.Network != nil || s.Terms.None) {
 		yes := true
 		status.Initialization.Provisioned = &yes

@@ -195,7 +195,7 @@ func programOf(command string) string {
 		if strings.Contains(word, "=") || word == "sudo" || word == "env" {
 			continue
 		}
-		if name := path.Base(word); program.MatchString(name) && len(redact.Opaque(name)) == 0 {
+		if name := path.Base(word); program.MatchString(name) && len(redact.FindOpaqueWords(name)) == 0 {
 			return name
 		}
 		break

@@ -327,11 +327,11 @@ runcmd:
 		t.Fatal(err)
 	}
 	log := "0123456789abcdef0123 hunter2 hunter3 hunter4 hunter5 Zm9vYmFyYmF6cXV1eA 0123456789abcdef89ab"
-	if got, want := redact.Hide(log, secrets), strings.TrimSpace(strings.Repeat("*** ", 7)); got != want {
+	if got, want := redact.MaskSecrets(log, secrets), strings.TrimSpace(strings.Repeat("*** ", 7)); got != want {
 		t.Errorf("got %q; known are %q", got, secrets)
 	}
 	for _, word := range []string{"0123456789abcdef4567", "hunter6", "demo-control-plane-x2c9f", "/etc/app/token", "https://host/"} {
-		if got := redact.Hide(word, secrets); got != word {
+		if got := redact.MaskSecrets(word, secrets); got != word {
 			t.Errorf("%q becomes %q; known are %q", word, got, secrets)
 		}
 	}

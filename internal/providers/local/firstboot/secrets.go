@@ -54,7 +54,7 @@ func secretsOf(file *cloudconfig.File, text string) []string {
 	if !named && file.Mode&readByOthers != 0 {
 		return nil
 	}
-	out := redact.Opaque(text)
+	out := redact.FindOpaqueWords(text)
 	if line := strings.TrimSpace(text); named && !strings.Contains(line, "\n") {
 		out = append(out, line)
 	}

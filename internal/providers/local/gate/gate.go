@@ -38,13 +38,13 @@ func (g Gate) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 	if g.Seen != nil {
 		g.Seen(o)
 	}
-	if !g.ours(o) {
+	if !g.isManaged(o) {
 		return ctrl.Result{}, nil
 	}
 	return g.Inner.Reconcile(ctx, req)
 }
 
-func (g Gate) ours(o client.Object) bool {
+func (g Gate) isManaged(o client.Object) bool {
 	if !o.GetDeletionTimestamp().IsZero() {
 		return controllerutil.ContainsFinalizer(o, g.Finalizer)
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/firstboot"
 )
 
-// AskRoom reads the number of existing machines and the resolved mounts for a new machine.
-type AskRoom struct{}
+// CheckQuota reads the number of existing machines and the resolved mounts for a new machine.
+type CheckQuota struct{}
 
-func (AskRoom) String() string { return "what a new machine can have" }
+func (CheckQuota) String() string { return "what a new machine can have" }
 
-// AskProgress reads the progress of the bootstrap.
-type AskProgress struct{ Name string }
+// ReadProgress reads the progress of the bootstrap.
+type ReadProgress struct{ Name string }
 
-func (a AskProgress) String() string {
+func (a ReadProgress) String() string {
 	return "how far the bootstrap of machine " + a.Name + " has come"
 }
 

@@ -39,7 +39,7 @@ type Config struct {
 	// Backends are the available backends.
 	Backends backend.Set
 	// Hub reports changes on the host.
-	Hub *wake.Hub
+	Hub *wake.Broadcaster
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not

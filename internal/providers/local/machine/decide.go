@@ -39,8 +39,8 @@ const (
 // fallback is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
 const fallback = 10 * time.Second
 
-// roomAgain is the delay before the next check if the limit of machines is reached.
-const roomAgain = 30 * time.Second
+// quotaRecheck is the delay before the next check if the limit of machines is reached.
+const quotaRecheck = 30 * time.Second
 
 // soon is the delay before a machine is inspected again after an immediate change, which causes no event.
 const soon = time.Millisecond
@@ -74,7 +74,7 @@ func Decide(s Snapshot) loop.Plan {
 		decideProvisioned(s, &p)
 	case s.Host.State == backend.Foreign:
 		p.WaitFor(reasonForeign, "%s on this host has the name of this machine and belongs to something else (label %s): "+
-			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).ForPerson()
+			"nothing is done to it; remove it if it is not needed", s.Name, backend.LabelObject).For(kind, s.Object.Name).UntilUserActs()
 		p.RecheckIn(fallback)
 	case s.stale():
 		p.Do(Delete{Name: s.Name, Why: "it belongs to an earlier LocalMachine of this name"})
@@ -99,7 +99,7 @@ func (s Snapshot) neverHadHost() bool {
 func decideForeignID(s Snapshot, p *loop.Plan) {
 	if s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonForeignID, "spec.providerID is not one that LocalMachine %s can have: delete it, and create it without "+
-			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).ForPerson()
+			"spec.providerID, which its controller sets", s.Object.Name).For(kind, s.Object.Name).UntilUserActs()
 	}
 }
 
@@ -151,21 +151,21 @@ func decideNew(s Snapshot, p *loop.Plan) {
 	case s.secret() == "" && !s.Terms.Scripted:
 		waitForData(s, p)
 	case s.Terms.Unclear != "":
-		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonNoImage, "%s", s.Terms.Unclear).For(kind, s.Object.Name).UntilUserActs()
 	case s.skewed() != "":
 		waitForVersion(s, p)
 	case s.Terms.Denied != "":
-		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", s.Terms.Denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Room == nil:
-		p.Ask = append(p.Ask, AskRoom{})
+		p.Ask = append(p.Ask, CheckQuota{})
 	case s.Room.Refused != nil:
-		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(s.Room.Refused.Reason, "%s", s.Room.Refused.Message).For(kind, s.Object.Name).UntilUserActs()
 		if !s.Terms.Immediate { // otherwise only a change of the object can change the result
 			p.RecheckIn(fallback)
 		}
-	case s.deniedRoom() != "":
-		p.WaitFor(reasonDenied, "%s", s.deniedRoom()).For(kind, s.Object.Name).ForPerson()
-		p.RecheckIn(roomAgain)
+	case s.quotaDenial() != "":
+		p.WaitFor(reasonDenied, "%s", s.quotaDenial()).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(quotaRecheck)
 	default:
 		decideCreation(s, p, "there is none yet")
 	}
@@ -183,10 +183,10 @@ func decideCreation(s Snapshot, p *loop.Plan, why string) {
 	}
 }
 
-// deniedRoom returns the reason why the policy denies the machine in the current state of the host, empty if it does
+// quotaDenial returns the reason why the policy denies the machine in the current state of the host, empty if it does
 // not. It is checked only before a machine is created: an existing machine continues to run when the policy becomes
 // stricter.
-func (s Snapshot) deniedRoom() string {
+func (s Snapshot) quotaDenial() string {
 	for _, m := range s.Room.Mounts {
 		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
 			return why
@@ -213,7 +213,7 @@ func decideExisting(s Snapshot, p *loop.Plan) {
 	case !s.Terms.Scripted:
 		decideChanges(s, p)
 	case s.Progress == nil:
-		p.Ask = append(p.Ask, AskProgress{Name: s.Name})
+		p.Ask = append(p.Ask, ReadProgress{Name: s.Name})
 	default:
 		decideBootstrap(s, p)
 	}
@@ -261,9 +261,9 @@ func decideBootstrap(s Snapshot, p *loop.Plan) {
 		p.Do(Delete{Name: s.Name, Why: "a restart interrupted its bootstrap, so it is recreated"})
 		waitForResult(s, p, reasonInterrupted, "A restart interrupted the bootstrap: the machine is being recreated")
 	case backend.Unusable:
-		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).UntilUserActs()
 	case backend.Failed:
-		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name).For(kind, s.Object.Name).UntilUserActs()
 	}
 }
 
@@ -272,7 +272,7 @@ func waitForVersion(s Snapshot, p *loop.Plan) {
 	p.WaitFor(reasonSkew, "The node image is of Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
 		"use a version for the machines that goes with it, or upgrade the control plane first", s.nodeVersion(), s.skewed(), s.Plane.Name, s.Plane.Status.Version).
 		For("HostedControlPlane", s.Plane.Name).ToChange("status.version")
-	p.RecheckIn(roomAgain)
+	p.RecheckIn(quotaRecheck)
 }
 
 // stale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a

@@ -24,16 +24,16 @@ const (
 	etcdAgain = 2 * time.Second
 )
 
-// AskEtcd reads the progress of an order for the etcd member on the machine.
-type AskEtcd struct{ Order recovery.Order }
+// ReadEtcd reads the progress of an order for the etcd member on the machine.
+type ReadEtcd struct{ Order recovery.EtcdOrder }
 
-func (a AskEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
+func (a ReadEtcd) String() string { return "the member of etcd, for " + string(a.Order.Step) }
 
 // RebuildEtcd makes the etcd member on the machine the only member of its cluster, from its own data or from a staged
 // snapshot.
 type RebuildEtcd struct {
 	Name  string
-	Order recovery.Order
+	Order recovery.EtcdOrder
 }
 
 func (a RebuildEtcd) String() string {
@@ -47,7 +47,7 @@ func (a RebuildEtcd) String() string {
 // StageSnapshot copies an etcd snapshot onto the machine.
 type StageSnapshot struct {
 	Name  string
-	Order recovery.Order
+	Order recovery.EtcdOrder
 }
 
 func (a StageSnapshot) String() string {
@@ -63,7 +63,7 @@ func (a ReportEtcd) String() string { return "answer the order about etcd: " + a
 // only the member of this machine, even if another user writes it.
 func decideEtcd(s Snapshot, p *loop.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
-	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).Answers(*order) {
+	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).IsFor(*order) {
 		return
 	}
 	report := recovery.Report{ID: order.ID, Step: order.Step}
@@ -73,7 +73,7 @@ func decideEtcd(s Snapshot, p *loop.Plan) {
 	case !s.Terms.ReachesEtcd:
 		report.Problem = "Etcd in machines of this backend cannot be reached"
 	case s.Etcd == nil:
-		p.Ask = append(p.Ask, AskEtcd{Order: *order})
+		p.Ask = append(p.Ask, ReadEtcd{Order: *order})
 		return
 	case s.Etcd.Unreachable:
 		p.RecheckIn(fallback)
@@ -99,7 +99,7 @@ func decideEtcd(s Snapshot, p *loop.Plan) {
 }
 
 // waitForEtcd waits for the result of an order.
-func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.Order) {
+func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.EtcdOrder) {
 	switch order.Step {
 	case recovery.Stage:
 		p.WaitFor("StagingSnapshot", "Snapshot %s is being brought to machine %s", order.Snapshot.Name, s.Name).For(kind, s.Object.Name).ForTime()
@@ -112,7 +112,7 @@ func waitForEtcd(s Snapshot, p *loop.Plan, order recovery.Order) {
 
 // Etcd is the observed state of the etcd member on a machine, for an order.
 type Etcd struct {
-	Member recovery.Member
+	Member recovery.MemberState
 	// Phase of an asynchronous order. Problem is the reason why the order fails, Unreachable is set if the backend did
 	// not respond.
 	Phase       backend.Phase
@@ -121,7 +121,7 @@ type Etcd struct {
 }
 
 // answerEtcd reads the result of an order.
-func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) (Snapshot, error) {
+func (c *Controller) answerEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
 	s.Etcd = &Etcd{}
 	var err error
 	switch order.Step {
@@ -131,7 +131,7 @@ func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snap
 		err = c.answerStage(ctx, etcds, s, order)
 	default:
 		var progress backend.Progress
-		progress, err = etcds.Rebuilt(ctx, s.ref(), order)
+		progress, err = etcds.RebuildProgress(ctx, s.ref(), order)
 		if s.Etcd.Phase = progress.Phase; progress.Phase == backend.Failed {
 			s.Etcd.Problem = progress.Log
 		}
@@ -148,7 +148,7 @@ func (c *Controller) answerEtcd(ctx context.Context, etcds backend.Etcds, s Snap
 }
 
 // answerStage reads the progress of copying a snapshot onto the machine.
-func (c *Controller) answerStage(ctx context.Context, etcds backend.Etcds, s Snapshot, order recovery.Order) error {
+func (c *Controller) answerStage(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
 	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
 	case state.Running:
 		s.Etcd.Phase = backend.InProgress
@@ -165,7 +165,7 @@ func (c *Controller) answerStage(ctx context.Context, etcds backend.Etcds, s Sna
 }
 
 // stage starts to copy a snapshot onto the machine.
-func (c *Controller) stage(etcds backend.Etcds, s Snapshot, order recovery.Order) {
+func (c *Controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) {
 	if s.Cluster == nil {
 		return // a Cluster that appears enqueues the object again
 	}
@@ -179,7 +179,7 @@ func (c *Controller) stage(etcds backend.Etcds, s Snapshot, order recovery.Order
 }
 
 // actOnEtcd carries out an order.
-func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.Etcds, s Snapshot, a loop.Action) error {
+func (c *Controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, a loop.Action) error {
 	switch a := a.(type) {
 	case RebuildEtcd:
 		return etcds.Rebuild(ctx, s.ref(), a.Order)

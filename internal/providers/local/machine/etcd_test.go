@@ -22,8 +22,8 @@ import (
 const recoveryID = "20261125T131500Z"
 
 // orderOf is an order for a step.
-func orderOf(step recovery.Step) recovery.Order {
-	o := recovery.Order{ID: recoveryID, Step: step}
+func orderOf(step recovery.Step) recovery.EtcdOrder {
+	o := recovery.EtcdOrder{ID: recoveryID, Step: step}
 	if step == recovery.Stage {
 		o.Snapshot = recovery.Snapshot{Policy: "nightly", Name: "c1-20261125T120000Z"}
 	}
@@ -36,7 +36,7 @@ func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
 		Name: "m", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "cp", Annotations: map[string]string{
 			controlplanev1.EtcdOrderAnnotation: orderOf(step).String()}}},
 		Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
-		Host:    backend.Machine{State: backend.Running}, Terms: backend.Terms{ReachesEtcd: true},
+		Host:    backend.Machine{State: backend.Running}, Terms: backend.Capabilities{ReachesEtcd: true},
 	}
 	s.Object.Status.Initialization.Provisioned = new(true)
 	for _, c := range change {
@@ -57,7 +57,7 @@ func TestOrders(t *testing.T) { // KC-19
 		ask, act string
 	}{
 		"to survey":   {ordered(recovery.Survey), "[the member of etcd, for Survey]", "[]"},
-		"surveyed":    {ordered(recovery.Survey, etcd(Etcd{Member: recovery.Member{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.Member{Revision: 3}})},
+		"surveyed":    {ordered(recovery.Survey, etcd(Etcd{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
 		"silent":      {ordered(recovery.Survey, etcd(Etcd{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
 		"unreachable": {ordered(recovery.Survey, etcd(Etcd{Unreachable: true})), "[]", "[]"},
 		"to rebuild":  {ordered(recovery.Rebuild, etcd(Etcd{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane orders it (recovery " + recoveryID + ")]"},
@@ -99,21 +99,21 @@ func TestOrders(t *testing.T) { // KC-19
 
 // members answer with an error, or a phase.
 type members struct {
-	backend.Etcds
+	backend.EtcdRecovery
 	err    error
 	phase  backend.Phase
 	staged bool
 }
 
-func (m members) Staged(context.Context, backend.Ref, recovery.Order) (bool, error) {
+func (m members) Staged(context.Context, backend.Ref, recovery.EtcdOrder) (bool, error) {
 	return m.staged, m.err
 }
 
-func (m members) Survey(context.Context, backend.Ref) (recovery.Member, error) {
-	return recovery.Member{Index: 4}, m.err
+func (m members) Survey(context.Context, backend.Ref) (recovery.MemberState, error) {
+	return recovery.MemberState{Index: 4}, m.err
 }
 
-func (m members) Rebuilt(context.Context, backend.Ref, recovery.Order) (backend.Progress, error) {
+func (m members) RebuildProgress(context.Context, backend.Ref, recovery.EtcdOrder) (backend.Progress, error) {
 	return backend.Progress{Phase: m.phase, Log: "no data"}, m.err
 }
 
@@ -122,10 +122,10 @@ func TestAnswerEtcd(t *testing.T) {
 	c := &Controller{stager: &staging.Stager{Jobs: jobs.New(t.Context(), time.Now)}}
 	tests := map[string]struct {
 		members members
-		order   recovery.Order
+		order   recovery.EtcdOrder
 		want    Etcd
 	}{
-		"surveyed":    {members{}, survey, Etcd{Member: recovery.Member{Index: 4}}},
+		"surveyed":    {members{}, survey, Etcd{Member: recovery.MemberState{Index: 4}}},
 		"it fails":    {members{phase: backend.Failed}, rebuild, Etcd{Phase: backend.Failed, Problem: "no data"}},
 		"it runs":     {members{phase: backend.InProgress}, rebuild, Etcd{Phase: backend.InProgress}},
 		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, Etcd{Problem: "It is no node"}},

@@ -67,7 +67,7 @@ func TestLeftOutIsSaid(t *testing.T) {
 	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "does not carry out snap of the bootstrap data") {
 		t.Errorf("got %+v", c)
 	}
-	many := judged{Snapshot: Snapshot{Progress: &backend.Progress{Skipped: strings.Fields(strings.Repeat(strings.Repeat("x", 500)+" ", 30))}}}
+	many := conditionInput{Snapshot: Snapshot{Progress: &backend.Progress{Skipped: strings.Fields(strings.Repeat(strings.Repeat("x", 500)+" ", 30))}}}
 	if got := many.leftOut(); len(got) > 1000 || !strings.Contains(got, "20 more") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}

@@ -77,7 +77,7 @@ func localCluster() *infrav1.LocalCluster {
 	return o
 }
 
-func host(state backend.State) backend.Machine {
+func host(state backend.MachineState) backend.Machine {
 	return backend.Machine{Name: name, ID: "id", State: state, Hostname: "lm", Address: netip.MustParseAddr("172.16.0.2"),
 		NodeVersion: "v1.36.3", Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
 }
@@ -99,7 +99,7 @@ func clusterNetwork() (backend.Owner, backend.Network) {
 
 func snapshot(change func(*Snapshot)) Snapshot {
 	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
-		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &backend.Room{}}
+		Name: name, Host: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Room: &backend.Quota{}}
 	change(&s)
 	if s.Name != "" {
 		s.Terms = engine.Terms(s.request())
@@ -237,7 +237,7 @@ func TestDecide(t *testing.T) {
 			for _, a := range p.Actions {
 				did = append(did, a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.want, did); diff != "" {
@@ -249,10 +249,10 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	running := snapshot(func(s *Snapshot) { s.Host = host(backend.Running) })
-	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (AskProgress{Name: name}) {
+	if p := Decide(running); len(p.Ask) != 1 || p.Ask[0] != (ReadProgress{Name: name}) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
-	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (AskRoom{}) || len(p.Actions) != 0 {
+	if p := Decide(snapshot(func(s *Snapshot) { s.Room = nil })); len(p.Ask) != 1 || p.Ask[0] != (CheckQuota{}) || len(p.Actions) != 0 {
 		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
 	}
 	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
@@ -696,8 +696,8 @@ func TestMachineThatDoesNotKeepRunning(t *testing.T) {
 		"has not begun": {"", "is being started"},
 	} {
 		s := snapshot(func(s *Snapshot) { s.Host = host(backend.Stopped); s.Host.Detail = c.detail })
-		if p := Decide(s); len(p.Wait) != 1 || !strings.HasSuffix(p.Wait[0].Message, c.want) {
-			t.Errorf("%s: %+v", name, p.Wait)
+		if p := Decide(s); len(p.Waits) != 1 || !strings.HasSuffix(p.Waits[0].Message, c.want) {
+			t.Errorf("%s: %+v", name, p.Waits)
 		}
 	}
 }

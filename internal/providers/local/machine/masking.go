@@ -26,8 +26,8 @@ func (c *Controller) withoutSecrets(ctx context.Context, s Snapshot, p backend.P
 	if err != nil {
 		return p, err
 	}
-	p.Log, p.Kubelet = redact.Hide(p.Log, secrets), redact.Hide(p.Kubelet, secrets)
-	p.APIServer = redact.Hide(p.APIServer, secrets)
+	p.Log, p.Kubelet = redact.MaskSecrets(p.Log, secrets), redact.MaskSecrets(p.Kubelet, secrets)
+	p.APIServer = redact.MaskSecrets(p.APIServer, secrets)
 	return p, nil
 }
 

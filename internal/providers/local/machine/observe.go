@@ -40,7 +40,7 @@ type Snapshot struct {
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Terms are the properties of the machine that are known in advance.
-	Terms backend.Terms
+	Terms backend.Capabilities
 	// Host is the observed machine.
 	Host backend.Machine
 	// Fault is the error of the backend. Nil if the backend could be read.
@@ -50,7 +50,7 @@ type Snapshot struct {
 	// Etcd is the result of an order for the etcd member. Nil until it has been read.
 	Etcd *Etcd
 	// Room is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
-	Room *backend.Room
+	Room *backend.Quota
 	Now  time.Time
 }
 
@@ -64,7 +64,7 @@ func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	}
 	b, err := c.backendOf(s)
 	if err == nil {
-		s.Terms = b.Machines.Terms(s.request())
+		s.Terms = b.Machines.Capabilities(s.request())
 		if err := c.readPlane(ctx, &s); err != nil {
 			return s, err
 		}
@@ -81,8 +81,8 @@ func (c *Controller) backendOf(s Snapshot) (backend.Backend, error) {
 }
 
 // request returns the requested machine.
-func (s Snapshot) request() backend.Request {
-	return backend.Request{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
+func (s Snapshot) request() backend.MachineRequest {
+	return backend.MachineRequest{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
 }
 
 // ref returns the reference to the machine: its name, and its ID once it has been observed.
@@ -152,10 +152,10 @@ func (c *Controller) answer(ctx context.Context, s Snapshot, q loop.Question) (S
 	if err != nil {
 		return s, err
 	}
-	if _, ok := q.(AskRoom); ok {
+	if _, ok := q.(CheckQuota); ok {
 		return answerRoom(ctx, b.Machines, s)
 	}
-	if q, ok := q.(AskEtcd); ok {
+	if q, ok := q.(ReadEtcd); ok {
 		return c.answerEtcd(ctx, b.Etcds, s, q.Order)
 	}
 	return c.answerProgress(ctx, b.Scripts, s)
@@ -187,7 +187,7 @@ func (c *Controller) answerProgress(ctx context.Context, scripts backend.Scripts
 func answerRoom(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
 	want := spec(s)
 	want.Mounts = s.Terms.Mounts
-	room, err := machines.Room(ctx, want)
+	room, err := machines.CheckQuota(ctx, want)
 	if s.Fault = fault.As(err); s.Fault != nil {
 		return s, nil
 	}

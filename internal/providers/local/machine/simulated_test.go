@@ -43,7 +43,7 @@ func simulatedSnapshot(change func(*Snapshot)) Snapshot {
 	s := snapshot(func(s *Snapshot) { s.Object, s.Network, s.Host = simulatedMachine(nil), nil, backend.Machine{} })
 	change(&s)
 	if s.Name == "" {
-		s.Terms = backend.Terms{}
+		s.Terms = backend.Capabilities{}
 		return s
 	}
 	host := &played{now: func() time.Time { return now }}
@@ -51,17 +51,17 @@ func simulatedSnapshot(change func(*Snapshot)) Snapshot {
 		host.machines = map[types.NamespacedName]backend.Machine{types.NamespacedName(key): s.Host}
 	}
 	b := host.set()[infrav1.SimulatedBackend].Faults(s.Object.Annotations)
-	s.Terms = b.Machines.Terms(s.request())
+	s.Terms = b.Machines.Capabilities(s.request())
 	s.Host, _ = b.Machines.Inspect(context.Background(), s.ref()) // it never fails
 	if s.Room != nil && s.Room.All == 0 {
-		room, _ := b.Machines.Room(context.Background(), spec(s)) // likewise
+		room, _ := b.Machines.CheckQuota(context.Background(), spec(s)) // likewise
 		s.Room = &room
 	}
 	return s
 }
 
 // simulatedHost is a simulated machine of the object in this state.
-func simulatedHost(state backend.State, since time.Time) backend.Machine {
+func simulatedHost(state backend.MachineState, since time.Time) backend.Machine {
 	m := backend.Machine{Name: name, State: state, Since: since, Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
 	if state == backend.Running {
 		m.Hostname, m.Address = "lm", simulated.Address(name)
@@ -131,7 +131,7 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 		"not a time": {"the change says what is wrong with it", func(s *Snapshot) { s.Object, s.Host = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up },
 			[]string{"change machine " + name + ": an annotation cannot be understood"}, nil, 0},
 		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.Host = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, soon},
-		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Room{All: 5000} }, nil, []string{"DeniedByPolicy"}, roomAgain},
+		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Room = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
 		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{policy.Simulated} },
 			nil, []string{"DeniedByPolicy"}, 0},
 		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
@@ -147,7 +147,7 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 			for _, a := range p.Actions {
 				did = append(did, a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if d := cmp.Diff([]any{tc.want, tc.waits, tc.recheck}, []any{did, waits, p.Recheck}); d != "" {
@@ -181,13 +181,13 @@ type played struct {
 func newPlayed() *played { return &played{machines: map[types.NamespacedName]backend.Machine{}} }
 
 func (f *played) set() backend.Set {
-	return backend.Set{infrav1.SimulatedBackend: faulty.Around(backend.Backend{Machines: f}, f, f.now)}
+	return backend.Set{infrav1.SimulatedBackend: faulty.Wrap(backend.Backend{Machines: f}, f, f.now)}
 }
 
-func (*played) Terms(r backend.Request) backend.Terms { return simulated.Terms(r) }
+func (*played) Capabilities(r backend.MachineRequest) backend.Capabilities { return simulated.Terms(r) }
 
-func (*played) Room(context.Context, backend.MachineSpec) (backend.Room, error) {
-	return backend.Room{}, nil
+func (*played) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
+	return backend.Quota{}, nil
 }
 
 func (f *played) Inspect(_ context.Context, ref backend.Ref) (backend.Machine, error) {

@@ -33,23 +33,23 @@ const (
 	reasonKubeletFails = "KubeletFails"
 )
 
-// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
-type judged struct {
+// conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
+type conditionInput struct {
 	Snapshot
 	plan    loop.Plan
 	outcome loop.Outcome
 }
 
 // conditions of a LocalMachine.
-var conditions = condition.Table[judged]{
-	{Type: infrav1.MachineProvisionedCondition, Of: judged.machineProvisioned},
-	{Type: infrav1.BootstrapExecSucceededCondition, Of: judged.bootstrapSucceeded},
-	{Type: infrav1.VersionMatchesCondition, Of: judged.versionMatches},
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.ReadyCondition, Over: judged.ready},
+var conditions = condition.Table[conditionInput]{
+	{Type: infrav1.MachineProvisionedCondition, Of: conditionInput.machineProvisioned},
+	{Type: infrav1.BootstrapExecSucceededCondition, Of: conditionInput.bootstrapSucceeded},
+	{Type: infrav1.VersionMatchesCondition, Of: conditionInput.versionMatches},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.ReadyCondition, Over: conditionInput.ready},
 }
 
-func (judged) ready(set condition.Set) condition.Verdict {
+func (conditionInput) ready(set condition.Set) condition.Verdict {
 	return condition.Summarize(set, condition.Reasons{
 		Good: clusterv1.ReadyReason, Bad: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
 	}, condition.Part{Type: infrav1.MachineProvisionedCondition}, condition.Part{Type: infrav1.BootstrapExecSucceededCondition, Optional: true},
@@ -59,7 +59,7 @@ func (judged) ready(set condition.Set) condition.Verdict {
 // lastLines separates the message from the end of a log.
 const lastLines = "; its last lines:\n"
 
-func (j judged) machineProvisioned() condition.Verdict {
+func (j conditionInput) machineProvisioned() condition.Verdict {
 	why := fault.As(j.outcome.Err)
 	switch j.outcome.Failed.(type) {
 	case Create, Change:
@@ -69,8 +69,8 @@ func (j judged) machineProvisioned() condition.Verdict {
 	switch {
 	case why != nil:
 		return condition.False(why.Reason, why.Message)
-	case j.Name == "" && len(j.plan.Wait) > 0:
-		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case j.Name == "" && len(j.plan.Waits) > 0:
+		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	case j.Fault != nil && (j.provisioned() || j.Object.Status.InstanceID != ""):
 		return condition.Unknown(j.Fault.Reason, j.Fault.Message)
 	case j.Fault != nil:
@@ -79,14 +79,14 @@ func (j judged) machineProvisioned() condition.Verdict {
 		return condition.True("MachineRunning")
 	case j.provisioned():
 		return j.lost()
-	case len(j.plan.Wait) > 0:
-		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case len(j.plan.Waits) > 0:
+		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
 	return condition.False(reasonAbsent, "")
 }
 
 // lost evaluates MachineProvisioned for a provisioned machine that does not run.
-func (j judged) lost() condition.Verdict {
+func (j conditionInput) lost() condition.Verdict {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(reasonAbsent, "The machine is gone, or is being deleted")
 	}
@@ -107,7 +107,7 @@ func (j judged) lost() condition.Verdict {
 		j.Name, clusterv1.RemediateMachineAnnotation))
 }
 
-func (j judged) bootstrapSucceeded() condition.Verdict {
+func (j conditionInput) bootstrapSucceeded() condition.Verdict {
 	why := fault.As(j.outcome.Err)
 	if _, failed := j.outcome.Failed.(Bootstrap); !failed {
 		why = nil
@@ -130,8 +130,8 @@ func (j judged) bootstrapSucceeded() condition.Verdict {
 	case j.Progress.Phase == backend.InProgress && j.Progress.Kubelet != "":
 		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet ends with %q (\"slipway logs node %s --unit kubelet\" has more); "+
 			"the bootstrap data, which runs in machine %s, waits for it", j.Progress.Kubelet, j.Object.Name, j.Name))
-	case len(j.plan.Wait) > 0:
-		return condition.False(j.plan.Wait[0].Reason, j.plan.Wait[0].Message)
+	case len(j.plan.Waits) > 0:
+		return condition.False(j.plan.Waits[0].Reason, j.plan.Waits[0].Message)
 	}
 	return condition.Unknown(reasonBootstrapping, "")
 }
@@ -150,7 +150,7 @@ const mostLeftOut, longestName = 10, 40
 
 // leftOut returns a message about the parts of the bootstrap data that the machine does not apply, empty if there are
 // none.
-func (j judged) leftOut() string {
+func (j conditionInput) leftOut() string {
 	var names []string
 	for n, name := range j.Progress.Skipped {
 		if n == mostLeftOut {
@@ -170,7 +170,7 @@ func (j judged) leftOut() string {
 }
 
 // failedText returns a message with the known causes of the failed bootstrap, the remedy and the end of the output.
-func (j judged) failedText() string {
+func (j conditionInput) failedText() string {
 	var b strings.Builder
 	p, seconds := j.Progress, int(j.Terms.Timeout.Seconds())
 	switch {
@@ -230,7 +230,7 @@ func (s Snapshot) bootstrapping() string {
 
 // versionMatches reports a node image whose version differs from the Machine's. A mismatch is detected only until the
 // machine is provisioned, because an in-place update can change the versions of the Machine and its node later.
-func (j judged) versionMatches() condition.Verdict {
+func (j conditionInput) versionMatches() condition.Verdict {
 	have, want := j.nodeVersion(), j.version()
 	known := condition.Set(j.Object.Status.Conditions).Get(infrav1.VersionMatchesCondition) != nil
 	switch {
@@ -244,7 +244,7 @@ func (j judged) versionMatches() condition.Verdict {
 }
 
 // kubeletText returns a message about the last exit of the kubelet or the kube-apiserver, empty if none is known.
-func (j judged) kubeletText() string {
+func (j conditionInput) kubeletText() string {
 	switch {
 	case j.Progress.Kubelet != "":
 		return fmt.Sprintf("; the kubelet ends with %q", j.Progress.Kubelet)
@@ -254,12 +254,12 @@ func (j judged) kubeletText() string {
 	return ""
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
 	var lines []string
-	for _, w := range j.plan.Wait {
+	for _, w := range j.plan.Waits {
 		lines = append(lines, w.Message)
 	}
 	if why := fault.As(j.outcome.Err); why != nil {
@@ -281,7 +281,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	s.Host = s.hostAfter(out)
 	status := infrav1.LocalMachineStatus{
 		ObservedGeneration: s.Object.Generation,
-		Conditions:         conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, loop.MomentOf(s.Object, s.Now)),
 		Initialization:     old.Initialization,
 		Addresses:          old.Addresses,
 		FailureDomain:      s.failureDomain(),

@@ -19,11 +19,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// AskMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
+// ReadMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
 // created or deleted.
-type AskMembers struct{}
+type ReadMembers struct{}
 
-func (AskMembers) String() string { return "which machines the pool has" }
+func (ReadMembers) String() string { return "which machines the pool has" }
 
 // SetProviderIDs writes spec.providerIDList, and spec.providerID.
 type SetProviderIDs struct {

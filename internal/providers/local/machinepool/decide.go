@@ -31,9 +31,9 @@ const mostAtOnce = 50
 // Decide computes the plan for the snapshot.
 func Decide(s Snapshot) loop.Plan {
 	var p loop.Plan
-	if awaited := s.awaited(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
+	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; delete what is left of a machine that will not be, and "+
-			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).ForPerson()
+			"take its ID off spec.providerIDList", condition.Names(awaited)).For(kind, s.Object.Name).UntilUserActs()
 		own(s, &p)
 		return p
 	}
@@ -50,7 +50,7 @@ func Decide(s Snapshot) loop.Plan {
 	}
 	changes := decideMembers(s, &p)
 	if len(changes) > 0 && !s.Live {
-		return loop.Plan{Ask: []loop.Question{AskMembers{}}}
+		return loop.Plan{Ask: []loop.Question{ReadMembers{}}}
 	}
 	p.Do(changes...)
 	own(s, &p)
@@ -68,7 +68,7 @@ func own(s Snapshot, p *loop.Plan) {
 
 func decideDeletion(s Snapshot, p *loop.Plan) {
 	if !s.Live {
-		*p = loop.Plan{Ask: []loop.Question{AskMembers{}}}
+		*p = loop.Plan{Ask: []loop.Question{ReadMembers{}}}
 		return
 	}
 	var names []string
@@ -81,7 +81,7 @@ func decideDeletion(s Snapshot, p *loop.Plan) {
 	}
 	if len(names) > 0 {
 		p.WaitFor(reasonDeleting, "Waiting for LocalMachines %s to be gone%s", condition.Names(names),
-			loop.Held(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
+			loop.ForeignFinalizersText(infrav1.GroupVersion.WithKind(localMachineKind).GroupKind(), locals...)).ForAll(localMachineKind, names).ToChange("")
 	}
 }
 
@@ -148,7 +148,7 @@ func canCreate(s Snapshot, p *loop.Plan) bool {
 	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
 	case denied != "":
-		p.WaitFor(reasonDenied, "%s", denied).For(kind, s.Object.Name).ForPerson()
+		p.WaitFor(reasonDenied, "%s", denied).For(kind, s.Object.Name).UntilUserActs()
 	case s.Cluster == nil || s.Cluster.Status.Initialization.InfrastructureProvisioned == nil || !*s.Cluster.Status.Initialization.InfrastructureProvisioned:
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").
 			For("Cluster", s.Pool.Spec.ClusterName).ToChange("status.initialization.infrastructureProvisioned")
@@ -225,10 +225,10 @@ func (s Snapshot) providerIDs() []string {
 // then contains their number.
 func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
 
-// awaited returns, for a pool restored from a backup, the provider IDs in its list whose machines are not restored yet.
+// unrestoredIDs returns, for a pool restored from a backup, the provider IDs in its list whose machines are not restored yet.
 // A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty once all
 // machines have been observed, and sorted like the list.
-func (s Snapshot) awaited() []string {
+func (s Snapshot) unrestoredIDs() []string {
 	if s.recorded() {
 		return nil
 	}

@@ -207,7 +207,7 @@ func TestDecide(t *testing.T) {
 			for _, a := range p.Actions {
 				did = append(did, newOne.ReplaceAllString(a.String(), "LocalMachine NEW"))
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
 			}
 			if diff := cmp.Diff(tc.want, did); diff != "" {
@@ -378,8 +378,8 @@ func TestReplicasAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Object: localPool(nil), Pool: corePool(tc.replicas, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: tc.policy}
 			p := Decide(s)
-			if len(p.Actions) != tc.actions || len(p.Wait) > 0 != (tc.wait != "") {
-				t.Fatalf("%s: %d actions, waits %v", tc.reason, len(p.Actions), p.Wait)
+			if len(p.Actions) != tc.actions || len(p.Waits) > 0 != (tc.wait != "") {
+				t.Fatalf("%s: %d actions, waits %v", tc.reason, len(p.Actions), p.Waits)
 			}
 			if tc.wait == "" {
 				return

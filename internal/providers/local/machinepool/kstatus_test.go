@@ -16,7 +16,7 @@ func TestKstatus(t *testing.T) {
 	s.Object.Generation = 1
 	report := func() string {
 		s.Object.Status = Report(s, Decide(s), loop.Outcome{}).Status.(infrav1.LocalMachinePoolStatus)
-		return kstatus.Of(t, s.Object)
+		return kstatus.Compute(t, s.Object)
 	}
 	if got := report(); got != kstatus.InProgress {
 		t.Errorf("a machine boots: %s", got)
@@ -26,7 +26,7 @@ func TestKstatus(t *testing.T) {
 		t.Errorf("ready: %s, %+v", got, s.Object.Status.Conditions)
 	}
 	s.Object.Generation = 2
-	if got := kstatus.Of(t, s.Object); got != kstatus.InProgress {
+	if got := kstatus.Compute(t, s.Object); got != kstatus.InProgress {
 		t.Errorf("changed, and not reconciled yet: %s", got)
 	}
 	two, none := int32(2), int32(0)

@@ -38,7 +38,7 @@ type Snapshot struct {
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// Offer is the capacity of a machine in the pool. Empty if the backend is not available in this process.
-	Offer offer.Offer
+	Offer offer.NodeCapacity
 	Now   time.Time
 }
 
@@ -52,7 +52,7 @@ type Member struct {
 func (c *Controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
-	s.Offer, _ = c.nodes.Offered(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
+	s.Offer, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	pool := &clusterv1.MachinePool{}
 	if ok, err := c.get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}, pool); err != nil {
 		return s, err

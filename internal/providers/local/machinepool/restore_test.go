@@ -65,7 +65,7 @@ func TestRestored(t *testing.T) { // OR-01
 			for _, a := range p.Actions {
 				got = append(got, "do: "+a.String())
 			}
-			for _, w := range p.Wait {
+			for _, w := range p.Waits {
 				got = append(got, "wait: "+w.Message)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -12,20 +12,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/loop"
 )
 
-// judged is a snapshot with the plan and its outcome, from which the conditions are computed.
-type judged struct {
+// conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
+type conditionInput struct {
 	Snapshot
 	plan    loop.Plan
 	outcome loop.Outcome
 }
 
 // conditions of a LocalMachinePool.
-var conditions = condition.Table[judged]{
-	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: judged.deleting},
-	{Type: clusterv1.ReadyCondition, Of: judged.ready},
+var conditions = condition.Table[conditionInput]{
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Of: conditionInput.deleting},
+	{Type: clusterv1.ReadyCondition, Of: conditionInput.ready},
 }
 
-func (j judged) deleting() condition.Verdict {
+func (j conditionInput) deleting() condition.Verdict {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
@@ -34,7 +34,7 @@ func (j judged) deleting() condition.Verdict {
 
 // ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
 // the conditions of the other machines.
-func (j judged) ready() condition.Verdict {
+func (j conditionInput) ready() condition.Verdict {
 	if !j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.DeletingReason, waits(j.plan))
 	}
@@ -74,7 +74,7 @@ func (j judged) ready() condition.Verdict {
 
 func waits(p loop.Plan) string {
 	var lines []string
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		lines = append(lines, w.Message)
 	}
 	return strings.Join(lines, "\n")
@@ -85,7 +85,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 	yes := true
 	status := infrav1.LocalMachinePoolStatus{
 		ObservedGeneration:        s.Object.Generation,
-		Conditions:                conditions.Evaluate(judged{s, p, out}, loop.MomentOf(s.Object, s.Now)),
+		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, loop.MomentOf(s.Object, s.Now)),
 		Initialization:            s.Object.Status.Initialization,
 		Ready:                     s.Object.Status.Ready,
 		InfrastructureMachineKind: localMachineKind,
@@ -103,7 +103,7 @@ func Report(s Snapshot, p loop.Plan, out loop.Outcome) loop.Report {
 		}
 		status.Instances = append(status.Instances, instance(m))
 	}
-	if len(s.awaited()) > 0 && s.Object.DeletionTimestamp.IsZero() { // the number of replicas is unknown until then
+	if len(s.unrestoredIDs()) > 0 && s.Object.DeletionTimestamp.IsZero() { // the number of replicas is unknown until then
 		return loop.Report{Status: status, Events: events(out)}
 	}
 	status.Replicas = &replicas

@@ -52,7 +52,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if left := ownedWithin - c.now().Sub(o.CreationTimestamp.Time); left > 0 && len(o.OwnerReferences) == 0 {
 		return ctrl.Result{RequeueAfter: min(left, ownedWithin)}, nil // the API server's clock may be ahead
 	}
-	offered, err := c.nodes.Offered(o.Spec.Template.Spec)
+	offered, err := c.nodes.CapacityOf(o.Spec.Template.Spec)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

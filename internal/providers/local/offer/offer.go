@@ -28,8 +28,8 @@ const (
 // podsPerNode is the kubelet's default limit.
 const podsPerNode = 110
 
-// Offer is the capacity of a node that does not exist yet.
-type Offer struct {
+// NodeCapacity is the capacity of a node that does not exist yet.
+type NodeCapacity struct {
 	Capacity corev1.ResourceList
 	NodeInfo infrav1.NodeInfo
 	// Scripted is set if nodes boot without bootstrap data and run it later.
@@ -75,15 +75,15 @@ type Nodes struct {
 	Policy policy.Configuration
 }
 
-// Offered returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
+// CapacityOf returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
 // available in this process.
-func (n Nodes) Offered(spec infrav1.LocalMachineSpec) (Offer, error) {
+func (n Nodes) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
 	b, err := n.Backends.Choose(spec.Backend.Name(), nil)
 	if err != nil {
-		return Offer{}, err
+		return NodeCapacity{}, err
 	}
-	terms := b.Machines.Terms(backend.Request{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
-	out := Offer{
+	terms := b.Machines.Capabilities(backend.MachineRequest{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
+	out := NodeCapacity{
 		Capacity: terms.Capacity,
 		Scripted: terms.Scripted,
 		NodeInfo: infrav1.NodeInfo{Architecture: infrav1.Architecture(n.Host.Architecture), OperatingSystem: "linux"},

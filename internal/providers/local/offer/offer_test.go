@@ -38,7 +38,7 @@ func TestOffered(t *testing.T) { // IM-10
 		if tc.simulated {
 			spec.Backend = infrav1.LocalMachineBackend{Simulated: &infrav1.SimulatedMachine{}}
 		}
-		got, err := nodes.Offered(spec)
+		got, err := nodes.CapacityOf(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestOffered(t *testing.T) { // IM-10
 }
 
 func TestBackendNotOffered(t *testing.T) {
-	got, err := Nodes{Backends: backend.Set{}}.Offered(infrav1.LocalMachineSpec{})
+	got, err := Nodes{Backends: backend.Set{}}.CapacityOf(infrav1.LocalMachineSpec{})
 	if why := fault.As(err); why == nil || why.Reason != "BackendNotOffered" || got.Capacity != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -46,7 +46,7 @@ type State struct {
 }
 
 // State returns the progress of an order in this process.
-func (s *Stager) State(machine client.ObjectKey, order recovery.Order) State {
+func (s *Stager) State(machine client.ObjectKey, order recovery.EtcdOrder) State {
 	if s == nil || s.Jobs == nil {
 		return State{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no stores of snapshots")}
 	}
@@ -60,7 +60,7 @@ func (s *Stager) State(machine client.ObjectKey, order recovery.Order) State {
 }
 
 // Start starts an order, unless others have to end first.
-func (s *Stager) Start(to Target, order recovery.Order) {
+func (s *Stager) Start(to Target, order recovery.EtcdOrder) {
 	s.Jobs.Start(keyOf(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }
 

@@ -29,9 +29,9 @@ import (
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // etcd is a source of a snapshot.
-type etcd struct{ facts snapshots.Facts }
+type etcd struct{ facts snapshots.EtcdState }
 
-func (e etcd) Facts(context.Context) (snapshots.Facts, error) { return e.facts, nil }
+func (e etcd) Facts(context.Context) (snapshots.EtcdState, error) { return e.facts, nil }
 
 func (etcd) Snapshot(context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader("of a snapshot")), nil
@@ -65,11 +65,11 @@ func policyIn(namespace string) *controlplanev1.EtcdSnapshotPolicy {
 }
 
 // take takes a snapshot of a Cluster.
-func (w world) take(of snapshots.Cluster, facts snapshots.Facts) {
+func (w world) take(of snapshots.Cluster, facts snapshots.EtcdState) {
 	w.Helper()
 	to, err := w.stager.Stores.Open(w.Context(), policyIn(of.Namespace))
 	if err == nil {
-		_, err = snapshots.Take(w.Context(), etcd{facts}, to, snapshots.Order{Cluster: of, Name: snapshots.Name(of.Name, noon), Now: noon})
+		_, err = snapshots.Take(w.Context(), etcd{facts}, to, snapshots.TakeOptions{Cluster: of, Name: snapshots.Name(of.Name, noon), Now: noon})
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -77,7 +77,7 @@ func (w world) take(of snapshots.Cluster, facts snapshots.Facts) {
 }
 
 // stage stages a snapshot, and returns what was put on the machine.
-func (w world) stage(of snapshots.Cluster, version string, order recovery.Order) (string, error) {
+func (w world) stage(of snapshots.Cluster, version string, order recovery.EtcdOrder) (string, error) {
 	w.Helper()
 	machine := client.ObjectKey{Namespace: of.Namespace, Name: "m"}
 	var got bytes.Buffer
@@ -95,8 +95,8 @@ func (w world) stage(of snapshots.Cluster, version string, order recovery.Order)
 	return got.String(), state.Err
 }
 
-func orderOf(name string, change ...func(*recovery.Snapshot)) recovery.Order {
-	o := recovery.Order{ID: "20261125T131500Z", Step: recovery.Stage, Snapshot: recovery.Snapshot{Policy: "nightly", Name: name}}
+func orderOf(name string, change ...func(*recovery.Snapshot)) recovery.EtcdOrder {
+	o := recovery.EtcdOrder{ID: "20261125T131500Z", Step: recovery.Stage, Snapshot: recovery.Snapshot{Policy: "nightly", Name: name}}
 	for _, c := range change {
 		c(&o.Snapshot)
 	}
@@ -108,16 +108,16 @@ func TestStage(t *testing.T) { // KC-19
 	w := newWorld(t)
 	at := "-20261125T120000Z"
 	ours := snapshots.Cluster{Namespace: "team-a", Name: "c", UID: "u"}
-	w.take(ours, snapshots.Facts{Revision: 7, Kubernetes: "v1.36.1"})
-	w.take(snapshots.Cluster{Namespace: "team-a", Name: "old", UID: "u2"}, snapshots.Facts{Kubernetes: "v1.35.4"})
-	w.take(snapshots.Cluster{Namespace: "team-a", Name: "keys", UID: "u3"}, snapshots.Facts{Kubernetes: "v1.36.3", EncryptionKeys: "k"})
-	w.take(snapshots.Cluster{Namespace: "team-b", Name: "theirs", UID: "u4"}, snapshots.Facts{Kubernetes: "v1.36.3"})
+	w.take(ours, snapshots.EtcdState{Revision: 7, Kubernetes: "v1.36.1"})
+	w.take(snapshots.Cluster{Namespace: "team-a", Name: "old", UID: "u2"}, snapshots.EtcdState{Kubernetes: "v1.35.4"})
+	w.take(snapshots.Cluster{Namespace: "team-a", Name: "keys", UID: "u3"}, snapshots.EtcdState{Kubernetes: "v1.36.3", EncryptionKeys: "k"})
+	w.take(snapshots.Cluster{Namespace: "team-b", Name: "theirs", UID: "u4"}, snapshots.EtcdState{Kubernetes: "v1.36.3"})
 	of := func(name, uid string) snapshots.Cluster {
 		return snapshots.Cluster{Namespace: "team-a", Name: name, UID: uid}
 	}
 	tests := map[string]struct {
 		of    snapshots.Cluster
-		order recovery.Order
+		order recovery.EtcdOrder
 		want  string // reason of the fault; empty: none
 	}{
 		"ours":                   {ours, orderOf("c" + at), ""},
@@ -152,12 +152,12 @@ func TestState(t *testing.T) {
 		t.Errorf("before: %+v", got)
 	}
 	end := make(chan struct{})
-	w.take(snapshots.Cluster{Namespace: "team-a", Name: "c", UID: "u"}, snapshots.Facts{Kubernetes: "v1.36.3"})
+	w.take(snapshots.Cluster{Namespace: "team-a", Name: "c", UID: "u"}, snapshots.EtcdState{Kubernetes: "v1.36.3"})
 	w.stager.Start(staging.Target{Machine: machine, Version: "v1.36.3", Cluster: snapshots.Cluster{Namespace: "team-a", Name: "c", UID: "u"}, Stage: func(context.Context, func(io.Writer) error) error {
 		<-end
 		return errors.New("no room")
 	}}, first)
-	for _, order := range []recovery.Order{first, second} {
+	for _, order := range []recovery.EtcdOrder{first, second} {
 		if got := w.stager.State(machine, order); !got.Running {
 			t.Errorf("while it runs: %+v", got)
 		}

@@ -27,7 +27,7 @@ type Host struct {
 	// paths contains the targets of mount paths that are links; refused contains the paths that no node may mount.
 	paths   map[string]string
 	refused map[string]string
-	taken   []backend.Taken
+	taken   []backend.UsedRange
 	down    error
 	fail    map[string]error
 	log     []string
@@ -86,7 +86,7 @@ func (h *Host) AddNetwork(instance string, owner backend.Owner, n backend.Networ
 }
 
 // AddTaken adds a range to those that the host uses.
-func (h *Host) AddTaken(t backend.Taken) {
+func (h *Host) AddTaken(t backend.UsedRange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.taken = append(h.taken, t)
@@ -135,7 +135,7 @@ func labels(instance string, o backend.Owner) map[string]string {
 // machine looks up a machine as a backend does.
 func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 	m = h.machines[ref.Name]
-	if m != nil && (m.Instance != Instance || !ref.Names(m.Name, labels(m.Instance, m.Owner))) {
+	if m != nil && (m.Instance != Instance || !ref.Matches(m.Name, labels(m.Instance, m.Owner))) {
 		return nil, true
 	}
 	return m, false
@@ -144,7 +144,7 @@ func (h *Host) machine(ref backend.Ref) (m *Machine, foreign bool) {
 // networkOf looks up a network as a backend does.
 func (h *Host) networkOf(ref backend.Ref) (network, bool) {
 	for _, name := range slices.Sorted(maps.Keys(h.networks)) {
-		if n := h.networks[name]; n.instance == Instance && ref.Names(n.Name, labels(n.instance, n.owner)) {
+		if n := h.networks[name]; n.instance == Instance && ref.Matches(n.Name, labels(n.instance, n.owner)) {
 			return n, true
 		}
 	}
@@ -156,19 +156,21 @@ func (h *Host) Set() backend.Set {
 	return backend.Set{infrav1.ContainerBackend: {Networks: h, Machines: h, Scripts: h, Balancers: h}}
 }
 
-// Terms implements backend.Machines.
-func (h *Host) Terms(r backend.Request) backend.Terms { return container.Terms(r) }
+// Capabilities implements backend.Machines.
+func (h *Host) Capabilities(r backend.MachineRequest) backend.Capabilities { return container.Terms(r) }
 
-// NetworkTerms implements backend.Networks.
-func (h *Host) NetworkTerms(policy.Configuration) backend.NetworkTerms { return backend.NetworkTerms{} }
+// NetworkCapabilities implements backend.Networks.
+func (h *Host) NetworkCapabilities(policy.Configuration) backend.NetworkCapabilities {
+	return backend.NetworkCapabilities{}
+}
 
-// Room implements backend.Machines.
-func (h *Host) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+// CheckQuota implements backend.Machines.
+func (h *Host) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	list, err := h.List(ctx)
 	if err != nil {
-		return backend.Room{}, err
+		return backend.Quota{}, err
 	}
-	return backend.RoomFor(spec, list, func(hostPath string) (string, error) { return h.ResolveMount(ctx, hostPath) })
+	return backend.QuotaFor(spec, list, func(hostPath string) (string, error) { return h.ResolveMount(ctx, hostPath) })
 }
 
 // Down makes every operation return err; nil ends the outage.
@@ -268,8 +270,8 @@ func (h *Host) DeleteNetwork(_ context.Context, ref backend.Ref) error {
 	})
 }
 
-// TakenRanges implements backend.Networks.
-func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
+// UsedRanges implements backend.Networks.
+func (h *Host) UsedRanges(context.Context) (out []backend.UsedRange, err error) {
 	err = h.do("TakenRanges", "", false, func() error {
 		out = h.takenRanges()
 		return nil
@@ -277,10 +279,10 @@ func (h *Host) TakenRanges(context.Context) (out []backend.Taken, err error) {
 	return out, err
 }
 
-func (h *Host) takenRanges() []backend.Taken {
+func (h *Host) takenRanges() []backend.UsedRange {
 	out := slices.Clone(h.taken)
 	for _, n := range h.networks {
-		t := backend.Taken{Range: n.Subnet, By: "Docker network " + n.Name}
+		t := backend.UsedRange{Range: n.Subnet, By: "Docker network " + n.Name}
 		if n.instance == Instance {
 			t.Owner = n.owner
 		}
@@ -289,13 +291,13 @@ func (h *Host) takenRanges() []backend.Taken {
 	return out
 }
 
-// Offer implements backend.Balancers.
-func (h *Host) Offer(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
+// ReserveEndpoint implements backend.Balancers.
+func (h *Host) ReserveEndpoint(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
-// Balance implements backend.Balancers. The load balancer runs at once, and none of its members respond.
-func (h *Host) Balance(_ context.Context, spec backend.BalancerSpec) error {
+// EnsureBalancer implements backend.Balancers. The load balancer runs at once, and none of its members respond.
+func (h *Host) EnsureBalancer(_ context.Context, spec backend.BalancerSpec) error {
 	return h.do("Balance", spec.Ref.Object.String(), true, func() error {
 		h.balancers[spec.Ref.Object] = &backend.Balancer{Running: true, Listen: spec.Listen, Members: slices.Clone(spec.Members)}
 		return nil

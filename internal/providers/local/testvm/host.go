@@ -31,14 +31,14 @@ type Machine struct {
 // Backend returns the host as a backend.
 func (h *Host) Backend() backend.Backend { return backend.Backend{Machines: h, Scripts: h} }
 
-// Terms implements backend.Machines.
-func (h *Host) Terms(r backend.Request) backend.Terms {
-	return backend.Terms{Immediate: true, Scripted: true, Startup: h.Boot, Timeout: time.Minute, Setting: "maxima.nodes", Maximum: r.Policy.Maxima.Nodes}
+// Capabilities implements backend.Machines.
+func (h *Host) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	return backend.Capabilities{Immediate: true, Scripted: true, Startup: h.Boot, Timeout: time.Minute, Setting: "maxima.nodes", Maximum: r.Policy.Maxima.Nodes}
 }
 
-// Room implements backend.Machines.
-func (h *Host) Room(context.Context, backend.MachineSpec) (backend.Room, error) {
-	return backend.Room{All: len(h.Machines)}, nil
+// CheckQuota implements backend.Machines.
+func (h *Host) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
+	return backend.Quota{All: len(h.Machines)}, nil
 }
 
 // Create implements backend.Machines.

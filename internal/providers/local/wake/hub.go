@@ -16,8 +16,8 @@ import (
 // Map returns the objects that an event is about.
 type Map func(context.Context, backend.Event) []reconcile.Request
 
-// Hub watches one backend for several controllers.
-type Hub struct {
+// Broadcaster watches one backend for several controllers.
+type Broadcaster struct {
 	watcher backend.Watcher
 
 	mu   sync.Mutex
@@ -25,14 +25,14 @@ type Hub struct {
 }
 
 // NewHub returns a hub that watches the backend once it is started.
-func NewHub(w backend.Watcher) *Hub { return &Hub{watcher: w} }
+func NewHub(w backend.Watcher) *Broadcaster { return &Broadcaster{watcher: w} }
 
 // Start implements manager.Runnable. Controllers reconcile all objects when they start, so no events are lost before
 // their Source is started.
-func (h *Hub) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.Tell) }
+func (h *Broadcaster) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.Notify) }
 
 // Source returns a source for controller-runtime that enqueues the objects of the map.
-func (h *Hub) Source(of Map) source.Source {
+func (h *Broadcaster) Source(of Map) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -45,8 +45,8 @@ func (h *Hub) Source(of Map) source.Source {
 	})
 }
 
-// Tell sends an event to all controllers. Callers can send events that the backend does not produce.
-func (h *Hub) Tell(e backend.Event) {
+// Notify sends an event to all controllers. Callers can send events that the backend does not produce.
+func (h *Broadcaster) Notify(e backend.Event) {
 	h.mu.Lock()
 	subs := h.subs
 	h.mu.Unlock()

@@ -91,7 +91,7 @@ type controlPlanes struct {
 }
 
 // Terms implements backend.ControlPlanes.
-func (c controlPlanes) Terms(allowed policy.Configuration) backend.Terms {
+func (c controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
 	t := c.ControlPlanes.Terms(allowed)
 	if t.Started != nil {
 		started := *t.Started

@@ -25,8 +25,8 @@ type servers struct {
 	err    error
 }
 
-func (s *servers) Terms(policy.Configuration) backend.Terms {
-	return backend.Terms{Started: &backend.ControlPlane{Running: true, Ready: true}}
+func (s *servers) Terms(policy.Configuration) backend.Capabilities {
+	return backend.Capabilities{Started: &backend.ControlPlane{Running: true, Ready: true}}
 }
 
 func (s *servers) Status(context.Context, string) (backend.ControlPlane, error) {

@@ -48,7 +48,7 @@ func newLive(t *testing.T, root string, own bool) *live {
 	}
 	s := supervisor.New(t.Context(), supervisor.Config{
 		Root: root, Command: []string{binary, "control-plane", "run", "--config"}, Versions: func() []string { return []string{version} },
-		Now: time.Now, OwnUsers: own,
+		Now: time.Now, SeparateUsers: own,
 	})
 	t.Cleanup(s.Close)
 	return &live{T: t, planes: process.New(s, false).ControlPlanes, close: s.Close, root: root, files: authorities(t)}
@@ -115,7 +115,7 @@ func (l *live) start(name, address string, days int) backend.ControlPlane {
 // user is the user of the control plane, which all of its processes and files have.
 func (l *live) user(name string, pid int) int {
 	l.Helper()
-	user, own := ownuser.Of(string(l.folder(name)))
+	user, own := ownuser.UserOfFolder(string(l.folder(name)))
 	if !own {
 		l.Fatalf("control plane %s has no user of its own", name)
 	}

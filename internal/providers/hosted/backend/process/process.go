@@ -43,15 +43,15 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 }
 
 // Terms implements backend.ControlPlanes.
-func (p *processes) Terms(allowed policy.Configuration) backend.Terms {
+func (p *processes) Terms(allowed policy.Configuration) backend.Capabilities {
 	terms := Terms(allowed, p.supervisor.Versions())
 	terms.Denied = p.denied
 	return terms
 }
 
 // Terms returns the static properties of control planes that run as processes with one of these versions.
-func Terms(allowed policy.Configuration, versions []string) backend.Terms {
-	return backend.Terms{
+func Terms(allowed policy.Configuration, versions []string) backend.Capabilities {
+	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
 		Running: "Running", Continued: "a process that lives is taken over",
 	}
@@ -103,7 +103,7 @@ func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane
 // Start implements backend.ControlPlanes. It leaves the files unchanged if the data is encrypted with other
 // keys.
 func (p *processes) Start(ctx context.Context, name string, cfg workload.Config, files map[string][]byte) error {
-	release, err := p.supervisor.Claim(name)
+	release, err := p.supervisor.BlockTransfer(name)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *processes) Start(ctx context.Context, name string, cfg workload.Config,
 // write writes a file for the process of a control plane. The file is owned by the user of the process, if
 // that is a separate one.
 func (p *processes) write(path string, content []byte) error {
-	if user, own := ownuser.Of(filepath.Dir(path)); own {
+	if user, own := ownuser.UserOfFolder(filepath.Dir(path)); own {
 		_, err := datadir.WriteFileFor(user, path, content, 0o600)
 		return err
 	}
@@ -142,7 +142,7 @@ func (p *processes) write(path string, content []byte) error {
 
 // stop stops the process of a control plane until Start is called again.
 func (p *processes) stop(ctx context.Context, name string) error {
-	release, err := p.supervisor.Claim(name)
+	release, err := p.supervisor.BlockTransfer(name)
 	if err != nil {
 		return err
 	}

@@ -35,12 +35,14 @@ func New(s *simulated.Server) backend.Backend {
 }
 
 // Terms implements backend.ControlPlanes.
-func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms { return Terms(allowed) }
+func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
+	return Terms(allowed)
+}
 
 // Terms returns the static properties of simulated control planes.
-func Terms(allowed policy.Configuration) backend.Terms {
+func Terms(allowed policy.Configuration) backend.Capabilities {
 	first, last := simulated.Ports()
-	return backend.Terms{
+	return backend.Capabilities{
 		Kind: "simulated", AnyVersion: true, Listens: &backend.Listens{Host: simulated.Host, First: first, Last: last},
 		Started: &backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true},
 		Denied:  allowed.DeniedSimulated(), Maximum: allowed.Maxima.SimulatedControlPlanes, Setting: "maxima.simulatedControlPlanes",

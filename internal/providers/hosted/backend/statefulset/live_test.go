@@ -354,7 +354,7 @@ func TestClaimGone(t *testing.T) {
 	if err := h.api.Get(t.Context(), h.key(), claim); !apierrors.IsNotFound(err) {
 		t.Errorf("a claim was created: %v", err)
 	}
-	restored := order{name: plane, namespace: h.namespace}.claim(Volume{Size: resource.MustParse("1Gi")})
+	restored := desiredPlane{name: plane, namespace: h.namespace}.claim(Volume{Size: resource.MustParse("1Gi")})
 	h.must(h.api.Create(t.Context(), restored))
 	h.until("a person restored it", func(p backend.ControlPlane) bool { return p.Data.Exists })
 	h.must(h.planes.Start(t.Context(), plane, c, content))
@@ -415,7 +415,7 @@ func TestForeignObjects(t *testing.T) {
 	h.must(h.api.Create(t.Context(), foreign))
 	hostile := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "other", Labels: labels(plane), Annotations: map[string]string{nameAnnotation: plane}},
-		Spec:       order{}.claim(Volume{Size: resource.MustParse("1Gi")}).Spec,
+		Spec:       desiredPlane{}.claim(Volume{Size: resource.MustParse("1Gi")}).Spec,
 	}
 	h.must(h.api.Create(t.Context(), hostile))
 	at, err := h.planes.Reserve(t.Context(), plane, clusterv1.APIEndpoint{})
@@ -497,7 +497,7 @@ func TestLoadBalancer(t *testing.T) {
 
 func TestTerms(t *testing.T) {
 	got := Terms(policy.Default(), "v1.36.3")
-	if got.Emptied != "" || !got.InPods || got.Listens == nil || !got.Listens.Elsewhere {
+	if got.Emptied != "" || !got.InPods || got.Listens == nil || !got.Listens.SeparateEndpoint {
 		t.Errorf("%+v", got)
 	}
 }

@@ -71,8 +71,8 @@ func labels(name string) map[string]string {
 	}
 }
 
-// order is the desired state of a control plane.
-type order struct {
+// desiredPlane is the desired state of a control plane.
+type desiredPlane struct {
 	name, namespace string
 	config          workload.Config
 	files           map[string][]byte
@@ -107,7 +107,7 @@ func ownOf(pod *corev1.Pod, manager string) own {
 	return out
 }
 
-func (o order) meta() metav1.ObjectMeta {
+func (o desiredPlane) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.namespace, Name: objectName(o.name), Labels: labels(o.name), Annotations: map[string]string{nameAnnotation: o.name},
 	}
@@ -126,7 +126,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-func (o order) secret() *corev1.Secret {
+func (o desiredPlane) secret() *corev1.Secret {
 	out := &corev1.Secret{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Secret"), ObjectMeta: o.meta(), Data: map[string][]byte{
 		workload.DeliveredConfig: []byte(encode(o.config)), workload.DeliveredRecord: []byte(encode(o.record)),
 	}}
@@ -136,7 +136,7 @@ func (o order) secret() *corev1.Secret {
 	return out
 }
 
-func (o order) claim(v Volume) *corev1.PersistentVolumeClaim {
+func (o desiredPlane) claim(v Volume) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "PersistentVolumeClaim"), ObjectMeta: o.meta(),
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -152,7 +152,7 @@ func (o order) claim(v Volume) *corev1.PersistentVolumeClaim {
 
 // networkPolicy allows ingress to the port of the API server from everywhere, because nodes and users can be
 // anywhere. Egress is not restricted.
-func (o order) networkPolicy() *networkingv1.NetworkPolicy {
+func (o desiredPlane) networkPolicy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: typeMeta(networkingv1.SchemeGroupVersion, "NetworkPolicy"), ObjectMeta: o.meta(),
 		Spec: networkingv1.NetworkPolicySpec{
@@ -164,7 +164,7 @@ func (o order) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
-func (o order) statefulSet() *appsv1.StatefulSet {
+func (o desiredPlane) statefulSet() *appsv1.StatefulSet {
 	meta, pod := o.meta(), o.meta()
 	meta.Annotations[configAnnotation], meta.Annotations[recordAnnotation] = o.config.Hash(), encode(o.record)
 	pod.Namespace, pod.Name = "", ""
@@ -180,7 +180,7 @@ func (o order) statefulSet() *appsv1.StatefulSet {
 	}
 }
 
-func (o order) podSpec() corev1.PodSpec {
+func (o desiredPlane) podSpec() corev1.PodSpec {
 	name := objectName(o.name)
 	return corev1.PodSpec{
 		AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(60)),
@@ -203,7 +203,7 @@ func (o order) podSpec() corev1.PodSpec {
 	}
 }
 
-func (o order) container() corev1.Container {
+func (o desiredPlane) container() corev1.Container {
 	return corev1.Container{
 		Name: container, Image: o.own.image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:  []string{"control-plane", "run", "--delivery", deliveryFolder, "--config", dataFolder + "/config.json"},

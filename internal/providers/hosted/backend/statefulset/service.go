@@ -39,7 +39,7 @@ func (s Service) Check() error {
 }
 
 // newService returns the Service of a control plane. A non-zero port requests this node port.
-func newService(o order, t corev1.ServiceType, host string, port int32) *corev1.Service {
+func newService(o desiredPlane, t corev1.ServiceType, host string, port int32) *corev1.Service {
 	out := &corev1.Service{
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Service"), ObjectMeta: o.meta(),
 		Spec: corev1.ServiceSpec{
@@ -99,7 +99,7 @@ func (c *controlPlanes) Reserve(ctx context.Context, name string, wanted cluster
 		if wanted.IsValid() { // the Service was probably deleted; kubeconfigs of nodes contain its port
 			port = wanted.Port
 		}
-		want := newService(order{name: name, namespace: c.settings.Namespace}, c.settings.Service.Type, host, port)
+		want := newService(desiredPlane{name: name, namespace: c.settings.Namespace}, c.settings.Service.Type, host, port)
 		if err := c.apply(ctx, have, want); err != nil {
 			return clusterv1.APIEndpoint{}, err
 		}

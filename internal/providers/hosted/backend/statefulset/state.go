@@ -190,10 +190,10 @@ func imageOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// firstOld returns the name of the StatefulSet that is updated to the image next. It is empty if all have the
+// nextToUpdate returns the name of the StatefulSet that is updated to the image next. It is empty if all have the
 // image or if one with the image is not ready. StatefulSets are updated one after the other, so that a broken
 // image affects only the first.
-func firstOld(sets []appsv1.StatefulSet, image string) string {
+func nextToUpdate(sets []appsv1.StatefulSet, image string) string {
 	first := ""
 	for i := range sets {
 		set := &sets[i]

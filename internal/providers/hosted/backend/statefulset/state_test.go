@@ -26,7 +26,7 @@ func config() workload.Config {
 
 // settled is a control plane that runs and is ready.
 func settled(changes ...func(*state)) state {
-	o := order{name: "team-a.demo", namespace: "home", config: config(), record: workload.Record{Version: "v1.36.3"}, port: 30001, own: own{image: "slipway:v1"}}
+	o := desiredPlane{name: "team-a.demo", namespace: "home", config: config(), record: workload.Record{Version: "v1.36.3"}, port: 30001, own: own{image: "slipway:v1"}}
 	set := o.statefulSet()
 	service := newService(o, corev1.ServiceTypeNodePort, "203.0.113.7", 30001)
 	service.Spec.ClusterIP = "10.0.0.9"
@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 // One control plane restarts with another image after the other.
 func TestFirstOld(t *testing.T) {
 	set := func(name, image string, ready int32) appsv1.StatefulSet {
-		out := *order{name: name, own: own{image: image}, config: config()}.statefulSet()
+		out := *desiredPlane{name: name, own: own{image: image}, config: config()}.statefulSet()
 		out.Status = appsv1.StatefulSetStatus{ReadyReplicas: ready, UpdatedReplicas: 1}
 		return out
 	}
@@ -198,7 +198,7 @@ func TestFirstOld(t *testing.T) {
 		"of others":    {"", []appsv1.StatefulSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, set("ns.b", "old", 1)}, objectName("ns.b")},
 	}
 	for title, test := range tests {
-		if got := firstOld(test.sets, "new"); got != test.want {
+		if got := nextToUpdate(test.sets, "new"); got != test.want {
 			t.Errorf("%s (%s): %q", title, test.why, got)
 		}
 	}

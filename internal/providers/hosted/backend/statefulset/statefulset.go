@@ -75,15 +75,15 @@ func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error)
 }
 
 // Terms implements backend.ControlPlanes.
-func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Terms {
+func (c *controlPlanes) Terms(allowed policy.Configuration) backend.Capabilities {
 	return Terms(allowed, c.settings.Version)
 }
 
 // Terms returns the static properties of control planes that run in Pods with this version.
-func Terms(allowed policy.Configuration, version string) backend.Terms {
-	return backend.Terms{
+func Terms(allowed policy.Configuration, version string) backend.Capabilities {
+	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
-		Running: "Running", Continued: "a Pod that runs stays", InPods: true, Listens: &backend.Listens{Elsewhere: true},
+		Running: "Running", Continued: "a Pod that runs stays", InPods: true, Listens: &backend.Listens{SeparateEndpoint: true},
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *controlPlanes) state(ctx context.Context, name string) (state, error) {
 	if err := c.cached.List(ctx, all, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing the StatefulSets of control planes: %w", err)
 	}
-	s.turn = firstOld(all.Items, s.image) == s.name
+	s.turn = nextToUpdate(all.Items, s.image) == s.name
 	return s, nil
 }
 
@@ -228,7 +228,7 @@ func (c *controlPlanes) Start(ctx context.Context, name string, cfg workload.Con
 	if err != nil {
 		return err
 	}
-	o := order{name: name, namespace: c.settings.Namespace, config: cfg, files: files, record: record, port: int32(at.Port()), own: mine}
+	o := desiredPlane{name: name, namespace: c.settings.Namespace, config: cfg, files: files, record: record, port: int32(at.Port()), own: mine}
 	if err := c.ensureClaim(ctx, o, now.claim); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func recordOf(now state, seen backend.ControlPlane, cfg workload.Config) (worklo
 }
 
 // ensureClaim creates the claim if it does not exist, and otherwise stores the data record in it.
-func (c *controlPlanes) ensureClaim(ctx context.Context, o order, have *corev1.PersistentVolumeClaim) error {
+func (c *controlPlanes) ensureClaim(ctx context.Context, o desiredPlane, have *corev1.PersistentVolumeClaim) error {
 	if have == nil {
 		claim := o.claim(c.settings.Volume)
 		return refused(claim, c.writer.Create(ctx, claim))

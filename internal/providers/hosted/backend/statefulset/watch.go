@@ -91,7 +91,7 @@ func (c *controlPlanes) notifyOld(ctx context.Context) {
 	if err := c.cached.List(ctx, all, client.InNamespace(c.settings.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return // the cache is not synced; all objects are enqueued when it is
 	}
-	first := firstOld(all.Items, mine.image)
+	first := nextToUpdate(all.Items, mine.image)
 	for i := range all.Items {
 		if all.Items[i].Name == first {
 			c.notify(nameOf(&all.Items[i]))

@@ -48,7 +48,7 @@ func pathsOf(p authority.Purpose, config bootstrapv1.ClusterConfiguration) pairP
 // CertificateFiles returns the certificate and key files that a control plane machine needs, in the order of
 // [authority.Required]. Both are parsed and encoded again, so that any other data in a Secret is dropped. If a key is
 // stored elsewhere, only the certificate is written. Errors are Invalid faults.
-func CertificateFiles(config bootstrapv1.ClusterConfiguration, found authority.Found) ([]File, error) {
+func CertificateFiles(config bootstrapv1.ClusterConfiguration, found authority.Secrets) ([]File, error) {
 	var out []File
 	for _, r := range authority.Required(config) {
 		secret := found[r.Purpose]

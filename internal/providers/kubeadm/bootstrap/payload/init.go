@@ -24,9 +24,9 @@ func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 }
 
 // factsOf returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
-func factsOf(in Input, cluster *clusterv1.Cluster) kubeadmapi.Facts {
+func factsOf(in Input, cluster *clusterv1.Cluster) kubeadmapi.ClusterValues {
 	network := cluster.Spec.ClusterNetwork
-	return kubeadmapi.Facts{
+	return kubeadmapi.ClusterValues{
 		ClusterName: cluster.Name, KubernetesVersion: in.KubernetesVersion, Endpoint: in.Endpoint,
 		ServiceSubnet: strings.Join(network.Services.CIDRBlocks, ","),
 		PodSubnet:     strings.Join(network.Pods.CIDRBlocks, ","),

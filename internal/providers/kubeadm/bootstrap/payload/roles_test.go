@@ -89,7 +89,7 @@ func TestRoles(t *testing.T) {
 
 // KB-23, SE-02
 func TestCertificateFiles(t *testing.T) {
-	found := authority.Found{}
+	found := authority.Secrets{}
 	for _, p := range []authority.Purpose{authority.CA, authority.Etcd, authority.Proxy, authority.SA, authority.EtcdClient} {
 		from := p
 		if p == authority.EtcdClient {

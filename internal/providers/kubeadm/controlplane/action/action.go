@@ -14,8 +14,8 @@ import (
 
 // The actions of the controller, in addition to the actions of package machines. All of them are idempotent.
 type (
-	// Join labels the control plane with its Cluster.
-	Join struct{ Cluster string }
+	// LabelWithCluster labels the control plane with its Cluster.
+	LabelWithCluster struct{ Cluster string }
 	// CreateSecret generates a CA or the service account keys.
 	CreateSecret struct {
 		Purpose authority.Purpose
@@ -68,10 +68,10 @@ type (
 	// OrderEtcd orders a recovery step from the infrastructure machine of a Machine.
 	OrderEtcd struct {
 		Machine string
-		Order   recovery.Order
+		Order   recovery.EtcdOrder
 	}
 	// AcceptRecovery records on the control plane that a recovery starts, and which members are discarded.
-	AcceptRecovery struct{ Request recovery.Request }
+	AcceptRecovery struct{ Request recovery.RecoveryRequest }
 	// ExcludeFromDrain excludes a Machine from draining, so that the Machine controller can delete it without its
 	// Node.
 	ExcludeFromDrain struct{ Machine string }
@@ -98,7 +98,7 @@ type AskKubeadm struct{}
 
 func (a AskKubeadm) String() string { return "what kubeadm left in the workload cluster" }
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a LabelWithCluster) String() string { return "join Cluster " + a.Cluster }
 
 func (a CreateSecret) String() string {
 	return fmt.Sprintf("create Secret %s: it does not exist", a.Purpose.SecretName(a.Cluster))

@@ -9,5 +9,5 @@
 //	              EtcdPodHealthy, EtcdMemberHealthy (the last two only if etcd runs on the Machines)
 //
 // Conditions whose state cannot be read remain unchanged until the connection has been down for longer than the grace
-// period. After that they are Unknown with the reason ConnectionDown. Start reading at [Facts] and [Conditions].
+// period. After that they are Unknown with the reason ConnectionDown. Start reading at [MachineState] and [Conditions].
 package health

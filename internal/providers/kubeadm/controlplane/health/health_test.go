@@ -20,10 +20,10 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // running is a Machine whose components all run.
-func running(changes ...func(*Facts)) Facts {
+func running(changes ...func(*MachineState)) MachineState {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	m.Status.NodeRef.Name = "n"
-	f := Facts{Member: machines.Member{Machine: m}, Initialized: true, Managed: true}
+	f := MachineState{Member: machines.Member{Machine: m}, Initialized: true, Managed: true}
 	all := []etcd.Member{{ID: 1, Name: "n"}, {ID: 2, Name: "o"}}
 	f.State = workload.State{
 		At: now, Initialized: true, Pods: map[string]*corev1.Pod{},
@@ -49,12 +49,12 @@ func pod(name string, phase corev1.PodPhase, ready corev1.ConditionStatus, state
 	return p
 }
 
-func scheduler(p *corev1.Pod) func(*Facts) {
-	return func(f *Facts) { f.State.Pods["kube-scheduler-n"] = p }
+func scheduler(p *corev1.Pod) func(*MachineState) {
+	return func(f *MachineState) { f.State.Pods["kube-scheduler-n"] = p }
 }
 
-func status(change func(*workload.EtcdStatus)) func(*Facts) {
-	return func(f *Facts) {
+func status(change func(*workload.EtcdStatus)) func(*MachineState) {
+	return func(f *MachineState) {
 		s := f.State.Etcd.Statuses["n"]
 		change(&s)
 		f.State.Etcd.Statuses["n"] = s
@@ -64,50 +64,50 @@ func status(change func(*workload.EtcdStatus)) func(*Facts) {
 // Each condition of a Machine for what was read.
 func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 	const member, schedulerPod, apiServerPod = "EtcdMemberHealthy", "SchedulerPodHealthy", "APIServerPodHealthy"
-	expired := func(f *Facts) { f.Expired = now.Add(-time.Hour) }
+	expired := func(f *MachineState) { f.Expired = now.Add(-time.Hour) }
 	crash := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	kept := func(f *Facts) {
+	kept := func(f *MachineState) {
 		f.Keep, f.State.Problem = true, "gone"
 		f.Status.Conditions = []metav1.Condition{{Type: schedulerPod, Status: "True", Reason: "Running"}}
 	}
 	for name, tc := range map[string]struct {
 		reason    string
-		facts     Facts
+		facts     MachineState
 		condition string
 		status    metav1.ConditionStatus
 		want      string
 	}{
 		"running":           {"", running(), schedulerPod, "True", "Running"},
-		"not initialized":   {"there is nothing to read", running(func(f *Facts) { f.Initialized = false }), schedulerPod, "Unknown", "InspectionFailed"},
-		"no Node":           {"", running(func(f *Facts) { f.Status.NodeRef.Name = "" }), schedulerPod, "Unknown", "InspectionFailed"},
-		"no Pod":            {"", running(func(f *Facts) { delete(f.State.Pods, "kube-scheduler-n") }), schedulerPod, "False", "DoesNotExist"},
-		"no Pod, deleting":  {"it goes with its Machine", running(func(f *Facts) { delete(f.State.Pods, "kube-scheduler-n"); f.Deleted = true }), schedulerPod, "False", "Deleting"},
+		"not initialized":   {"there is nothing to read", running(func(f *MachineState) { f.Initialized = false }), schedulerPod, "Unknown", "InspectionFailed"},
+		"no Node":           {"", running(func(f *MachineState) { f.Status.NodeRef.Name = "" }), schedulerPod, "Unknown", "InspectionFailed"},
+		"no Pod":            {"", running(func(f *MachineState) { delete(f.State.Pods, "kube-scheduler-n") }), schedulerPod, "False", "DoesNotExist"},
+		"no Pod, deleting":  {"it goes with its Machine", running(func(f *MachineState) { delete(f.State.Pods, "kube-scheduler-n"); f.Deleted = true }), schedulerPod, "False", "Deleting"},
 		"pending":           {"", running(scheduler(pod("p", corev1.PodPending, "False"))), schedulerPod, "False", "Provisioning"},
 		"not ready":         {"", running(scheduler(pod("p", corev1.PodRunning, "False"))), schedulerPod, "False", "Provisioning"},
 		"crashes":           {"", running(scheduler(pod("p", corev1.PodRunning, "False", crash))), schedulerPod, "False", "Failed"},
 		"failed":            {"", running(scheduler(pod("p", corev1.PodFailed, "False"))), schedulerPod, "False", "Failed"},
 		"unknown phase":     {"", running(scheduler(pod("p", corev1.PodUnknown, "False"))), schedulerPod, "Unknown", "InspectionFailed"},
 		"kept":              {"what was read last stays for a while", running(kept), schedulerPod, "True", "Running"},
-		"down":              {"then it is not known any more", running(kept, func(f *Facts) { f.Keep, f.Down = false, true }), schedulerPod, "Unknown", "ConnectionDown"},
+		"down":              {"then it is not known any more", running(kept, func(f *MachineState) { f.Keep, f.Down = false, true }), schedulerPod, "Unknown", "ConnectionDown"},
 		"member":            {"", running(), member, "True", "Healthy"},
-		"external etcd":     {"its members are no one's of these Machines", running(func(f *Facts) { f.Managed = false }), member, "", ""},
-		"no list":           {"", running(func(f *Facts) { f.State.Etcd.Problem = "no leader" }), member, "Unknown", "InspectionFailed"},
-		"no member":         {"", running(func(f *Facts) { f.State.Etcd.Members = f.State.Etcd.Members[1:] }), member, "False", "NotHealthy"},
-		"alarm":             {"a full disk", running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), member, "False", "NotHealthy"},
+		"external etcd":     {"its members are no one's of these Machines", running(func(f *MachineState) { f.Managed = false }), member, "", ""},
+		"no list":           {"", running(func(f *MachineState) { f.State.Etcd.Problem = "no leader" }), member, "Unknown", "InspectionFailed"},
+		"no member":         {"", running(func(f *MachineState) { f.State.Etcd.Members = f.State.Etcd.Members[1:] }), member, "False", "NotHealthy"},
+		"alarm":             {"a full disk", running(func(f *MachineState) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), member, "False", "NotHealthy"},
 		"expired":           {"the Pod is ready all the same", running(expired), apiServerPod, "False", "Failed"},
-		"expired, down":     {"it may be why", running(expired, func(f *Facts) { f.Down, f.State.Problem = true, "gone" }), apiServerPod, "False", "Failed"},
-		"expired, deleting": {"it is being replaced", running(expired, func(f *Facts) { f.Deleted = true }), apiServerPod, "True", "Running"},
-		"learner":           {"", running(func(f *Facts) { f.State.Etcd.Members[0].Learner = true }), member, "False", "NotHealthy"},
+		"expired, down":     {"it may be why", running(expired, func(f *MachineState) { f.Down, f.State.Problem = true, "gone" }), apiServerPod, "False", "Failed"},
+		"expired, deleting": {"it is being replaced", running(expired, func(f *MachineState) { f.Deleted = true }), apiServerPod, "True", "Running"},
+		"learner":           {"", running(func(f *MachineState) { f.State.Etcd.Members[0].Learner = true }), member, "False", "NotHealthy"},
 		"silent":            {"", running(status(func(s *workload.EtcdStatus) { s.Problem = "does not answer" })), member, "False", "NotHealthy"},
 		"no leader":         {"", running(status(func(s *workload.EtcdStatus) { s.Leader = 0 })), member, "False", "NotHealthy"},
 		"errors":            {"", running(status(func(s *workload.EtcdStatus) { s.Errors = []string{"x"} })), member, "False", "NotHealthy"},
 		"another list":      {"it lags behind, or is split off", running(status(func(s *workload.EtcdStatus) { s.Members = s.Members[:1] })), member, "False", "NotHealthy"},
-		"lost":              {"its infrastructure says so, and the API does not answer", running(kept, func(f *Facts) { f.Lost = "it does not run" }), member, "False", "NotHealthy"},
-		"lost, read":        {"what it says itself counts", running(func(f *Facts) { f.Lost = "it does not run" }), member, "True", "Healthy"},
+		"lost":              {"its infrastructure says so, and the API does not answer", running(kept, func(f *MachineState) { f.Lost = "it does not run" }), member, "False", "NotHealthy"},
+		"lost, read":        {"what it says itself counts", running(func(f *MachineState) { f.Lost = "it does not run" }), member, "True", "Healthy"},
 		"label":             {"", running(), "NodeKubeadmLabelsAndTaintsSet", "True", "Set"},
-		"no label":          {"", running(func(f *Facts) { f.State.Nodes["n"].Labels = nil }), "NodeKubeadmLabelsAndTaintsSet", "False", "NotSet"},
-		"Node gone":         {"", running(func(f *Facts) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},
-		"Node gone with it": {"", running(func(f *Facts) { delete(f.State.Nodes, "n"); f.Deleted = true }), "NodeKubeadmLabelsAndTaintsSet", "False", "Deleting"},
+		"no label":          {"", running(func(f *MachineState) { f.State.Nodes["n"].Labels = nil }), "NodeKubeadmLabelsAndTaintsSet", "False", "NotSet"},
+		"Node gone":         {"", running(func(f *MachineState) { delete(f.State.Nodes, "n") }), "NodeKubeadmLabelsAndTaintsSet", "Unknown", "InspectionFailed"},
+		"Node gone with it": {"", running(func(f *MachineState) { delete(f.State.Nodes, "n"); f.Deleted = true }), "NodeKubeadmLabelsAndTaintsSet", "False", "Deleting"},
 	} {
 		tc.facts.Etcd = quorum.Match(quorum.Input{Now: now, State: tc.facts.State, Machines: []quorum.Machine{quorum.NewMachine(tc.facts.Machine, tc.facts.Deleted, "")}})
 		set := condition.Set(Conditions().Evaluate(tc.facts, loop.MomentOf(tc.facts.Machine, now)))
@@ -124,13 +124,13 @@ func TestMachine(t *testing.T) { // KC-13, KC-14, KC-33
 // What a person has to do is said: of a full database, and of a certificate that expired.
 func TestMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
-		facts           Facts
+		facts           MachineState
 		condition, want string
 	}{
-		"another alarm": {running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"CORRUPT"} }), "EtcdMemberHealthy", "Etcd reports the alarms CORRUPT"},
-		"full": {running(func(f *Facts) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), "EtcdMemberHealthy", "Etcd reports the alarms NOSPACE: the database has " +
+		"another alarm": {running(func(f *MachineState) { f.State.Etcd.Members[0].Alarms = []string{"CORRUPT"} }), "EtcdMemberHealthy", "Etcd reports the alarms CORRUPT"},
+		"full": {running(func(f *MachineState) { f.State.Etcd.Members[0].Alarms = []string{"NOSPACE"} }), "EtcdMemberHealthy", "Etcd reports the alarms NOSPACE: the database has " +
 			"reached its quota, and nothing can be written; delete objects that are not needed, compact etcd, defragment each member, then disarm the alarm"},
-		"expired": {running(func(f *Facts) { f.Expired = now }), "APIServerPodHealthy", "The certificate of the API server on Node n expired on 2026-01-02T03:04:05Z: replace " +
+		"expired": {running(func(f *MachineState) { f.Expired = now }), "APIServerPodHealthy", "The certificate of the API server on Node n expired on 2026-01-02T03:04:05Z: replace " +
 			"the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the " +
 			"KubeadmControlPlane replaces Machines in time"},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/kubeadm/controlplane/workload"
 )
 
-// Facts is the input of the conditions of a Machine.
-type Facts struct {
+// MachineState is the input of the conditions of a Machine.
+type MachineState struct {
 	machines.Member
 	State workload.State
 	// Etcd maps Machines to etcd members.
@@ -36,14 +36,14 @@ type Facts struct {
 }
 
 // Conditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets.
-func Conditions() condition.Table[Facts] {
-	return condition.Table[Facts]{
-		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Of: Facts.labelsAndTaints},
-		{Type: controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, Of: Facts.apiServer},
-		{Type: controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, Of: Facts.controllerManager},
-		{Type: controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Of: Facts.scheduler},
-		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, Of: Facts.etcdPod},
-		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition, Of: Facts.etcdMember},
+func Conditions() condition.Table[MachineState] {
+	return condition.Table[MachineState]{
+		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Of: MachineState.labelsAndTaints},
+		{Type: controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, Of: MachineState.apiServer},
+		{Type: controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, Of: MachineState.controllerManager},
+		{Type: controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, Of: MachineState.scheduler},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition, Of: MachineState.etcdPod},
+		{Type: controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition, Of: MachineState.etcdMember},
 	}
 }
 
@@ -90,7 +90,7 @@ func disconnected(problem string) string {
 }
 
 // unread returns the condition of a component whose state is unknown, or Absent if the state is known.
-func (f Facts) unread(conditionType string) condition.Verdict {
+func (f MachineState) unread(conditionType string) condition.Verdict {
 	old := condition.Set(f.Status.Conditions)
 	const inspectionFailed, connectionDown = clusterv1.InspectionFailedReason, clusterv1.ConnectionDownReason
 	switch {
@@ -120,7 +120,7 @@ const (
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
-func (f Facts) labelsAndTaints() condition.Verdict {
+func (f MachineState) labelsAndTaints() condition.Verdict {
 	if v := f.unread(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition); v != condition.Absent() {
 		return v
 	}
@@ -138,7 +138,7 @@ func (f Facts) labelsAndTaints() condition.Verdict {
 	return condition.True(controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetReason)
 }
 
-func (f Facts) apiServer() condition.Verdict {
+func (f MachineState) apiServer() condition.Verdict {
 	if !f.Expired.IsZero() && !f.Deleted { // also if the workload cluster cannot be read, because this may be the cause
 		return condition.False(controlplanev1.KubeadmControlPlaneMachinePodFailedReason, fmt.Sprintf("The certificate of the API server on Node %s expired on %s: "+
 			"replace the Machine, or run `kubeadm certs renew all` on the node and restart its static Pods; spec.rollout.before.certificatesExpiryDays of the "+
@@ -147,15 +147,15 @@ func (f Facts) apiServer() condition.Verdict {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, workload.APIServer)
 }
 
-func (f Facts) controllerManager() condition.Verdict {
+func (f MachineState) controllerManager() condition.Verdict {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition, workload.ControllerManager)
 }
 
-func (f Facts) scheduler() condition.Verdict {
+func (f MachineState) scheduler() condition.Verdict {
 	return f.pod(controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, workload.Scheduler)
 }
 
-func (f Facts) etcdPod() condition.Verdict {
+func (f MachineState) etcdPod() condition.Verdict {
 	if !f.Managed {
 		return condition.Absent()
 	}
@@ -163,7 +163,7 @@ func (f Facts) etcdPod() condition.Verdict {
 }
 
 // pod returns the condition of a component's static Pod.
-func (f Facts) pod(conditionType, component string) condition.Verdict {
+func (f MachineState) pod(conditionType, component string) condition.Verdict {
 	if v := f.unread(conditionType); v != condition.Absent() {
 		return v
 	}
@@ -219,7 +219,7 @@ func crashes(pod *corev1.Pod) []string {
 	return out
 }
 
-func (f Facts) etcdMember() condition.Verdict {
+func (f MachineState) etcdMember() condition.Verdict {
 	if !f.Managed {
 		return condition.Absent()
 	}

@@ -174,7 +174,7 @@ func (p Plane) quorumText() string {
 	if n := p.Etcd.Unknown(); n > 0 {
 		unknown = fmt.Sprintf(", %d unknown", n)
 	}
-	return fmt.Sprintf("* %d of %d etcd members healthy%s, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), unknown, quorum.Of(p.Etcd.Voters()))
+	return fmt.Sprintf("* %d of %d etcd members healthy%s, %d needed for quorum", p.Etcd.Healthy(), p.Etcd.Voters(), unknown, quorum.Size(p.Etcd.Voters()))
 }
 
 // Available returns the condition Available: certificates exist, all components of at least one Machine are healthy,

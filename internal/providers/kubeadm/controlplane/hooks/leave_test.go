@@ -81,7 +81,7 @@ func TestLeave(t *testing.T) { // KC-11, KC-12
 		var p loop.Plan
 		tc.in.Leave(&p)
 		var got []string
-		for _, w := range p.Wait {
+		for _, w := range p.Waits {
 			got = append(got, "wait: "+w.Message)
 		}
 		for _, a := range p.Actions {

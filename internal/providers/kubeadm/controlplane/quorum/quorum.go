@@ -50,8 +50,8 @@ func (m Member) Text() string {
 // Members are all members of an etcd cluster.
 type Members []Member
 
-// Of returns the quorum for a number of voters.
-func Of(voters int) int { return voters/2 + 1 }
+// Size returns the quorum for a number of voters.
+func Size(voters int) int { return voters/2 + 1 }
 
 // Voters returns the number of voting members.
 func (ms Members) Voters() int {
@@ -80,7 +80,7 @@ func (ms Members) count(is func(Member) bool) int {
 
 // HasQuorum reports whether enough members may be healthy for a quorum. The quorum only counts as lost if too many
 // members are known to be unhealthy.
-func (ms Members) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= Of(ms.Voters()) }
+func (ms Members) HasQuorum() bool { return ms.Healthy()+ms.Unknown() >= Size(ms.Voters()) }
 
 // Without returns the members without the one with the given ID.
 func (ms Members) Without(id uint64) Members {
@@ -98,16 +98,16 @@ func (ms Members) Without(id uint64) Members {
 // present members are known to be healthy.
 func (ms Members) AllowsRemoval(id uint64) bool {
 	rest := ms.Without(id)
-	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= Of(rest.Voters())
+	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= Size(rest.Voters())
 }
 
 // Removal describes the result of a removal, for a message.
 func (ms Members) Removal(id uint64) string {
 	if !ms.HasQuorum() {
-		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), Of(ms.Voters()))
+		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), Size(ms.Voters()))
 	}
 	rest := ms.Without(id)
-	return fmt.Sprintf("etcd would have %s, %d needed", rest.Counts(), Of(rest.Voters()))
+	return fmt.Sprintf("etcd would have %s, %d needed", rest.Counts(), Size(rest.Voters()))
 }
 
 // Counts describes how many members are healthy, for a message.

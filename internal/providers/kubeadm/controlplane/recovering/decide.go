@@ -58,7 +58,7 @@ func (in Input) Decide(p *loop.Plan) bool {
 	if at.text != "" {
 		wait := p.WaitFor(at.reason, "%s", at.text).For("Cluster", in.Cluster)
 		if at.stage == refused || at.stage == failed {
-			wait.ForPerson()
+			wait.UntilUserActs()
 		} else {
 			wait.ForTime()
 		}
@@ -132,7 +132,7 @@ func (in Input) progress() progress {
 	}
 	survivor, waiting := in.survivor(), in.unfenced()
 	switch {
-	case len(in.lostIn(in.memberNames())) == 0 && in.Unread == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
+	case len(in.lostIn(in.memberNames())) == 0 && in.ReadError == "" && in.Members.HasQuorum() && in.isRebuilt(survivor):
 		return in.afterwards()
 	case len(waiting) > 0 && !in.Request.Force:
 		return progress{fencing, reasonRecovering, fmt.Sprintf("Waiting for the machines of %s to be deleted before etcd is rebuilt: "+
@@ -142,7 +142,7 @@ func (in Input) progress() progress {
 	case in.Request.Manual:
 		return progress{rebuilding, reasonRecovering, fmt.Sprintf("Waiting for etcd to be rebuilt by hand on Machine %s: `slipway recover controlplane %s --manual` prints the commands",
 			survivor.Name, in.Cluster)}
-	case !survivor.Report.Answers(in.last()):
+	case !survivor.Report.IsFor(in.last()):
 		return progress{rebuilding, reasonRecovering, in.either(fmt.Sprintf("Waiting for the infrastructure of Machine %s to rebuild etcd from its member", survivor.Name),
 			fmt.Sprintf("Waiting for the infrastructure of Machine %s to restore etcd from snapshot %s", survivor.Name, in.Request.Snapshot.Name))}
 	case survivor.Report.Problem != "":
@@ -169,7 +169,7 @@ func nodesText(names []string) string {
 // isRebuilt reports whether the survivor's etcd was rebuilt. For a manual rebuild, or if the survivor no longer
 // exists, no report is expected and it returns true.
 func (in Input) isRebuilt(survivor Machine) bool {
-	return in.Request.Manual || survivor.Machine == nil || survivor.Report.Answers(in.last()) && survivor.Report.Problem == ""
+	return in.Request.Manual || survivor.Machine == nil || survivor.Report.IsFor(in.last()) && survivor.Report.Problem == ""
 }
 
 // judge evaluates a request that has not been accepted yet.
@@ -187,7 +187,7 @@ func (in Input) judge() progress {
 	case in.hasQuorum():
 		return progress{refused, "RecoveryNotNeeded", "Etcd has a quorum: nothing has to be rebuilt, and a health check, or annotation " +
 			"cluster.x-k8s.io/remediate-machine, replaces Machines that are lost"}
-	case !in.Request.Manual && !survivor.Report.Answers(in.first()):
+	case !in.Request.Manual && !survivor.Report.IsFor(in.first()):
 		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to say what its member of etcd has; where its provider cannot, "+
 			"use `slipway recover controlplane %s --manual`", name, in.Cluster)}
 	case !in.Request.Manual && survivor.Report.Problem != "" && !in.Request.Force:
@@ -209,7 +209,7 @@ func (in Input) judgeRestore(survivor Machine) progress {
 		return progress{refused, "RecoveryImpossible", "A snapshot is not restored by hand: leave out manual"}
 	case !survivor.CreationTimestamp.Time.Before(snapshot.Time()):
 		return progress{refused, "SurvivorNewer", fmt.Sprintf("Machine %s is newer than snapshot %s, which does not have its Node: name an older Machine, or use a newer snapshot", name, snapshot.Name)}
-	case !survivor.Report.Answers(in.first()):
+	case !survivor.Report.IsFor(in.first()):
 		return progress{checking, reasonRecovering, fmt.Sprintf("Waiting for the infrastructure of Machine %s to bring snapshot %s to it, and to make data of it beside that in use", name, snapshot.Name)}
 	case survivor.Report.Problem != "":
 		return progress{refused, "SnapshotUnusable", fmt.Sprintf("Snapshot %s cannot be restored on Machine %s, and nothing was changed: %s", snapshot.Name, name, oneLine(survivor.Report.Problem))}
@@ -219,13 +219,13 @@ func (in Input) judgeRestore(survivor Machine) progress {
 
 // hasQuorum reports whether a member knows a leader.
 func (in Input) hasQuorum() bool {
-	return in.Unread == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m Machine) bool {
+	return in.ReadError == "" && in.HasLeader || slices.ContainsFunc(in.Machines, func(m Machine) bool {
 		return m.surveyed() != nil && m.surveyed().Leader && m.Report.ID == in.Request.ID
 	})
 }
 
 // accepted returns the accepted request, with the Machines and members to discard.
-func (in Input) accepted() recovery.Request {
+func (in Input) accepted() recovery.RecoveryRequest {
 	out := *in.Request
 	out.Accepted, out.Lost = true, nil
 	nodes := map[string]bool{in.survivor().member(): true}
@@ -272,20 +272,20 @@ func (in Input) unfenced() []string {
 }
 
 // order returns the order for a step of the request.
-func (in Input) order(step recovery.Step) recovery.Order {
-	return recovery.Order{ID: in.Request.ID, Step: step}
+func (in Input) order(step recovery.Step) recovery.EtcdOrder {
+	return recovery.EtcdOrder{ID: in.Request.ID, Step: step}
 }
 
 // first returns the order that checks the survivor before any member is discarded.
-func (in Input) first() recovery.Order {
+func (in Input) first() recovery.EtcdOrder {
 	if in.Request.Restores() {
-		return recovery.Order{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
+		return recovery.EtcdOrder{ID: in.Request.ID, Step: recovery.Stage, Snapshot: in.Request.Snapshot}
 	}
 	return in.order(recovery.Survey)
 }
 
 // last returns the order that follows the deletion of the other Machines.
-func (in Input) last() recovery.Order {
+func (in Input) last() recovery.EtcdOrder {
 	if in.Request.Restores() {
 		return in.order(recovery.Restore)
 	}
@@ -306,7 +306,7 @@ func (in Input) either(member, snapshot string) string {
 }
 
 // orders sends an order to the infrastructure machines that do not have it yet.
-func (in Input) orders(want recovery.Order, of ...Machine) []loop.Action {
+func (in Input) orders(want recovery.EtcdOrder, of ...Machine) []loop.Action {
 	var out []loop.Action
 	for _, m := range of {
 		if m.Machine != nil && m.HasInfra && (m.Order == nil || *m.Order != want) {

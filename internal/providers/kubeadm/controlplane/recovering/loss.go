@@ -23,15 +23,15 @@ type Machine struct {
 	Written bool
 	// HasInfra is true if the infrastructure machine exists. Order and Report are its annotations.
 	HasInfra bool
-	Order    *recovery.Order
+	Order    *recovery.EtcdOrder
 	Report   *recovery.Report
 	// Member is the name of the Machine's etcd member, which is the name of its Node, or empty if unknown.
 	// MayHaveMember is true if it has a member or may have one.
 	Member        string
 	MayHaveMember bool
-	// Silent is the reason why the etcd member does not respond, if known. It is empty if the member responds or
+	// Unreachable is the reason why the etcd member does not respond, if known. It is empty if the member responds or
 	// could not be read.
-	Silent string
+	Unreachable string
 }
 
 // Input is the input of decisions about a recovery.
@@ -41,16 +41,16 @@ type Input struct {
 	// Down is true if the API of the workload cluster does not respond.
 	Down bool
 	// Request is the valid request. If it is invalid, Problem and Reason describe the error.
-	Request         *recovery.Request
+	Request         *recovery.RecoveryRequest
 	Problem, Reason string
 	// Machines of the control plane, sorted by name.
 	Machines []Machine
 	// Managed is true if etcd runs on the Machines. Initialized is true if the cluster exists.
 	Managed, Initialized bool
-	// Unread is the reason why the etcd members could not be read now, or empty. Members are the members that were
+	// ReadError is the reason why the etcd members could not be read now, or empty. Members are the members that were
 	// read last.
-	Unread  string
-	Members quorum.Members
+	ReadError string
+	Members   quorum.Members
 	// HasLeader is true if a responding member knows a leader.
 	HasLeader bool
 	// Nodes are the Nodes of the workload cluster that were read.
@@ -74,7 +74,7 @@ type Loss struct {
 // Loss returns whether too few members are left for a quorum. If the members could be read, it counts those that
 // respond without a leader. If not, it counts those whose machines run according to their infrastructure.
 func (in Input) Loss() Loss {
-	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.Unread == "" && in.HasLeader {
+	if !in.Managed || !in.Initialized || len(in.Machines) == 0 || in.ReadError == "" && in.HasLeader {
 		return Loss{}
 	}
 	out := Loss{Why: map[string]string{}}
@@ -94,7 +94,7 @@ func (in Input) Loss() Loss {
 		}
 	}
 	voters := max(in.Members.Voters(), len(out.Lost)+len(out.Left))
-	if voters == 0 || len(out.Left) >= quorum.Of(voters) { // voters is 0 if no Machine has joined
+	if voters == 0 || len(out.Left) >= quorum.Size(voters) { // voters is 0 if no Machine has joined
 		return Loss{}
 	}
 	out.Is = true
@@ -102,15 +102,15 @@ func (in Input) Loss() Loss {
 	if len(out.Left) == 0 {
 		todo = "Start one where that is possible; otherwise its data is in snapshots alone"
 	}
-	out.Text = fmt.Sprintf("Etcd has lost its quorum: %d of %d members left, %d needed. %s. %s", len(out.Left), voters, quorum.Of(voters), cmp.Or(strings.Join(why, "; "), "The others have no Machine"), todo)
+	out.Text = fmt.Sprintf("Etcd has lost its quorum: %d of %d members left, %d needed. %s. %s", len(out.Left), voters, quorum.Size(voters), cmp.Or(strings.Join(why, "; "), "The others have no Machine"), todo)
 	return out
 }
 
 // lostBecause returns the reason why the member of a Machine is lost, or the empty string.
 func (in Input) lostBecause(m Machine) string {
 	switch {
-	case in.Unread == "":
-		return m.Silent
+	case in.ReadError == "":
+		return m.Unreachable
 	case m.isFenced():
 		return "its machine is deleted"
 	}
@@ -157,22 +157,22 @@ func (in Input) surveys() []loop.Action {
 	if !in.Down || !in.Managed || !in.Initialized {
 		return nil
 	}
-	return in.orders(recovery.Order{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m Machine) bool {
-		return m.Order != nil && !m.Report.Answers(*m.Order)
+	return in.orders(recovery.EtcdOrder{ID: in.surveyID(), Step: recovery.Survey}, slices.DeleteFunc(in.staying(), func(m Machine) bool {
+		return m.Order != nil && !m.Report.IsFor(*m.Order)
 	})...)
 }
 
 // isSurveyed reports whether the current survey is being ordered, or a report for it is pending.
 func (in Input) isSurveyed() bool {
 	return len(in.surveys()) > 0 || in.Down && slices.ContainsFunc(in.staying(), func(m Machine) bool {
-		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.Answers(*m.Order)
+		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == in.surveyID() && !m.Report.IsFor(*m.Order)
 	})
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // surveyed returns the result of a survey, or nil.
-func (m Machine) surveyed() *recovery.Member {
+func (m Machine) surveyed() *recovery.MemberState {
 	if m.Report == nil || m.Report.Step != recovery.Survey || m.Report.Problem != "" {
 		return nil
 	}

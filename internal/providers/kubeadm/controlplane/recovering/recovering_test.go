@@ -58,19 +58,19 @@ func fenced(m *Machine) {
 }
 
 func ordered(step recovery.Step) func(*Machine) {
-	return func(m *Machine) { m.Order = &recovery.Order{ID: id, Step: step} }
+	return func(m *Machine) { m.Order = &recovery.EtcdOrder{ID: id, Step: step} }
 }
 
-func reported(step recovery.Step, problem string, member *recovery.Member) func(*Machine) {
+func reported(step recovery.Step, problem string, member *recovery.MemberState) func(*Machine) {
 	return func(m *Machine) {
 		m.Report = &recovery.Report{ID: id, Step: step, Problem: problem, Member: member}
 	}
 }
 
-var surveyed = reported(recovery.Survey, "", &recovery.Member{Revision: 7, Index: 9})
+var surveyed = reported(recovery.Survey, "", &recovery.MemberState{Revision: 7, Index: 9})
 
-func accepted(change ...func(*recovery.Request)) *recovery.Request {
-	r := &recovery.Request{ID: id, Survivor: "a", Accepted: true, Lost: []recovery.Lost{{Machine: "b", Node: "n-b"}, {Machine: "c", Node: "n-c"}}}
+func accepted(change ...func(*recovery.RecoveryRequest)) *recovery.RecoveryRequest {
+	r := &recovery.RecoveryRequest{ID: id, Survivor: "a", Accepted: true, Lost: []recovery.Lost{{Machine: "b", Node: "n-b"}, {Machine: "c", Node: "n-c"}}}
 	for _, c := range change {
 		c(r)
 	}
@@ -93,8 +93,8 @@ func members(healthy string, names ...string) quorum.Members {
 const unread = "the workload cluster does not answer"
 
 // input is a control plane of three with these Machines, whose API does not answer.
-func input(r *recovery.Request, ms ...Machine) Input {
-	return Input{Now: now, Cluster: "c1", Request: r, Machines: ms, Managed: true, Initialized: true, Unread: unread}
+func input(r *recovery.RecoveryRequest, ms ...Machine) Input {
+	return Input{Now: now, Cluster: "c1", Request: r, Machines: ms, Managed: true, Initialized: true, ReadError: unread}
 }
 
 // The quorum is lost where too few members can be left, and the message says who is, and what to do.
@@ -110,22 +110,22 @@ func TestLoss(t *testing.T) { // KC-16
 		"one of three":  {input(nil, machine("a"), machine("b"), machine("c", stopped)), "", "the others have a quorum"},
 		"three of five": {input(nil, machine("a"), machine("b"), machine("c", stopped), machine("d", stopped), machine("e", fenced)), "2 of 5 members left, 3 needed", "deleted ones are lost, too"},
 		"all":           {input(nil, machine("a", stopped)), "0 of 1 members left, 1 needed. Machine a: It does not run. Start one where that is possible; otherwise its data is in snapshots alone", "nothing to rebuild from"},
-		"a member without a Machine": {Input{Cluster: "c1", Managed: true, Initialized: true, Unread: unread, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a")}},
+		"a member without a Machine": {Input{Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a")}},
 			"1 of 3 members left", "Machines may have been deleted by hand"},
 		"just initialized":  {input(nil, machine("a", func(m *Machine) { m.Status.NodeRef.Name = "" })), "", "its Node is not known yet, and neither is its member"},
 		"the network alone": {input(nil, machine("a"), machine("b"), machine("c")), "", "nothing says that a machine does not run"},
 		"not provisioned":   {input(nil, machine("a"), machine("b", stopped, func(m *Machine) { m.Status.Initialization.InfrastructureProvisioned = nil })), "", "it has never had a member"},
-		"a survey of yesterday": {Input{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, Unread: unread, Machines: []Machine{machine("a", surveyed),
+		"a survey of yesterday": {Input{Now: time.Date(2026, 11, 26, 13, 15, 0, 0, time.UTC), Cluster: "c1", Managed: true, Initialized: true, ReadError: unread, Machines: []Machine{machine("a", surveyed),
 			machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))}}, "", "what it found may not be so any more"},
-		"external":               {Input{Unread: unread, Initialized: true, Machines: []Machine{machine("a", stopped)}}, "", "its members are elsewhere"},
+		"external":               {Input{ReadError: unread, Initialized: true, Machines: []Machine{machine("a", stopped)}}, "", "its members are elsewhere"},
 		"a survey found it":      {input(nil, machine("a", surveyed), machine("b", reported(recovery.Survey, "no etcd", nil)), machine("c", reported(recovery.Survey, "no etcd", nil))), "Machine b: no etcd", "what runs may have no etcd"},
 		"a survey found it, too": {input(nil, machine("a"), machine("b", stopped, reported(recovery.Survey, "no etcd", nil)), machine("c", stopped)), "Machine b: It does not run; Machine c: It", "the infrastructure says what to do"},
-		"a survey found leader":  {input(nil, machine("a", reported(recovery.Survey, "", &recovery.Member{Leader: true})), machine("b", stopped), machine("c", stopped)), "", "a leader is a quorum"},
+		"a survey found leader":  {input(nil, machine("a", reported(recovery.Survey, "", &recovery.MemberState{Leader: true})), machine("b", stopped), machine("c", stopped)), "", "a leader is a quorum"},
 		"it had a leader before": {input(nil, machine("a", func(m *Machine) {
-			m.Report = &recovery.Report{ID: "20261125T131400Z", Step: recovery.Survey, Member: &recovery.Member{Leader: true}}
+			m.Report = &recovery.Report{ID: "20261125T131400Z", Step: recovery.Survey, Member: &recovery.MemberState{Leader: true}}
 		}), machine("b", stopped), machine("c", stopped)), "1 of 3 members left", "a report of a minute ago"},
 		"without a leader": {Input{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a"),
-			machine("b", func(m *Machine) { m.Silent = "it does not answer" }), machine("c", func(m *Machine) { m.Silent = "it does not answer" })}}, "Machine b: it does not answer", "members were read one by one"},
+			machine("b", func(m *Machine) { m.Unreachable = "it does not answer" }), machine("c", func(m *Machine) { m.Unreachable = "it does not answer" })}}, "Machine b: it does not answer", "members were read one by one"},
 		"initialized, without a Node": {input(nil, machine("a", func(m *Machine) { m.Status.NodeRef.Name = "" })), "", "no member is known yet, so that none is lost"},
 		"an election":                 {Input{Cluster: "c1", Managed: true, Initialized: true, Members: members("", "a", "b", "c"), Machines: []Machine{machine("a"), machine("b"), machine("c")}}, "", "all answer"},
 	}
@@ -146,10 +146,10 @@ func TestLoss(t *testing.T) { // KC-16
 func TestDecide(t *testing.T) { // KC-19
 	lost := []Machine{machine("b", stopped), machine("c", stopped)}
 	with := func(a Machine, others ...Machine) []Machine { return append([]Machine{a}, others...) }
-	wants := &recovery.Request{ID: id, Survivor: "a"}
-	force := func(r *recovery.Request) { r.Force = true }
-	manual := func(r *recovery.Request) { r.Manual = true }
-	request := func(change ...func(*recovery.Request)) *recovery.Request {
+	wants := &recovery.RecoveryRequest{ID: id, Survivor: "a"}
+	force := func(r *recovery.RecoveryRequest) { r.Force = true }
+	manual := func(r *recovery.RecoveryRequest) { r.Manual = true }
+	request := func(change ...func(*recovery.RecoveryRequest)) *recovery.RecoveryRequest {
 		r := *wants
 		for _, c := range change {
 			c(&r)
@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) { // KC-19
 		return &r
 	}
 	read := func(in Input, healthy string, names ...string) Input {
-		in.Unread, in.Members, in.HasLeader = "", members(healthy, names...), healthy != ""
+		in.ReadError, in.Members, in.HasLeader = "", members(healthy, names...), healthy != ""
 		return in
 	}
 	rebuilt := machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "", nil))
@@ -169,9 +169,9 @@ func TestDecide(t *testing.T) { // KC-19
 	}{
 		"nothing is asked for": {in: input(nil, machine("a"))},
 		"the API does not answer": {in: func() Input {
-			in := input(nil, machine("a"), machine("b", func(m *Machine) { m.Order = &recovery.Order{ID: "20261125T131200Z", Step: recovery.Survey} }),
+			in := input(nil, machine("a"), machine("b", func(m *Machine) { m.Order = &recovery.EtcdOrder{ID: "20261125T131200Z", Step: recovery.Survey} }),
 				machine("c", func(m *Machine) {
-					m.Order = &recovery.Order{ID: "20261125T131300Z", Step: recovery.Survey}
+					m.Order = &recovery.EtcdOrder{ID: "20261125T131300Z", Step: recovery.Survey}
 					m.Report = &recovery.Report{ID: "20261125T131300Z", Step: recovery.Survey}
 				}))
 			in.Down = true
@@ -179,12 +179,12 @@ func TestDecide(t *testing.T) { // KC-19
 		}(), actions: "order Survey of etcd from the infrastructure of Machine a: recovery 20261125T131500Z\norder Survey of etcd from the infrastructure of Machine c: recovery 20261125T131500Z"},
 		"it cannot be read": {in: Input{Problem: "Cannot be read", Reason: "RecoveryRequestInvalid", Managed: true}, verdict: "False RecoveryRequestInvalid Cannot be read"},
 		"external etcd":     {in: Input{Request: wants}, verdict: "False RecoveryImpossible"},
-		"a survey": {in: input(&recovery.Request{ID: id}, machine("a"), machine("b", ordered(recovery.Survey)), machine("c", deleting)),
+		"a survey": {in: input(&recovery.RecoveryRequest{ID: id}, machine("a"), machine("b", ordered(recovery.Survey)), machine("c", deleting)),
 			actions: "order Survey of etcd from the infrastructure of Machine a: recovery " + id, busy: false},
-		"a Machine of others":   {in: input(request(func(r *recovery.Request) { r.Survivor = "x" }), lost...), verdict: "False SurvivorUnknown Machine x is not"},
+		"a Machine of others":   {in: input(request(func(r *recovery.RecoveryRequest) { r.Survivor = "x" }), lost...), verdict: "False SurvivorUnknown Machine x is not"},
 		"a Machine that leaves": {in: input(wants, with(machine("a", deleting), lost...)...), verdict: "False SurvivorUnknown Machine a is being deleted"},
 		"a quorum":              {in: read(input(wants, with(machine("a", surveyed), lost...)...), "ab", "a", "b", "c"), verdict: "False RecoveryNotNeeded"},
-		"the survivor knows a leader": {in: input(wants, with(machine("a", reported(recovery.Survey, "", &recovery.Member{Leader: true})), lost...)...),
+		"the survivor knows a leader": {in: input(wants, with(machine("a", reported(recovery.Survey, "", &recovery.MemberState{Leader: true})), lost...)...),
 			verdict: "False RecoveryNotNeeded"},
 		"a quorum, and force": {in: read(input(request(force), with(machine("a", surveyed), lost...)...), "ab", "a", "b", "c"), verdict: "False RecoveryNotNeeded"},
 		"not surveyed": {in: input(wants, with(machine("a"), lost...)...), busy: true, verdict: "False Recovering Waiting for the infrastructure of Machine a to say",
@@ -259,20 +259,20 @@ func older(m *Machine) { m.CreationTimestamp = metav1.Time{Time: now.Add(-24 * t
 
 // A snapshot is restored with a quorum or without, on a Machine that was there before it, and only after it was staged something is given up.
 func TestRestore(t *testing.T) { // KC-19
-	restores := func(r *recovery.Request) { r.Snapshot = of }
-	wants := func(change ...func(*recovery.Request)) *recovery.Request {
-		r := &recovery.Request{ID: id, Survivor: "a", Snapshot: of}
+	restores := func(r *recovery.RecoveryRequest) { r.Snapshot = of }
+	wants := func(change ...func(*recovery.RecoveryRequest)) *recovery.RecoveryRequest {
+		r := &recovery.RecoveryRequest{ID: id, Survivor: "a", Snapshot: of}
 		for _, c := range change {
 			c(r)
 		}
 		return r
 	}
 	quorum := func(in Input) Input {
-		in.Unread, in.Members, in.HasLeader = "", members("abc", "a", "b", "c"), true
+		in.ReadError, in.Members, in.HasLeader = "", members("abc", "a", "b", "c"), true
 		return in
 	}
 	alone := func(in Input) Input {
-		in.Unread, in.Members, in.HasLeader = "", members("a", "a"), true
+		in.ReadError, in.Members, in.HasLeader = "", members("a", "a"), true
 		return in
 	}
 	staged, restored := reported(recovery.Stage, "", nil), machine("a", older, ordered(recovery.Restore), reported(recovery.Restore, "", nil))
@@ -286,14 +286,14 @@ func TestRestore(t *testing.T) { // KC-19
 		"surveyed is not staged":       {in: input(wants(), machine("a", older, surveyed), machine("b", stopped)), actions: stage, verdict: "False Recovering"},
 		"with a quorum":                {in: quorum(input(wants(), machine("a", older), machine("b"), machine("c"))), actions: stage, verdict: "False Recovering"},
 		"it cannot be":                 {in: input(wants(), machine("a", older, reported(recovery.Stage, "it is\ndamaged", nil)), machine("b")), verdict: "False SnapshotUnusable Snapshot " + of.Name + " cannot be restored on Machine a, and nothing was changed: it is damaged", read: true},
-		"it cannot be, and force":      {in: input(wants(func(r *recovery.Request) { r.Force = true }), machine("a", older, reported(recovery.Stage, "damaged", nil)), machine("b")), verdict: "False SnapshotUnusable", read: true},
+		"it cannot be, and force":      {in: input(wants(func(r *recovery.RecoveryRequest) { r.Force = true }), machine("a", older, reported(recovery.Stage, "damaged", nil)), machine("b")), verdict: "False SnapshotUnusable", read: true},
 		"a newer Machine":              {in: input(wants(), machine("a", func(m *Machine) { m.CreationTimestamp = metav1.Time{Time: now} }), machine("b")), verdict: "False SurvivorNewer", read: true},
-		"by hand":                      {in: input(wants(func(r *recovery.Request) { r.Manual = true }), machine("a", older)), verdict: "False RecoveryImpossible", read: true},
-		"an unknown Machine":           {in: input(wants(func(r *recovery.Request) { r.Survivor = "x" }), machine("a", older)), verdict: "False SurvivorUnknown", read: true},
+		"by hand":                      {in: input(wants(func(r *recovery.RecoveryRequest) { r.Manual = true }), machine("a", older)), verdict: "False RecoveryImpossible", read: true},
+		"an unknown Machine":           {in: input(wants(func(r *recovery.RecoveryRequest) { r.Survivor = "x" }), machine("a", older)), verdict: "False SurvivorUnknown", read: true},
 		"staged, others have a quorum": {in: quorum(input(wants(), machine("a", older, staged), machine("b"), machine("c"))), actions: "begin recovery " + id + ": etcd is restored from snapshot " + of.Name + " on Machine a", verdict: "False Recovering Etcd is going to be restored from snapshot", read: true},
 		"the others go":                {in: quorum(input(accepted(restores), machine("a", older, staged), machine("b"), machine("c", fenced))), actions: "exclude Machine b from draining: its member of etcd is given up", verdict: "False Recovering Waiting for the machines of Machine b to be deleted"},
 		"they are gone":                {in: input(accepted(restores), machine("a", older, staged), machine("b", fenced)), actions: restore, verdict: "False Recovering Waiting for the infrastructure of Machine a to restore etcd from snapshot " + of.Name},
-		"the only one":                 {in: alone(input(accepted(restores, func(r *recovery.Request) { r.Lost = nil }), machine("a", older, staged))), actions: restore, verdict: "False Recovering Waiting for the infrastructure"},
+		"the only one":                 {in: alone(input(accepted(restores, func(r *recovery.RecoveryRequest) { r.Lost = nil }), machine("a", older, staged))), actions: restore, verdict: "False Recovering Waiting for the infrastructure"},
 		"it failed":                    {in: input(accepted(restores), machine("a", older, ordered(recovery.Restore), reported(recovery.Restore, "etcd does not stop", nil))), verdict: "False RebuildFailed", read: true},
 		"restored":                     {in: input(accepted(restores), restored), verdict: "False Recovering Etcd is rebuilt from snapshot " + of.Name + " on Machine a, waiting", read: true},
 		"done":                         {in: alone(input(accepted(restores), restored)), verdict: "True Recovered Etcd was rebuilt from snapshot " + of.Name + " on Machine a (recovery " + id + ")", read: true},
@@ -328,7 +328,7 @@ func TestFence(t *testing.T) { // KC-19
 		"its infrastructure is gone, and it does not say so": {excluded, deleting, noHook, func(m *Machine) { m.HasInfra = false }},
 	}
 	for name, state := range states {
-		for _, r := range []*recovery.Request{accepted(), accepted(func(r *recovery.Request) { r.Manual = true })} {
+		for _, r := range []*recovery.RecoveryRequest{accepted(), accepted(func(r *recovery.RecoveryRequest) { r.Manual = true })} {
 			in := input(r, machine("a", surveyed), machine("b", fenced), machine("c", state...))
 			var p loop.Plan
 			in.Decide(&p)
@@ -342,7 +342,7 @@ func TestFence(t *testing.T) { // KC-19
 			}
 		}
 	}
-	in := input(&recovery.Request{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped))
+	in := input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped))
 	in.Members = members("", "a", "b", "c")
 	want := []recovery.Lost{{Machine: "b", Node: "n-b"}, {Node: "n-c"}}
 	if diff := cmp.Diff(want, in.accepted().Lost); diff != "" {
@@ -360,13 +360,13 @@ func TestNeedsRead(t *testing.T) { // KC-19
 		want bool
 	}{
 		"nothing is asked for": {input(nil, machine("a")), true},
-		"a survey":             {input(&recovery.Request{ID: id}, machine("a")), false},
-		"a survey that is over, or that no one can make": {input(&recovery.Request{ID: id}, machine("a", ordered(recovery.Survey)), machine("b", func(m *Machine) { m.HasInfra = false })), true},
-		"to be surveyed": {input(&recovery.Request{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped)), false},
-		"to be accepted": {input(&recovery.Request{ID: id, Survivor: "a"}, machine("a", surveyed), machine("b", stopped)), true},
+		"a survey":             {input(&recovery.RecoveryRequest{ID: id}, machine("a")), false},
+		"a survey that is over, or that no one can make": {input(&recovery.RecoveryRequest{ID: id}, machine("a", ordered(recovery.Survey)), machine("b", func(m *Machine) { m.HasInfra = false })), true},
+		"to be surveyed": {input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a"), machine("b", stopped)), false},
+		"to be accepted": {input(&recovery.RecoveryRequest{ID: id, Survivor: "a"}, machine("a", surveyed), machine("b", stopped)), true},
 		"the others go":  {input(accepted(), machine("a"), machine("b")), false},
 		"it is rebuilt":  {input(accepted(), machine("a")), false},
-		"by hand":        {input(accepted(func(r *recovery.Request) { r.Manual = true }), machine("a")), true},
+		"by hand":        {input(accepted(func(r *recovery.RecoveryRequest) { r.Manual = true }), machine("a")), true},
 		"it was":         {input(accepted(), machine("a", reported(recovery.Rebuild, "", nil))), true},
 	}
 	for name, tt := range tests {
@@ -390,17 +390,17 @@ func TestRefusedIsLookedAtSeldom(t *testing.T) {
 		want     time.Duration
 		underWay bool
 	}{
-		"refused":                    {input(&recovery.Request{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
+		"refused":                    {input(&recovery.RecoveryRequest{ID: id, Survivor: "x"}, machine("a")), refusedInterval, false},
 		"failed":                     {input(accepted(), machine("a", ordered(recovery.Rebuild), reported(recovery.Rebuild, "no room", nil)), machine("b", fenced), machine("c", fenced)), refusedInterval, false},
-		"surveying":                  {input(&recovery.Request{ID: id}, machine("a")), Interval, true},
+		"surveying":                  {input(&recovery.RecoveryRequest{ID: id}, machine("a")), Interval, true},
 		"none":                       {input(nil, machine("a")), 0, false},
 		"down, about to be surveyed": {down(machine("a")), Interval, false},
-		"down, surveyed now":         {down(machine("a", func(m *Machine) { m.Order = &recovery.Order{ID: down().surveyID(), Step: recovery.Survey} })), Interval, false},
+		"down, surveyed now":         {down(machine("a", func(m *Machine) { m.Order = &recovery.EtcdOrder{ID: down().surveyID(), Step: recovery.Survey} })), Interval, false},
 		"down, answered": {down(machine("a", func(m *Machine) {
-			m.Order = &recovery.Order{ID: down().surveyID(), Step: recovery.Survey}
-			m.Report = &recovery.Report{ID: m.Order.ID, Step: recovery.Survey, Member: &recovery.Member{}}
+			m.Order = &recovery.EtcdOrder{ID: down().surveyID(), Step: recovery.Survey}
+			m.Report = &recovery.Report{ID: m.Order.ID, Step: recovery.Survey, Member: &recovery.MemberState{}}
 		})), 0, false},
-		"down, a provider that never answers": {down(machine("a", func(m *Machine) { m.Order = &recovery.Order{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
+		"down, a provider that never answers": {down(machine("a", func(m *Machine) { m.Order = &recovery.EtcdOrder{ID: "20261125T101400Z", Step: recovery.Survey} })), 0, false},
 	} {
 		var p loop.Plan
 		tc.in.Decide(&p)

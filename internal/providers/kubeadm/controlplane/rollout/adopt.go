@@ -34,7 +34,7 @@ func NotAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 func DecideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *loop.Plan) bool {
 	for _, m := range adoptable {
 		if problem := NotAdoptable(plane, m); problem != "" {
-			p.WaitFor(waitForAdoption, "Machine %s cannot be adopted: %s", m.Name, problem).For("Machine", m.Name).ForPerson()
+			p.WaitFor(waitForAdoption, "Machine %s cannot be adopted: %s", m.Name, problem).For("Machine", m.Name).UntilUserActs()
 		} else {
 			p.Do(action.Adopt{Machine: m.Name})
 			p.WaitFor(waitForAdoption, "Adopting Machine %s", m.Name).For("Machine", m.Name).ToChange("metadata.ownerReferences")

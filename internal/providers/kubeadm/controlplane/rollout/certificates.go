@@ -21,7 +21,7 @@ func (m Machine) LacksExpiry(now time.Time) bool {
 	if _, has := m.Config.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]; !has {
 		return true
 	}
-	at, known := m.saidExpiry()
+	at, known := m.recordedExpiry()
 	return known && !now.Before(at)
 }
 
@@ -50,15 +50,15 @@ func ExpiryNotes(all []Machine, read map[string]time.Time, now time.Time) []loop
 		if !is || !m.LacksExpiry(now) {
 			continue
 		}
-		if said, known := m.saidExpiry(); !known || !said.Equal(at.Truncate(time.Second)) {
+		if said, known := m.recordedExpiry(); !known || !said.Equal(at.Truncate(time.Second)) {
 			out = append(out, action.NoteExpiry{Config: m.Config.Name, Expiry: at})
 		}
 	}
 	return out
 }
 
-// saidExpiry returns the expiration recorded on the KubeadmConfig, or false.
-func (m Machine) saidExpiry() (time.Time, bool) {
+// recordedExpiry returns the expiration recorded on the KubeadmConfig, or false.
+func (m Machine) recordedExpiry() (time.Time, bool) {
 	if m.Config == nil {
 		return time.Time{}, false
 	}
@@ -66,9 +66,9 @@ func (m Machine) saidExpiry() (time.Time, bool) {
 	return at, err == nil
 }
 
-// Overlooked returns the condition types that do not block the replacement of a Machine. If its certificates have
+// IgnoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates have
 // expired, the condition of its API server is ignored, because only the replacement fixes it.
-func Overlooked(m Machine, reasons []Reason, read map[string]time.Time, now time.Time) []string {
+func IgnoredConditions(m Machine, reasons []Reason, read map[string]time.Time, now time.Time) []string {
 	if len(reasons) == 0 || Expired(m, read, now).IsZero() {
 		return nil
 	}

@@ -95,7 +95,7 @@ func CertificatesExpiry(m Machine) (time.Time, bool) {
 	if expiry := m.Status.CertificatesExpiryDate; !expiry.IsZero() {
 		return expiry.Time, true
 	}
-	return m.saidExpiry()
+	return m.recordedExpiry()
 }
 
 func expires(m Machine, before time.Time) bool {

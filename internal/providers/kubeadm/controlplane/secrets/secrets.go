@@ -27,8 +27,8 @@ type Input struct {
 	Required []authority.Requirement
 	// Found are the existing Secrets, State is their evaluation, and Kubeconfig is the content of the kubeconfig
 	// Secret.
-	Found      authority.Found
-	State      authority.State
+	Found      authority.Secrets
+	State      authority.SecretsState
 	Kubeconfig authority.Kubeconfig
 }
 
@@ -39,10 +39,10 @@ func (in Input) Decide(p *loop.Plan) bool {
 		p.Do(action.CreateSecret{Purpose: purpose, Cluster: in.Cluster.Name})
 	}
 	for _, problem := range in.State.Problems {
-		p.WaitFor("CertificatesNotAvailable", "%s", problem.Text).For("Secret", problem.Secret).ForPerson()
+		p.WaitFor("CertificatesNotAvailable", "%s", problem.Text).For("Secret", problem.Secret).UntilUserActs()
 	}
 	for _, r := range in.Required {
-		if secret := in.Found[r.Purpose]; secret != nil && in.Owner.Lost(secret) {
+		if secret := in.Found[r.Purpose]; secret != nil && in.Owner.NeedsOwner(secret) {
 			p.Do(action.OwnSecret{Purpose: r.Purpose, Cluster: in.Cluster.Name})
 		}
 	}
@@ -59,11 +59,11 @@ func (in Input) DecideKubeconfig(p *loop.Plan) {
 	if ca == nil || secret != nil && !in.Owner.Manages(secret) {
 		return
 	}
-	if why := in.Kubeconfig.Outdated(in.Cluster.Spec.ControlPlaneEndpoint, ca, in.Now); why != "" {
+	if why := in.Kubeconfig.ReissueReason(in.Cluster.Spec.ControlPlaneEndpoint, ca, in.Now); why != "" {
 		p.Do(action.WriteKubeconfig{Cluster: in.Cluster.Name, Why: why})
 		return
 	}
-	if in.Owner.Lost(secret) {
+	if in.Owner.NeedsOwner(secret) {
 		p.Do(action.OwnSecret{Purpose: authority.Admin, Cluster: in.Cluster.Name})
 	}
 	p.RecheckIn(in.Kubeconfig.HalfLife().Sub(in.Now))
@@ -80,7 +80,7 @@ func (in Input) Act(ctx context.Context, writer *kube.Writer, keys authority.Key
 		}
 		return writer.Create(ctx, authority.NewSecret(key, a.Purpose, in.Owner, data))
 	case action.OwnSecret:
-		return writer.Patch(ctx, in.Found[a.Purpose], in.Owner.Take)
+		return writer.Patch(ctx, in.Found[a.Purpose], in.Owner.Adopt)
 	}
 	data, err := authority.Issue(authority.Access{Cluster: in.Cluster.Name, Endpoint: in.Cluster.Spec.ControlPlaneEndpoint}, in.Found[authority.CA], keys, in.Now)
 	if err != nil {
@@ -94,6 +94,6 @@ func (in Input) Act(ctx context.Context, writer *kube.Writer, keys authority.Key
 		secret := o.(*corev1.Secret)
 		secret.Data, secret.Type = data, clusterv1.ClusterSecretType
 		ownership.Label(secret, clusterv1.ClusterNameLabel, in.Cluster.Name)
-		in.Owner.Take(secret)
+		in.Owner.Adopt(secret)
 	})
 }

@@ -25,7 +25,7 @@ import (
 // Writer calls in-place update extensions and writes the objects that start an update.
 type Writer struct {
 	Extensions inplace.Caller
-	Keeper     machines.Keeper
+	Keeper     machines.MachineWriter
 }
 
 // objects returns the Machine and its current objects.
@@ -54,7 +54,7 @@ func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, err
 // Machine, and the annotation update-in-progress.
 func (in Input) applied(current inplace.Machine) (infra, config *unstructured.Unstructured, err error) {
 	d := in.State.Definition
-	infra, err = clone.New(clone.Request{
+	infra, err = clone.New(clone.CloneRequest{
 		Template: in.Template.Object, Name: current.Infrastructure.GetName(), Cluster: d.Cluster, Labels: d.Labels, Annotations: d.Annotations,
 	})
 	if err != nil {
@@ -79,21 +79,21 @@ func (in Input) applied(current inplace.Machine) (infra, config *unstructured.Un
 // Ask returns whether the extension can update a Machine and its objects to the desired state. The desired state is
 // the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
 // rejects the dry run, an in-place update is not possible.
-func (w Writer) Ask(ctx context.Context, in Input, name string) (inplace.Answer, error) {
+func (w Writer) Ask(ctx context.Context, in Input, name string) (inplace.UpdateCheck, error) {
 	current, err := in.objects(name)
 	if err != nil {
-		return inplace.Answer{}, err
+		return inplace.UpdateCheck{}, err
 	}
 	desired, err := w.desired(ctx, in, current)
 	switch {
 	case err == nil:
 		return w.Extensions.CanUpdateMachine(ctx, current, desired)
 	case apierrors.IsInvalid(err):
-		return inplace.Answer{Uncovered: strings.Join(kube.Refusals(err), "; ")}, nil
+		return inplace.UpdateCheck{Uncovered: strings.Join(kube.FailureMessages(err), "; ")}, nil
 	case ctx.Err() != nil, fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Gone:
-		return inplace.Answer{}, err
+		return inplace.UpdateCheck{}, err
 	}
-	return inplace.Answer{Problem: fault.New(fault.KindOf(err), "DesiredUnknown", "%s", strings.Join(kube.Refusals(err), "; ")).From(err)}, nil
+	return inplace.UpdateCheck{Problem: fault.New(fault.KindOf(err), "DesiredUnknown", "%s", strings.Join(kube.FailureMessages(err), "; ")).From(err)}, nil
 }
 
 // desired returns the desired Machine and objects.

@@ -45,7 +45,7 @@ type Input struct {
 	// Machines.
 	UpToDate, Desired int
 	// Answers are the responses of the extension by the names of Machines.
-	Answers map[string]inplace.Answer
+	Answers map[string]inplace.UpdateCheck
 }
 
 // Update starts the in-place update of a Machine, or continues to start it.
@@ -104,10 +104,10 @@ func (in Input) Begin(m rollout.Candidate, p *loop.Plan) bool {
 		p.WaitFor(WaitUnknown, "Machine %s is neither updated nor replaced until it is known whether it can be updated in place: %s; retrying",
 			m.Name, fault.UserMessage(answer.Problem)).For("Machine", m.Name).ForTime()
 		p.RecheckIn(cmp.Or(answer.Retry, retryUnknown))
-	case answer.Later > 0:
+	case answer.CallAfter > 0:
 		p.WaitFor(WaitUnknown, "Waiting for the extension that says whether Machine %s can be updated in place to be callable", m.Name).
 			For("Machine", m.Name).ForTime()
-		p.RecheckIn(answer.Later)
+		p.RecheckIn(answer.CallAfter)
 	case answer.Covered:
 		p.Do(Update{Machine: m.Name, Why: fmt.Sprintf("%s; handler %s makes all changes", condition.Names(rollout.Messages(in.Reasons[m.Name])), answer.Handler)})
 	default:

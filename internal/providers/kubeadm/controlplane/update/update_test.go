@@ -43,7 +43,7 @@ func outdated(changes ...func(*Input, *rollout.Candidate)) (Input, rollout.Candi
 			Object: contract.Object{Unstructured: object("FooMachineTemplate", "t"), Contract: contract.V1Beta2}},
 		Configs: map[string]*bootstrapv1.KubeadmConfig{"m1": {}},
 		Reasons: map[string][]rollout.Reason{"m1": {{Cause: rollout.Version, Message: "Version v1.35.0, v1.36.0 required"}}},
-		Answers: map[string]inplace.Answer{},
+		Answers: map[string]inplace.UpdateCheck{},
 	}
 	c := rollout.Candidate{Machine: m, Outdated: true}
 	for _, change := range changes {
@@ -52,7 +52,7 @@ func outdated(changes ...func(*Input, *rollout.Candidate)) (Input, rollout.Candi
 	return in, c
 }
 
-func answered(a inplace.Answer) func(*Input, *rollout.Candidate) {
+func answered(a inplace.UpdateCheck) func(*Input, *rollout.Candidate) {
 	return func(in *Input, _ *rollout.Candidate) { in.Answers["m1"] = a }
 }
 
@@ -74,7 +74,7 @@ func texts(p loop.Plan) []string {
 	for _, a := range p.Actions {
 		out = append(out, "do: "+a.String())
 	}
-	for _, w := range p.Wait {
+	for _, w := range p.Waits {
 		out = append(out, "wait: "+w.Message)
 	}
 	if p.Recheck > 0 {
@@ -111,17 +111,17 @@ func TestBegin(t *testing.T) { // IP-11
 		"no KubeadmConfig":          {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.Configs = nil }}, nil, ""},
 		"no infrastructure machine": {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.State.Clones = &clone.Clones{} }}, nil, ""},
 		"no template":               {[]func(*Input, *rollout.Candidate){func(in *Input, _ *rollout.Candidate) { in.Template.Object = contract.Object{} }}, nil, ""},
-		"covered": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Handler: "h.x", Covered: true})},
+		"covered": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{Handler: "h.x", Covered: true})},
 			[]string{"do: update Machine m1 in place: Version v1.35.0, v1.36.0 required; handler h.x makes all changes"}, ""},
-		"not covered": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
+		"not covered": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{Handler: "h.x", Uncovered: "Machine spec.version"})}, nil,
 			"; not in place, since handler h.x does not change Machine spec.version"},
-		"refused": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
+		"refused": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{Uncovered: "spec.backend: backend cannot be changed"})}, nil,
 			"; not in place, since the API server refuses that: spec.backend: backend cannot be changed"},
-		"no extension": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{})}, nil, ""},
-		"no answer": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
+		"no extension": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{})}, nil, ""},
+		"no answer": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{Problem: fault.New(fault.Unreachable, "X", "handler h.x: HTTP 502")})}, []string{
 			"wait: Machine m1 is neither updated nor replaced until it is known whether it can be updated in place: handler h.x: HTTP 502; retrying", "recheck: 30s",
 		}, ""},
-		"not callable yet": {[]func(*Input, *rollout.Candidate){answered(inplace.Answer{Later: time.Second})}, []string{
+		"not callable yet": {[]func(*Input, *rollout.Candidate){answered(inplace.UpdateCheck{CallAfter: time.Second})}, []string{
 			"wait: Waiting for the extension that says whether Machine m1 can be updated in place to be callable", "recheck: 1s",
 		}, ""},
 	} {

@@ -30,7 +30,7 @@ type Addon struct {
 //	tag                  version of the control plane                clusterConfiguration.dns.imageTag, or unchanged
 //	repository           clusterConfiguration.imageRepository,       clusterConfiguration.dns.imageRepository,
 //	                     or unchanged                                clusterConfiguration.imageRepository, or unchanged
-func After(f Found, d Desired) []Addon {
+func After(f KubeadmState, d Desired) []Addon {
 	if f.Problem != "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func States(addons []Addon) []string {
 	return out
 }
 
-func proxy(f Found, d Desired) Addon {
+func proxy(f KubeadmState, d Desired) Addon {
 	a := Addon{Name: proxyName}
 	switch {
 	case d.SkipProxy:
@@ -146,7 +146,7 @@ const ConditionType = "AddonsUpToDate"
 
 // Verdict returns the condition about kube-proxy and CoreDNS. The rolling parameter is true while Machines have to be
 // replaced.
-func Verdict(f Found, d Desired, rolling bool) condition.Verdict {
+func Verdict(f KubeadmState, d Desired, rolling bool) condition.Verdict {
 	all := After(f, d)
 	changes, problems := Changes(all), Problems(all)
 	switch {

@@ -15,7 +15,7 @@ import (
 
 // Before returns the changes that are required before a Machine with the desired version and configuration joins, or
 // the problem that the user has to correct first.
-func Before(f Found, d Desired) (changes []Change, problem string) {
+func Before(f KubeadmState, d Desired) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
 	}
@@ -30,7 +30,7 @@ func Before(f Found, d Desired) (changes []Change, problem string) {
 	}
 	err := s.ForVersion(d.Version)
 	if err == nil && d.Cluster.IsDefined() {
-		err = s.Follow(d.Cluster)
+		err = s.ApplyConfiguration(d.Cluster)
 	}
 	if err != nil {
 		return nil, Text(err)
@@ -46,7 +46,7 @@ func Before(f Found, d Desired) (changes []Change, problem string) {
 }
 
 // stored parses kubeadm's configuration.
-func stored(f Found) (kubeadmapi.Stored, string) {
+func stored(f KubeadmState) (kubeadmapi.Stored, string) {
 	if f.Config == nil {
 		return kubeadmapi.Stored{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, Machines cannot join without it"
 	}

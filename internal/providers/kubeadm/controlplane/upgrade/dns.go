@@ -17,14 +17,14 @@ const maxCorefile = 64 << 10
 
 // move is a change of CoreDNS from one image to another.
 type move struct {
-	Found
+	KubeadmState
 	desired  Desired
 	from, to image
 	// fromRelease and toRelease are the CoreDNS versions of the two images.
 	fromRelease, toRelease semver.Version
 }
 
-func dns(f Found, d Desired) Addon {
+func dns(f KubeadmState, d Desired) Addon {
 	a := Addon{Name: "CoreDNS"}
 	switch {
 	case d.SkipDNS:
@@ -55,8 +55,8 @@ func dns(f Found, d Desired) Addon {
 	return a
 }
 
-func newMove(f Found, d Desired, current string) (m move, err error) {
-	m = move{Found: f, desired: d}
+func newMove(f KubeadmState, d Desired, current string) (m move, err error) {
+	m = move{KubeadmState: f, desired: d}
 	if m.from, err = parseImage(current); err != nil {
 		return m, err
 	}
@@ -156,7 +156,7 @@ func migrated(corefile, from, to string) (out string, err error) {
 
 // last returns the changes that set the image of CoreDNS.
 func (m move) last() ([]Change, error) {
-	s, problem := stored(m.Found)
+	s, problem := stored(m.KubeadmState)
 	if problem != "" {
 		return nil, errors.New(problem)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Found contains the objects that kubeadm created in a workload cluster. Missing objects are nil.
-type Found struct {
+// KubeadmState contains the objects that kubeadm created in a workload cluster. Missing objects are nil.
+type KubeadmState struct {
 	// At is the time of the read, or zero if it never happened.
 	At time.Time
 	// Problem is the reason why the objects could not be read, or empty.
@@ -64,30 +64,30 @@ const (
 )
 
 // Read reads the objects that kubeadm created in a workload cluster.
-func Read(ctx context.Context, c client.Reader, now time.Time) (Found, error) {
-	out := Found{At: now, Roles: map[string]bool{}}
+func Read(ctx context.Context, c client.Reader, now time.Time) (KubeadmState, error) {
+	out := KubeadmState{At: now, Roles: map[string]bool{}}
 	for _, role := range roles() {
 		there, err := get(ctx, c, role.GetName(), role)
 		if err != nil {
-			return Found{}, err
+			return KubeadmState{}, err
 		}
 		out.Roles[roleKey(role)] = there != nil
 	}
 	var err error
 	if out.Config, err = get(ctx, c, configName, &corev1.ConfigMap{}); err != nil {
-		return Found{}, err
+		return KubeadmState{}, err
 	}
 	if out.Proxy, err = get(ctx, c, proxyName, &appsv1.DaemonSet{}); err != nil {
-		return Found{}, err
+		return KubeadmState{}, err
 	}
 	if out.DNS, err = get(ctx, c, dnsName, &appsv1.Deployment{}); err != nil {
-		return Found{}, err
+		return KubeadmState{}, err
 	}
 	if out.DNSRole, err = get(ctx, c, dnsRoleName, &rbacv1.ClusterRole{}); err != nil {
-		return Found{}, err
+		return KubeadmState{}, err
 	}
 	if out.Corefile, err = get(ctx, c, dnsName, &corev1.ConfigMap{}); err != nil {
-		return Found{}, err
+		return KubeadmState{}, err
 	}
 	return out, nil
 }

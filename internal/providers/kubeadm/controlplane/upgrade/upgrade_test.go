@@ -79,7 +79,7 @@ func desired(version, dnsTag string) Desired {
 	return Desired{Version: version, Cluster: bootstrapv1.ClusterConfiguration{ImageRepository: "example.org/k8s", DNS: bootstrapv1.DNS{ImageTag: dnsTag}}}
 }
 
-func found(t *testing.T, objs ...client.Object) Found {
+func found(t *testing.T, objs ...client.Object) KubeadmState {
 	t.Helper()
 	f, err := Read(t.Context(), fake.NewClientBuilder().WithObjects(objs...).Build(), time.Unix(1, 0))
 	if err != nil {
@@ -166,7 +166,7 @@ func TestBeforeProblems(t *testing.T) { // KC-21
 		"garbage":    {map[string]string{"ClusterConfiguration": "\x00"}, "v1.36.3", "is not YAML"},
 		"no version": {map[string]string{"ClusterConfiguration": configuration}, "x", `"x" is not a Kubernetes version`},
 	} {
-		f := Found{}
+		f := KubeadmState{}
 		if tc.data != nil {
 			f.Config = &corev1.ConfigMap{ObjectMeta: meta("kubeadm-config"), Data: tc.data}
 		}
@@ -174,7 +174,7 @@ func TestBeforeProblems(t *testing.T) { // KC-21
 			t.Errorf("%s: %v %q", name, changes, problem)
 		}
 	}
-	if _, problem := Before(Found{Problem: "not connected"}, Desired{}); problem != "not connected" {
+	if _, problem := Before(KubeadmState{Problem: "not connected"}, Desired{}); problem != "not connected" {
 		t.Errorf("unread: %q", problem)
 	}
 }
@@ -225,33 +225,33 @@ func TestCoreDNS(t *testing.T) { // KC-22, KC-23
 }
 
 func TestAfter(t *testing.T) { // KC-22, KC-23
-	with := func(change func(f *Found, d *Desired)) func(*Found, *Desired) { return change }
-	setTo := func(proxy, dns string) func(*Found, *Desired) {
-		return func(f *Found, _ *Desired) {
+	with := func(change func(f *KubeadmState, d *Desired)) func(*KubeadmState, *Desired) { return change }
+	setTo := func(proxy, dns string) func(*KubeadmState, *Desired) {
+		return func(f *KubeadmState, _ *Desired) {
 			f.Proxy.Spec.Template.Spec.Containers[1].Image = proxy
 			f.DNS.Spec.Template.Spec.Containers[1].Image = dns
 		}
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		change  func(*Found, *Desired)
+		change  func(*KubeadmState, *Desired)
 		changes []string
 		says    []string
 	}{
-		"up to date": {"", with(func(_ *Found, d *Desired) { d.Version, d.Cluster.DNS.ImageTag = "v1.35.4", "v1.6.7" }), nil,
+		"up to date": {"", with(func(_ *KubeadmState, d *Desired) { d.Version, d.Cluster.DNS.ImageTag = "v1.35.4", "v1.6.7" }), nil,
 			[]string{`kube-proxy has image "example.org/k8s/kube-proxy:v1.35.4"`, `CoreDNS has image "example.org/k8s/coredns:v1.6.7"`}},
-		"a build's version": {"a tag has no plus", with(func(_ *Found, d *Desired) { d.Version, d.Cluster.DNS = "v1.36.3+b.1", bootstrapv1.DNS{} }),
+		"a build's version": {"a tag has no plus", with(func(_ *KubeadmState, d *Desired) { d.Version, d.Cluster.DNS = "v1.36.3+b.1", bootstrapv1.DNS{} }),
 			[]string{"change DaemonSet kube-proxy of the workload cluster: image example.org/k8s/kube-proxy:v1.36.3_b.1"}, nil},
-		"skipped": {"", with(func(_ *Found, d *Desired) { d.SkipDNS, d.SkipProxy = true, true }), nil, []string{
+		"skipped": {"", with(func(_ *KubeadmState, d *Desired) { d.SkipDNS, d.SkipProxy = true, true }), nil, []string{
 			"kube-proxy is left alone: the KubeadmControlPlane has the annotation to skip it", "CoreDNS is left alone: the KubeadmControlPlane has the annotation to skip it"}},
-		"not there": {"neither is created", with(func(f *Found, _ *Desired) { f.Proxy, f.DNS = nil, nil }), nil,
+		"not there": {"neither is created", with(func(f *KubeadmState, _ *Desired) { f.Proxy, f.DNS = nil, nil }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: Deployment coredns does not exist"}},
-		"another DNS": {"", with(func(f *Found, _ *Desired) { f.Proxy, f.Corefile = nil, nil }), nil,
+		"another DNS": {"", with(func(f *KubeadmState, _ *Desired) { f.Proxy, f.Corefile = nil, nil }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: ConfigMap coredns does not exist"}},
-		"other containers": {"", with(func(f *Found, _ *Desired) {
+		"other containers": {"", with(func(f *KubeadmState, _ *Desired) {
 			f.Proxy.Spec.Template.Spec.Containers[1].Name, f.DNS.Spec.Template.Spec.Containers = "x", nil
 		}), nil, []string{"kube-proxy is left alone: DaemonSet kube-proxy has no container kube-proxy", "CoreDNS is left alone: Deployment coredns has no container coredns"}},
-		"no configuration": {"", with(func(f *Found, d *Desired) { f.Proxy, d.Cluster = nil, bootstrapv1.ClusterConfiguration{} }), nil,
+		"no configuration": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster = nil, bootstrapv1.ClusterConfiguration{} }), nil,
 			[]string{"kube-proxy is left alone: DaemonSet kube-proxy does not exist", "CoreDNS is left alone: the KubeadmControlPlane has no clusterConfiguration"}},
 		"digests": {"", setTo("a/kube-proxy@sha256:x", "coredns@sha256:y"), nil, []string{
 			`kube-proxy is not upgraded: image "a/kube-proxy@sha256:x" is referred to by digest: its version is not known`,
@@ -260,23 +260,30 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 			`kube-proxy is not upgraded: image "a:80/kube-proxy" has no tag: its version is not known`, `CoreDNS is not upgraded: tag "latest" of CoreDNS is no version`}},
 		"garbage": {"what a tenant writes is named, and short", setTo("A B:x", strings.Repeat("x", 3000)+":1.0.0"), nil, []string{
 			`kube-proxy is not upgraded: image "A B:x" is no valid reference`, "CoreDNS is not upgraded: image \"" + strings.Repeat("x", 200) + `..." is no valid reference`}},
-		"older": {"", with(func(f *Found, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.6.5" }), nil, []string{
+		"older": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.6.5" }), nil, []string{
 			"CoreDNS is not upgraded: version v1.6.5 is older than v1.6.7, which runs: its Corefile cannot be migrated back",
 			"kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"unknown": {"", with(func(f *Found, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.99.0" }), nil, []string{
+		"unknown": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, d.Cluster.DNS.ImageTag = nil, "v1.99.0" }), nil, []string{
 			`CoreDNS is not upgraded: the Corefile cannot be migrated from 1.6.7 to 1.99.0 ("` + "cannot migrate", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no Corefile": {"", with(func(f *Found, d *Desired) { f.Proxy, f.Corefile.Data = nil, nil }), nil, []string{
+		"no Corefile": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, f.Corefile.Data = nil, nil }), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap coredns must have a key Corefile of at most 64 KiB", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no Corefile that can be read": {"", with(func(f *Found, d *Desired) { f.Proxy, f.Corefile.Data = nil, map[string]string{"Corefile": "{\nx y\n"} }), nil, []string{
+		"no Corefile that can be read": {"", with(func(f *KubeadmState, d *Desired) {
+			f.Proxy, f.Corefile.Data = nil, map[string]string{"Corefile": "{\nx y\n"}
+		}), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap coredns has no Corefile that can be read", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"no kubeadm-config": {"", with(func(f *Found, d *Desired) { f.Proxy, f.Config = nil, nil; d.Cluster.DNS.ImageTag = "v1.6.7-x.1" }), nil, []string{
+		"no kubeadm-config": {"", with(func(f *KubeadmState, d *Desired) { f.Proxy, f.Config = nil, nil; d.Cluster.DNS.ImageTag = "v1.6.7-x.1" }), nil, []string{
 			"CoreDNS is not upgraded: ConfigMap kubeadm-config of the workload cluster does not exist: restore it", "kube-proxy is left alone: DaemonSet kube-proxy does not exist"}},
-		"vendor's tag": {"of the same release: the Corefile stays", with(func(f *Found, d *Desired) { f.Proxy, f.DNSRole = nil, nil; d.Cluster.DNS.ImageTag = "v1.6.7-x.1" }), []string{
+		"vendor's tag": {"of the same release: the Corefile stays", with(func(f *KubeadmState, d *Desired) {
+			f.Proxy, f.DNSRole = nil, nil
+			d.Cluster.DNS.ImageTag = "v1.6.7-x.1"
+		}), []string{
 			"change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS", "change Deployment coredns of the workload cluster: image example.org/k8s/coredns:v1.6.7-x.1"}, nil},
-		"mounted in another way": {"all at once", with(func(f *Found, d *Desired) { f.Proxy, f.DNSRole, f.DNS.Spec.Template.Spec.Volumes = nil, nil, nil }), []string{
+		"mounted in another way": {"all at once", with(func(f *KubeadmState, d *Desired) {
+			f.Proxy, f.DNSRole, f.DNS.Spec.Template.Spec.Volumes = nil, nil, nil
+		}), []string{
 			"change ConfigMap coredns of the workload cluster: Corefile migrated from v1.6.7 to v1.8.0", "change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS",
 			"change Deployment coredns of the workload cluster: image example.org/k8s/coredns:v1.8.0"}, nil},
-		"of its own repository": {"", with(func(f *Found, d *Desired) {
+		"of its own repository": {"", with(func(f *KubeadmState, d *Desired) {
 			f.Proxy, f.DNSRole, d.Cluster.DNS = nil, nil, bootstrapv1.DNS{ImageRepository: "dns.example.org/", ImageTag: "v1.6.7"}
 		}), []string{"change ConfigMap kubeadm-config of the workload cluster: image of CoreDNS", "change Deployment coredns of the workload cluster: image dns.example.org/coredns:v1.6.7"}, nil},
 	} {
@@ -305,7 +312,7 @@ func TestAfter(t *testing.T) { // KC-22, KC-23
 			}
 		})
 	}
-	if all := After(Found{Problem: "not connected"}, Desired{}); len(all) > 0 {
+	if all := After(KubeadmState{Problem: "not connected"}, Desired{}); len(all) > 0 {
 		t.Errorf("unread: %v", all)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory caches the latest state of workload clusters, by control plane. The zero value is ready to use.
-type Memory[T any] struct {
+// StateCache caches the latest state of workload clusters, by control plane. The zero value is ready to use.
+type StateCache[T any] struct {
 	mu   sync.Mutex
 	last map[types.UID]T
 }
@@ -16,14 +16,14 @@ type Memory[T any] struct {
 const rememberedPlanes = 10000
 
 // Get returns the cached state.
-func (m *Memory[T]) Get(plane types.UID) T {
+func (m *StateCache[T]) Get(plane types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last[plane]
 }
 
 // Set caches a state.
-func (m *Memory[T]) Set(plane types.UID, s T) {
+func (m *StateCache[T]) Set(plane types.UID, s T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil || len(m.last) > rememberedPlanes {
@@ -33,7 +33,7 @@ func (m *Memory[T]) Set(plane types.UID, s T) {
 }
 
 // Forget removes the cached state.
-func (m *Memory[T]) Forget(plane types.UID) {
+func (m *StateCache[T]) Forget(plane types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.last, plane)

@@ -319,8 +319,8 @@ func TestThen(t *testing.T) { // KC-16
 	const grace = time.Minute
 	good := remote.Health{Connected: true, LastProbeSuccess: now.Add(time.Hour)}
 	read := workload.State{At: now, Initialized: true}
-	first := read.Then(workload.State{At: now.Add(time.Second), Problem: "a"})
-	second := first.Then(workload.State{At: now.Add(2 * time.Second), Problem: "b"})
+	first := read.Merge(workload.State{At: now.Add(time.Second), Problem: "a"})
+	second := first.Merge(workload.State{At: now.Add(2 * time.Second), Problem: "b"})
 	want := workload.State{At: now.Add(2 * time.Second), Problem: "b", FailingSince: now.Add(time.Second), Initialized: true}
 	if diff := cmp.Diff(want, second); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -332,10 +332,10 @@ func TestThen(t *testing.T) { // KC-16
 	if !second.IsDown(now, lost, grace) {
 		t.Error("where probes fail, it does not begin with the last that was answered")
 	}
-	if again := second.Then(workload.State{At: now.Add(3 * time.Second)}); again.IsDown(now.Add(time.Hour), lost, grace) || !again.FailingSince.IsZero() {
+	if again := second.Merge(workload.State{At: now.Add(3 * time.Second)}); again.IsDown(now.Add(time.Hour), lost, grace) || !again.FailingSince.IsZero() {
 		t.Errorf("it was read: %+v", again)
 	}
-	if never := (workload.State{}).Then(workload.State{At: now, Problem: "a"}); never.FailingSince != now || never.Initialized {
+	if never := (workload.State{}).Merge(workload.State{At: now, Problem: "a"}); never.FailingSince != now || never.Initialized {
 		t.Errorf("never read: %+v", never)
 	}
 }

@@ -40,13 +40,13 @@ const probeInterval = 10 * time.Second
 // otherwise.
 func (s State) IsBehind(c remote.Health) bool {
 	if s.Problem != "" {
-		return c.Good() && c.LastProbeSuccess.After(s.At)
+		return c.IsHealthy() && c.LastProbeSuccess.After(s.At)
 	}
 	return c.ConsecutiveFailures > 0 && s.At.Before(c.LastProbeSuccess.Add(probeInterval))
 }
 
-// Then returns the state after another read. If the read failed, the previous data is retained.
-func (s State) Then(read State) State {
+// Merge returns the state after another read. If the read failed, the previous data is retained.
+func (s State) Merge(read State) State {
 	if read.Problem == "" {
 		return read
 	}
@@ -67,7 +67,7 @@ func (s State) IsDown(now time.Time, c remote.Health, grace time.Duration) bool 
 	if s.Problem == "" {
 		return false
 	}
-	if c.Good() {
+	if c.IsHealthy() {
 		return now.Sub(s.FailingSince) >= grace
 	}
 	return c.GraceLeft(now, grace, true) == 0

@@ -15,17 +15,17 @@ import (
 
 // Balancers runs the load balancers of clusters whose nodes are containers. They are processes of this host that listen
 // on its address in the cluster's network.
-type Balancers struct{ Keeper *balancer.Keeper }
+type Balancers struct{ Keeper *balancer.Supervisor }
 
 var _ backend.Balancers = Balancers{}
 
-// Offer implements backend.Balancers. It is never called, because these clusters have a network.
-func (Balancers) Offer(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
+// ReserveEndpoint implements backend.Balancers. It is never called, because these clusters have a network.
+func (Balancers) ReserveEndpoint(context.Context, backend.Ref, policy.Configuration) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
-// Balance implements backend.Balancers.
-func (b Balancers) Balance(ctx context.Context, spec backend.BalancerSpec) error {
+// EnsureBalancer implements backend.Balancers.
+func (b Balancers) EnsureBalancer(ctx context.Context, spec backend.BalancerSpec) error {
 	name := nameOf(spec.Ref.Object)
 	before, found, err := b.load(name)
 	if err != nil {
@@ -52,9 +52,9 @@ func (b Balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Bal
 		return backend.Balancer{}, false, err
 	}
 	st, _, err := b.Keeper.Status(name)
-	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Answering: st.State.Answering, Expired: st.State.Expired}
+	out := backend.Balancer{Running: st.Running, Detail: st.Failure, Listen: c.Listen, Healthy: st.State.Healthy, Expired: st.State.Expired}
 	for _, m := range c.Members {
-		out.Members = append(out.Members, backend.Member{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
+		out.Members = append(out.Members, backend.BalancerMember{Name: m.Name, Address: m.Address, Leaving: m.Leaving})
 	}
 	return out, true, err
 }

@@ -59,7 +59,7 @@ if [ -e %[9]s ]; then echo succeeded >%[6]s.new; else { echo "failed $code"; %[1
 rm -f %[2]s
 mv %[6]s.new %[6]s`,
 		stateFolder, scriptFile, startedMark, runningMark, logFile, resultFile,
-		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel, bootstrapped.Copy())
+		folderOf(s.Sentinel), int(s.Timeout.Seconds()), s.Sentinel, bootstrapped.StatusScript())
 }
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
@@ -70,7 +70,7 @@ func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progres
 	if err != nil {
 		return backend.Progress{}, err
 	}
-	program := bootstrapped.Traces{Started: startedMark, Running: runningMark, Result: resultFile, Log: logFile}.Program()
+	program := bootstrapped.StatusFiles{Started: startedMark, Running: runningMark, Result: resultFile, Log: logFile}.Program()
 	out, err := e.exec(ctx, c, program, nil)
 	if f := fault.As(err); f != nil && f.Reason == ReasonNoNodeImage {
 		return backend.Progress{Phase: backend.Unusable, Log: f.Message}, nil

@@ -16,7 +16,7 @@ import (
 // it, and nothing else. It calls tell with the number of removed resources and the total, from one goroutine at a time.
 // It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use. The
 // error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
-func RemoveInstance(ctx context.Context, book *custody.Book, tell func(gone, of int)) error {
+func RemoveInstance(ctx context.Context, book *custody.Store, tell func(gone, of int)) error {
 	e, err := New(Config{Instance: book.Instance(), Custody: book})
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func RemoveInstance(ctx context.Context, book *custody.Book, tell func(gone, of 
 	defer e.Close()
 	none := func(backend.Owner) bool { return false }
 	for attempt := 1; ; attempt++ {
-		err := e.sweep(ctx, backend.Keep{Machine: none, Network: none}, tell)
+		err := e.sweep(ctx, backend.InUse{Machine: none, Network: none}, tell)
 		if !busy(err) || attempt == busyAttempts {
 			return err
 		}
@@ -48,14 +48,14 @@ func busy(err error) bool {
 }
 
 // Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.
-func (e *Engine) Sweep(ctx context.Context, keep backend.Keep) error {
+func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
 	return e.sweep(ctx, keep, func(int, int) {})
 }
 
-func (e *Engine) sweep(ctx context.Context, keep backend.Keep, tell func(gone, of int)) error {
+func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, of int)) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	own, err := e.own(ctx)
+	own, err := e.listOwnResources(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (e *Engine) sweep(ctx context.Context, keep backend.Keep, tell func(gone, o
 // has no objects here any more and must not be removed.
 func (e *Engine) stillOwn(i custody.Item, do func() error) func() error {
 	return func() error {
-		has, err := e.has(i)
+		has, err := e.isOwned(i)
 		if err != nil || !has {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// has reports whether an item, whichever instance created it, belongs to this instance.
-func (e *Engine) has(i custody.Item) (bool, error) {
+// isOwned reports whether an item, whichever instance created it, belongs to this instance.
+func (e *Engine) isOwned(i custody.Item) (bool, error) {
 	holdings, err := e.custody.Holdings()
-	return holdings.Has(i), err
+	return holdings.Owns(i), err
 }
 
 func containerItem(id, name string, labels map[string]string) custody.Item {
-	return custody.Item{Kind: custody.Container, ID: id, Name: name, Maker: labels[backend.LabelInstance], Object: labels[backend.LabelObject]}
+	return custody.Item{Kind: custody.Container, ID: id, Name: name, Creator: labels[backend.LabelInstance], Object: labels[backend.LabelObject]}
 }
 
 func itemOf(c container.Summary) custody.Item {
@@ -28,12 +28,12 @@ func itemOf(c container.Summary) custody.Item {
 }
 
 func networkItem(n network.Summary) custody.Item {
-	return custody.Item{Kind: custody.Network, ID: n.ID, Name: n.Name, Maker: n.Labels[backend.LabelInstance], Object: n.Labels[backend.LabelObject]}
+	return custody.Item{Kind: custody.Network, ID: n.ID, Name: n.Name, Creator: n.Labels[backend.LabelInstance], Object: n.Labels[backend.LabelObject]}
 }
 
 // volumeItem identifies a volume by its name and creation time, because a later volume can have the same name.
 func volumeItem(v volume.Volume) custody.Item {
-	return custody.Item{Kind: custody.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Maker: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
+	return custody.Item{Kind: custody.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Creator: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
 }
 
 // Holdings returns the host resources of the Cluster with this namespace and name that belong to this instance.
@@ -50,7 +50,7 @@ func (e *Engine) Holdings(ctx context.Context, cluster string) ([]custody.Item, 
 	}
 	var out []custody.Item
 	for _, i := range of {
-		if holdings.Has(i) {
+		if holdings.Owns(i) {
 			out = append(out, i)
 		}
 	}
@@ -86,7 +86,7 @@ func (e *Engine) labelled(ctx context.Context, filters client.Filters) ([]custod
 
 // prune deletes the records of resources that no longer exist.
 func (e *Engine) prune(ctx context.Context) error {
-	there, err := e.labelled(ctx, made())
+	there, err := e.labelled(ctx, anyInstanceFilter())
 	if err != nil {
 		return err
 	}

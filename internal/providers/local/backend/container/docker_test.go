@@ -115,7 +115,7 @@ func TestCreateContinuesAfterACrash(t *testing.T) {
 	if err := e.Delete(t.Context(), refOf(spec)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.make(t.Context(), spec, profile{Without: []string{"SYS_RESOURCE"}}); err != nil { // killed before the start
+	if _, err := e.createContainer(t.Context(), spec, profile{Without: []string{"SYS_RESOURCE"}}); err != nil { // killed before the start
 		t.Fatal(err)
 	}
 	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Created {
@@ -332,10 +332,10 @@ func TestSweepKeepsWhatIsOwned(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := func(backend.Owner) bool { return false }
-	if err := other.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}); err != nil {
+	if err := other.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}); err != nil {
 		t.Fatal(err)
 	}
-	keep := backend.Keep{
+	keep := backend.InUse{
 		Machine: func(o backend.Owner) bool { return o == spec.Owner },
 		Network: func(o backend.Owner) bool { return o.Object.Name == "c" },
 	}

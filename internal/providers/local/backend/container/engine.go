@@ -25,7 +25,7 @@ const callTimeout = 2 * time.Minute
 type Engine struct {
 	api      *client.Client
 	instance string
-	custody  *custody.Book
+	custody  *custody.Store
 	host     kernel.Host
 	paths    hostpath.Guard
 	named    []policy.Named
@@ -52,7 +52,7 @@ type Config struct {
 	// Instance names the management cluster. Every created resource is labelled with it. Required.
 	Instance string
 	// Custody records the resources that were transferred to or from this instance. Nil: the label alone decides.
-	Custody *custody.Book
+	Custody *custody.Store
 	// Address of the engine, for example unix:///var/run/docker.sock. Empty: DOCKER_HOST, else Docker's default.
 	Address string
 	// Named are hosts that this host has to reach: no network uses their addresses.

@@ -55,7 +55,7 @@ func (e *Engine) fault(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return wrapped
 	case e.unreachable(err):
-		return e.absent().From(wrapped)
+		return e.unreachableFault().From(wrapped)
 	case cerrdefs.IsNotFound(err):
 		return fault.New(fault.Gone, "NotFound", "Docker does not have it any more").From(wrapped)
 	case cerrdefs.IsConflict(err):
@@ -66,8 +66,8 @@ func (e *Engine) fault(doing string, err error) error {
 	return fault.New(fault.Transient, ReasonError, "%s: %s; retrying", doing, err.Error()).From(err)
 }
 
-// absent returns the fault for a Docker Engine that does not respond, with advice for the environment of this program.
-func (e *Engine) absent() *fault.Fault {
+// unreachableFault returns the fault for a Docker Engine that does not respond, with advice for the environment of this program.
+func (e *Engine) unreachableFault() *fault.Fault {
 	if e.pod {
 		return fault.New(fault.Unreachable, ReasonUnreachable,
 			"Docker does not answer at %s: this manager runs in a Pod, where there is none; choose another infrastructure provider or the simulated backend, "+

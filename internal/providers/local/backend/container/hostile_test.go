@@ -184,21 +184,21 @@ func TestWhatWasHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.custody.Give(record))
+	must(e.custody.BeginTransfer(record))
 	check("given", nothing, nothing)
-	must(there.custody.Take(record))
+	must(there.custody.RecordIncoming(record))
 	check("taken", nothing, all)
 	nobody := func(backend.Owner) bool { return false }
-	must(e.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}))
+	must(e.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
 	must(RemoveInstance(t.Context(), e.custody, func(int, int) {}))
 	check("its maker removes all it has", nothing, all)
 	must(there.Delete(t.Context(), ref))
 	must(there.DeleteNetwork(t.Context(), spec.Network))
-	must(e.custody.Settle(record))
+	must(e.custody.FinishTransfer(record))
 	for _, one := range []*Engine{e, there} {
-		must(one.Sweep(t.Context(), backend.Keep{Machine: nobody, Network: nobody}))
+		must(one.Sweep(t.Context(), backend.InUse{Machine: nobody, Network: nobody}))
 		h, err := one.custody.Holdings()
-		if diff := cmp.Diff(custody.NewHoldings(one.instance, nil, nil), h, cmp.AllowUnexported(custody.Holdings{})); err != nil || diff != "" {
+		if diff := cmp.Diff(custody.NewHoldings(one.instance, nil, nil), h, cmp.AllowUnexported(custody.Ownership{})); err != nil || diff != "" {
 			t.Errorf("records of what is gone: %v\n%s", err, diff)
 		}
 	}
@@ -303,7 +303,7 @@ func TestMaximaAreKept(t *testing.T) {
 // An explicit range is checked against the host: H2.
 func TestExplicitRangesAreChecked(t *testing.T) {
 	e := engine(t)
-	taken, err := e.TakenRanges(t.Context())
+	taken, err := e.UsedRanges(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestFarewellNeverEnds(t *testing.T) {
 	if err := e.Delete(t.Context(), refOf(spec)); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took < farewellTimeout {
+	if took := time.Since(began); took < shutdownTimeout {
 		t.Errorf("the farewell ended after %s: this test shows nothing", took)
 	}
 	if m, err := e.Inspect(t.Context(), refOf(spec)); err != nil || m.State != backend.Absent {

@@ -44,10 +44,10 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref) (ownContainer, 
 		return ownContainer{}, r.Container, e.fault("reading container "+ref.Name, err)
 	}
 	name := strings.TrimPrefix(r.Container.Name, "/")
-	if r.Container.Config == nil || !ref.Names(name, r.Container.Config.Labels) {
+	if r.Container.Config == nil || !ref.Matches(name, r.Container.Config.Labels) {
 		return ownContainer{}, r.Container, foreign("Container", name, ref)
 	}
-	if has, err := e.has(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
+	if has, err := e.isOwned(containerItem(r.Container.ID, name, r.Container.Config.Labels)); err != nil || !has {
 		return ownContainer{}, r.Container, cmp.Or(err, foreign("Container", name, ref))
 	}
 	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
@@ -70,7 +70,7 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref) (ownNetwork, netw
 	var found *network.Summary
 	for i, n := range list.Items {
 		own := n.Labels[backend.LabelInstance] == e.instance // preferred over a network that was transferred in a move
-		if ref.Names(n.Name, n.Labels) && holdings.Has(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
+		if ref.Matches(n.Name, n.Labels) && holdings.Owns(networkItem(n)) && (ref.ID == "" || ref.ID == n.ID) && (found == nil || own) {
 			found = &list.Items[i]
 		}
 	}
@@ -88,10 +88,10 @@ func (e *Engine) volume(ctx context.Context, ref backend.Ref) (ownVolume, error)
 	if err != nil {
 		return ownVolume{}, e.fault("reading volume "+ref.Name, err)
 	}
-	if !ref.Names(r.Volume.Name, r.Volume.Labels) {
+	if !ref.Matches(r.Volume.Name, r.Volume.Labels) {
 		return ownVolume{}, foreign("Volume", r.Volume.Name, ref)
 	}
-	if has, err := e.has(volumeItem(r.Volume)); err != nil || !has {
+	if has, err := e.isOwned(volumeItem(r.Volume)); err != nil || !has {
 		return ownVolume{}, cmp.Or(err, foreign("Volume", r.Volume.Name, ref))
 	}
 	return ownVolume{name: r.Volume.Name}, nil
@@ -111,8 +111,8 @@ func isForeign(err error) bool {
 
 func isGone(err error) bool { return fault.KindOf(err) == fault.Gone }
 
-// all contains the host resources of this instance.
-type all struct {
+// ownResources contains the host resources of this instance.
+type ownResources struct {
 	containers []container.Summary
 	volumes    []labelled
 	networks   []network.Summary
@@ -125,45 +125,45 @@ type labelled struct {
 	labels map[string]string
 }
 
-// own lists the host resources of this instance.
-func (e *Engine) own(ctx context.Context) (all, error) {
-	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: made()})
+// listOwnResources lists the host resources of this instance.
+func (e *Engine) listOwnResources(ctx context.Context) (ownResources, error) {
+	volumes, err := e.api.VolumeList(ctx, client.VolumeListOptions{Filters: anyInstanceFilter()})
 	if err != nil {
-		return all{}, e.fault("listing volumes", err)
+		return ownResources{}, e.fault("listing volumes", err)
 	}
-	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: made()})
+	containers, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
 	if err != nil {
-		return all{}, e.fault("listing containers", err)
+		return ownResources{}, e.fault("listing containers", err)
 	}
-	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: made()})
+	networks, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: anyInstanceFilter()})
 	if err != nil {
-		return all{}, e.fault("listing networks", err)
+		return ownResources{}, e.fault("listing networks", err)
 	}
 	holdings, err := e.custody.Holdings()
 	if err != nil {
-		return all{}, err
+		return ownResources{}, err
 	}
-	var out all
+	var out ownResources
 	for _, c := range containers.Items {
-		if holdings.Has(itemOf(c)) {
+		if holdings.Owns(itemOf(c)) {
 			out.containers = append(out.containers, c)
 		}
 	}
 	for _, n := range networks.Items {
-		if holdings.Has(networkItem(n)) {
+		if holdings.Owns(networkItem(n)) {
 			out.networks = append(out.networks, n)
 		}
 	}
 	for _, v := range volumes.Items {
-		if item := volumeItem(v); holdings.Has(item) {
+		if item := volumeItem(v); holdings.Owns(item) {
 			out.volumes = append(out.volumes, labelled{ownVolume{v.Name}, item, v.Labels})
 		}
 	}
 	return out, nil
 }
 
-// made selects the resources of all instances.
-func made() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
+// anyInstanceFilter selects the resources of all instances.
+func anyInstanceFilter() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
 
 func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {
 	_, err := e.api.ContainerStart(ctx, c.id, client.ContainerStartOptions{})

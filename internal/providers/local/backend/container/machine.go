@@ -69,7 +69,7 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 // attempt creates and starts a container. A container that does not start, or whose mounts lead elsewhere than allowed,
 // is removed so that the next attempt can use other options.
 func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profile) error {
-	c, err := e.make(ctx, spec, p)
+	c, err := e.createContainer(ctx, spec, p)
 	if err != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func (e *Engine) attempt(ctx context.Context, spec backend.MachineSpec, p profil
 	return err
 }
 
-// make creates the container with an address that no other node of the network has. The address is assigned here
+// createContainer creates the container with an address that no other node of the network has. The address is assigned here
 // because Docker's own choice can change when the container is restarted, and a Node must retain its address.
-func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
+func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, p profile) (ownContainer, error) {
 	e.place.Lock()
 	defer e.place.Unlock()
-	if err := e.requireRoom(ctx, spec); err != nil {
+	if err := e.checkMachineQuota(ctx, spec); err != nil {
 		return ownContainer{}, err
 	}
 	if err := e.recheckMounts(ctx, spec.Mounts); err != nil {
@@ -129,9 +129,9 @@ func (e *Engine) make(ctx context.Context, spec backend.MachineSpec, p profile) 
 	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
 }
 
-// requireRoom returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can be
+// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.place, so no machine can be
 // created in between.
-func (e *Engine) requireRoom(ctx context.Context, spec backend.MachineSpec) error {
+func (e *Engine) checkMachineQuota(ctx context.Context, spec backend.MachineSpec) error {
 	list, err := e.List(ctx)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func buildFlags(image string) string {
 func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	c, r, err := e.container(ctx, ref)
 	if err == nil {
-		e.sayGoodbye(ctx, c, r)
+		e.drainAPIServer(ctx, c, r)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -234,23 +234,23 @@ func (e *Engine) Delete(ctx context.Context, ref backend.Ref) error {
 	return e.deleteVolume(ctx, ref)
 }
 
-// farewell stops the API server of a control plane node gracefully, within five seconds: it finishes the requests in
+// shutdownScript stops the API server of a control plane node gracefully, within five seconds: it finishes the requests in
 // progress and makes its clients reconnect, which leads them to other API servers.
-const farewell = `manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
+const shutdownScript = `manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
 [ -e $manifest ] || exit 0
 rm -f $manifest
 pkill -TERM -x kube-apiserver || exit 0
 tries=0; while pgrep -x kube-apiserver >/dev/null && [ $tries -lt 50 ]; do tries=$((tries+1)); sleep 0.1; done`
 
-// farewellTimeout limits the graceful stop. Users control the programs in the node, so they may never exit.
-const farewellTimeout = 8 * time.Second
+// shutdownTimeout limits the graceful stop. Users control the programs in the node, so they may never exit.
+const shutdownTimeout = 8 * time.Second
 
-// sayGoodbye stops the API server of a node that is about to be removed. The node is removed regardless of the result.
-func (e *Engine) sayGoodbye(ctx context.Context, c ownContainer, r container.InspectResponse) {
-	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
+// drainAPIServer stops the API server of a node that is about to be removed. The node is removed regardless of the result.
+func (e *Engine) drainAPIServer(ctx context.Context, c ownContainer, r container.InspectResponse) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if state, _ := stateOf(r.State); state == backend.Running && r.Config.Labels[backend.LabelControlPlane] != "" {
-		_, _ = e.exec(ctx, c, farewell, nil)
+		_, _ = e.exec(ctx, c, shutdownScript, nil)
 	}
 }
 
@@ -299,7 +299,7 @@ func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: made()})
+	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: anyInstanceFilter()})
 	if err != nil {
 		return nil, e.fault("listing containers", err)
 	}
@@ -309,7 +309,7 @@ func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 	}
 	var out []backend.Machine
 	for _, c := range list.Items {
-		if !holdings.Has(itemOf(c)) {
+		if !holdings.Owns(itemOf(c)) {
 			continue
 		}
 		m := machineOf(strings.TrimPrefix(c.Names[0], "/"), c.ID, c.Labels)
@@ -338,7 +338,7 @@ func split(s string) (namespace, name string) {
 }
 
 // stateOf converts Docker's state of a container to a machine state and its detail.
-func stateOf(s *container.State) (backend.State, string) {
+func stateOf(s *container.State) (backend.MachineState, string) {
 	switch s.Status {
 	case container.StateCreated:
 		return backend.Created, ""

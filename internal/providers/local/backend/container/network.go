@@ -31,11 +31,11 @@ func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (b
 	if err := e.requireName(ctx, ref); err != nil {
 		return backend.Network{}, err
 	}
-	taken, err := e.TakenRanges(ctx)
+	taken, err := e.UsedRanges(ctx)
 	if err != nil {
 		return backend.Network{}, err
 	}
-	if err := requireRoom(taken, spec); err != nil {
+	if err := checkNetworkQuota(taken, spec); err != nil {
 		return backend.Network{}, err
 	}
 	var refused []netip.Prefix
@@ -69,8 +69,8 @@ func (e *Engine) requireName(ctx context.Context, ref backend.Ref) error {
 	return nil
 }
 
-// requireRoom returns an error if one more network exceeds the limit.
-func requireRoom(taken []backend.Taken, spec backend.NetworkSpec) error {
+// checkNetworkQuota returns an error if one more network exceeds the limit.
+func checkNetworkQuota(taken []backend.UsedRange, spec backend.NetworkSpec) error {
 	namespace := spec.Owner.Object.Namespace
 	own, all := backend.CountNetworks(taken, namespace)
 	if message := spec.Policy.Maxima.Networks.Exceeded("maxima.networks", namespace, own, all); message != "" {
@@ -136,9 +136,9 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	return e.removeNetwork(ctx, n)
 }
 
-// TakenRanges implements backend.Networks. It returns the ranges of Docker's networks and the ranges that the host and
+// UsedRanges implements backend.Networks. It returns the ranges of Docker's networks and the ranges that the host and
 // its operator need to reach outside of them.
-func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
+func (e *Engine) UsedRanges(ctx context.Context) ([]backend.UsedRange, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	list, err := e.api.NetworkList(ctx, client.NetworkListOptions{})
@@ -149,11 +149,11 @@ func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []backend.Taken
+	var out []backend.UsedRange
 	for _, n := range list.Items {
 		for _, c := range n.IPAM.Config {
 			if c.Subnet.IsValid() {
-				out = append(out, takenBy(n, c.Subnet, holdings.Has(networkItem(n))))
+				out = append(out, takenBy(n, c.Subnet, holdings.Owns(networkItem(n))))
 			}
 		}
 	}
@@ -165,10 +165,10 @@ func (e *Engine) TakenRanges(ctx context.Context) ([]backend.Taken, error) {
 }
 
 // takenBy describes a Docker network; own is set if it belongs to this instance.
-func takenBy(n network.Summary, p netip.Prefix, own bool) backend.Taken {
+func takenBy(n network.Summary, p netip.Prefix, own bool) backend.UsedRange {
 	owner := machineOf(n.Name, n.ID, n.Labels).Owner
 	if !own || owner.Object.Name == "" {
-		return backend.Taken{Range: p, By: "Docker network " + n.Name}
+		return backend.UsedRange{Range: p, By: "Docker network " + n.Name}
 	}
-	return backend.Taken{Range: p, By: "the network of Cluster " + owner.Object.Namespace + "/" + owner.Cluster, Owner: owner}
+	return backend.UsedRange{Range: p, By: "the network of Cluster " + owner.Object.Namespace + "/" + owner.Cluster, Owner: owner}
 }

@@ -95,7 +95,7 @@ func TestWithinHost(t *testing.T) {
 		"as many":    {2, 4, 2, 2, false},
 	} {
 		asked := &infrav1.ContainerMachine{Resources: infrav1.ContainerResources{CPUs: tc.asked}}
-		r := backend.Request{Object: &infrav1.LocalMachine{Spec: infrav1.LocalMachineSpec{Backend: infrav1.LocalMachineBackend{Container: asked}}}, Version: "v1.36.3"}
+		r := backend.MachineRequest{Object: &infrav1.LocalMachine{Spec: infrav1.LocalMachineSpec{Backend: infrav1.LocalMachineBackend{Container: asked}}}, Version: "v1.36.3"}
 		r.Policy.Nodes.CPUs = tc.most
 		got := withinHost(Terms(r), asked, int(tc.processors))
 		if got.Resources.CPUs != tc.want || (got.Denied != "") != tc.denied {

@@ -20,14 +20,14 @@ func (e *Engine) Backend(b backend.Balancers) backend.Backend {
 	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, Etcds: etcdmember.Members{Shell: e}}
 }
 
-// Terms implements backend.Machines.
-func (e *Engine) Terms(r backend.Request) backend.Terms {
+// Capabilities implements backend.Machines.
+func (e *Engine) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return withinHost(Terms(r), r.Object.Spec.Backend.Container, e.host.Processors())
 }
 
 // withinHost denies requests for more processors than the host has, because Docker does not start such a container.
 // processors is 0 if the number is unknown.
-func withinHost(t backend.Terms, asked *infrav1.ContainerMachine, processors int) backend.Terms {
+func withinHost(t backend.Capabilities, asked *infrav1.ContainerMachine, processors int) backend.Capabilities {
 	if processors == 0 {
 		return t
 	}
@@ -38,19 +38,19 @@ func withinHost(t backend.Terms, asked *infrav1.ContainerMachine, processors int
 	return t
 }
 
-// NetworkTerms implements backend.Networks.
-func (e *Engine) NetworkTerms(policy.Configuration) backend.NetworkTerms {
-	return backend.NetworkTerms{}
+// NetworkCapabilities implements backend.Networks.
+func (e *Engine) NetworkCapabilities(policy.Configuration) backend.NetworkCapabilities {
+	return backend.NetworkCapabilities{}
 }
 
 // Terms returns the properties of a node's container that are known before it exists.
-func Terms(r backend.Request) backend.Terms {
+func Terms(r backend.MachineRequest) backend.Capabilities {
 	var asked infrav1.ContainerMachine
 	if c := r.Object.Spec.Backend.Container; c != nil {
 		asked = *c
 	}
 	most := r.Policy.Nodes
-	t := backend.Terms{
+	t := backend.Capabilities{
 		Scripted: true, Networked: true, ReachesEtcd: true,
 		Resources: backend.Resources{
 			CPUs: cmp.Or(asked.Resources.CPUs, most.CPUs), MemoryMiB: cmp.Or(asked.Resources.MemoryMiB, most.MemoryMiB),
@@ -76,7 +76,7 @@ func Terms(r backend.Request) backend.Terms {
 // denied returns the reason why the operator's policy denies the spec, and an empty string if it allows the spec.
 // Mounts are checked as written, without access to the host, so that the result does not reveal which paths exist on
 // it.
-func denied(r backend.Request, asked infrav1.ContainerMachine) string {
+func denied(r backend.MachineRequest, asked infrav1.ContainerMachine) string {
 	if r.Object.Spec.Backend.Container == nil {
 		return ""
 	}
@@ -93,11 +93,11 @@ func denied(r backend.Request, asked infrav1.ContainerMachine) string {
 	return r.Policy.DeniedResources(asked.Resources.CPUs, asked.Resources.MemoryMiB, asked.Resources.Processes)
 }
 
-// Room implements backend.Machines. It returns the number of containers and the resolved mounts of the new container.
-func (e *Engine) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+// CheckQuota implements backend.Machines. It returns the number of containers and the resolved mounts of the new container.
+func (e *Engine) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	list, err := e.List(ctx)
 	if err != nil {
-		return backend.Room{}, err
+		return backend.Quota{}, err
 	}
-	return backend.RoomFor(spec, list, func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
+	return backend.QuotaFor(spec, list, func(hostPath string) (string, error) { return e.ResolveMount(ctx, hostPath) })
 }

@@ -39,7 +39,7 @@ func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := e.api.Events(ctx, client.EventsListOptions{Filters: newsworthy()})
+	stream := e.api.Events(ctx, client.EventsListOptions{Filters: eventFilters()})
 	select {
 	case <-stream.Err: // could not be opened
 		return false
@@ -58,7 +58,7 @@ func (e *Engine) follow(ctx context.Context, handle func(backend.Event)) bool {
 	}
 }
 
-func newsworthy() client.Filters {
+func eventFilters() client.Filters {
 	return client.Filters{}.
 		Add("type", string(events.ContainerEventType), string(events.NetworkEventType), string(events.ImageEventType)).
 		Add("event", string(events.ActionCreate), string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionExecDie),

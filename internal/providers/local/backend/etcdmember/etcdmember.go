@@ -36,10 +36,10 @@ type Members struct{ Shell }
 const ReasonNoEtcd = "EtcdMemberSilent"
 
 // Survey implements backend.Etcds.
-func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.Member, error) {
+func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.MemberState, error) {
 	out, err := m.Run(ctx, ref, "exec bash -s", []byte(recovery.SurveyProgram()))
 	if err != nil {
-		return recovery.Member{}, fmt.Errorf("asking the member of etcd: %w", err)
+		return recovery.MemberState{}, fmt.Errorf("asking the member of etcd: %w", err)
 	}
 	found, err := recovery.ParseSurvey(out)
 	if err != nil {
@@ -49,7 +49,7 @@ func (m Members) Survey(ctx context.Context, ref backend.Ref) (recovery.Member, 
 }
 
 // Rebuild implements backend.Etcds. It runs as a process of the machine, like a bootstrap.
-func (m Members) Rebuild(ctx context.Context, ref backend.Ref, order recovery.Order) error {
+func (m Members) Rebuild(ctx context.Context, ref backend.Ref, order recovery.EtcdOrder) error {
 	file := "/run/slipway/etcd-" + string(order.Step) + "-" + order.ID + ".sh"
 	place := fmt.Sprintf(`set -e; umask 077; mkdir -p /run/slipway; cat >%[1]s.new.$$; mv %[1]s.new.$$ %[1]s`, file)
 	if _, err := m.Run(ctx, ref, place, []byte(recovery.Program(order))); err != nil {
@@ -61,8 +61,8 @@ func (m Members) Rebuild(ctx context.Context, ref backend.Ref, order recovery.Or
 	return nil
 }
 
-// Rebuilt implements backend.Etcds.
-func (m Members) Rebuilt(ctx context.Context, ref backend.Ref, order recovery.Order) (backend.Progress, error) {
+// RebuildProgress implements backend.Etcds.
+func (m Members) RebuildProgress(ctx context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
 	out, err := m.Run(ctx, ref, recovery.ProgressProgram(order), nil)
 	if err != nil {
 		return backend.Progress{}, fmt.Errorf("reading how far the rebuild of etcd is: %w", err)

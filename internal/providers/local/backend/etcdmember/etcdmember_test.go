@@ -19,8 +19,8 @@ import (
 const id = "20261125T131500Z"
 
 var (
-	rebuild = recovery.Order{ID: id, Step: recovery.Rebuild}
-	stage   = recovery.Order{ID: id, Step: recovery.Stage, Snapshot: recovery.Snapshot{Policy: "p", Name: "c-" + id}}
+	rebuild = recovery.EtcdOrder{ID: id, Step: recovery.Rebuild}
+	stage   = recovery.EtcdOrder{ID: id, Step: recovery.Stage, Snapshot: recovery.Snapshot{Policy: "p", Name: "c-" + id}}
 )
 
 // shell answers with what a program would print, and remembers what was run.
@@ -57,7 +57,7 @@ func (s *shell) Start(_ context.Context, _ backend.Ref, program string) error {
 func TestSurvey(t *testing.T) {
 	s := &shell{prints: "etcd_server_has_leader 0\netcd_debugging_mvcc_current_revision 12\n"}
 	got, err := etcdmember.Members{Shell: s}.Survey(t.Context(), backend.Ref{Name: "m"})
-	if want := (recovery.Member{Revision: 12}); err != nil || got != want || s.input != recovery.SurveyProgram() {
+	if want := (recovery.MemberState{Revision: 12}); err != nil || got != want || s.input != recovery.SurveyProgram() {
 		t.Errorf("%+v, %v", got, err)
 	}
 	s.prints = "silent\n"
@@ -95,7 +95,7 @@ func TestRebuilt(t *testing.T) {
 		"failed no data\n\x1b[2Jesc\x00apes": {Phase: backend.Failed, Log: "no data\nescapes"},
 	}
 	for prints, want := range tests {
-		got, err := etcdmember.Members{Shell: &shell{prints: prints}}.Rebuilt(t.Context(), backend.Ref{Name: "m"}, rebuild)
+		got, err := etcdmember.Members{Shell: &shell{prints: prints}}.RebuildProgress(t.Context(), backend.Ref{Name: "m"}, rebuild)
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %+v, %v; want %+v", prints, got, err, want)
 		}

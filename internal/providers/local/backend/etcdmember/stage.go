@@ -22,7 +22,7 @@ const self = "/proc/self/exe"
 
 // Stage implements backend.Etcds. It copies this program onto the machine to restore the snapshot, because the machine
 // has no tool for that.
-func (m Members) Stage(ctx context.Context, ref backend.Ref, order recovery.Order, content func(io.Writer) error) error {
+func (m Members) Stage(ctx context.Context, ref backend.Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
 	folder := recovery.StageFolder(order)
 	if err := m.send(ctx, ref, folder+"/"+recovery.SnapshotFile, content); err != nil {
 		return fmt.Errorf("sending the snapshot to machine %s: %w", ref.Name, err)
@@ -38,7 +38,7 @@ func (m Members) Stage(ctx context.Context, ref backend.Ref, order recovery.Orde
 }
 
 // Staged implements backend.Etcds.
-func (m Members) Staged(ctx context.Context, ref backend.Ref, order recovery.Order) (bool, error) {
+func (m Members) Staged(ctx context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
 	out, err := m.Run(ctx, ref, recovery.StagedProgram(order), nil)
 	if err != nil {
 		return false, fmt.Errorf("reading whether the snapshot is staged: %w", err)

@@ -21,8 +21,8 @@ type Kubelets interface {
 	SetFaults(ctx context.Context, ref backend.Ref, faults string) error
 }
 
-// Around returns the backend with the faults that annotations request.
-func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) backend.Backend {
+// Wrap returns the backend with the faults that annotations request.
+func Wrap(inner backend.Backend, kubelets Kubelets, now func() time.Time) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {
 		b := inner
@@ -30,10 +30,10 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 		problem := unknown(annotations, limited)
 		b.Machines = machines{
 			Machines: inner.Machines, kubelets: kubelets, now: now,
-			neverBoots: asked(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
+			neverBoots: isRequested(annotations, infrav1.NeverBootsAnnotation), notReady: limited, after: after,
 			faults: annotations[infrav1.ControlPlaneFaultsAnnotation], problem: problem,
 		}
-		if asked(annotations, infrav1.NeverProvisionsAnnotation) {
+		if isRequested(annotations, infrav1.NeverProvisionsAnnotation) {
 			b.Networks = networks{inner.Networks}
 		}
 		return b
@@ -41,8 +41,8 @@ func Around(inner backend.Backend, kubelets Kubelets, now func() time.Time) back
 	return out
 }
 
-// asked reports whether the annotation exists with a value other than "false".
-func asked(annotations map[string]string, name string) bool {
+// isRequested reports whether the annotation exists with a value other than "false".
+func isRequested(annotations map[string]string, name string) bool {
 	value, ok := annotations[name]
 	return ok && value != "false"
 }
@@ -89,16 +89,16 @@ type machines struct {
 	problem error
 }
 
-// Terms implements backend.Machines.
-func (m machines) Terms(r backend.Request) backend.Terms {
-	t := m.Machines.Terms(r)
+// Capabilities implements backend.Machines.
+func (m machines) Capabilities(r backend.MachineRequest) backend.Capabilities {
+	t := m.Machines.Capabilities(r)
 	t.ChangesAfter = m.after
 	return t
 }
 
-// Room implements backend.Machines.
-func (m machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
-	room, err := m.Machines.Room(ctx, spec)
+// CheckQuota implements backend.Machines.
+func (m machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
+	room, err := m.Machines.CheckQuota(ctx, spec)
 	if m.neverBoots {
 		room.Refused = fault.New(fault.Invalid, "NeverBoots", "The annotation %s keeps the machine from starting", infrav1.NeverBootsAnnotation)
 	}

@@ -25,10 +25,12 @@ type host struct {
 	err     error
 }
 
-func (h *host) Terms(backend.Request) backend.Terms { return backend.Terms{Scripted: true} }
+func (h *host) Capabilities(backend.MachineRequest) backend.Capabilities {
+	return backend.Capabilities{Scripted: true}
+}
 
-func (h *host) Room(context.Context, backend.MachineSpec) (backend.Room, error) {
-	return backend.Room{}, h.err
+func (h *host) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
+	return backend.Quota{}, h.err
 }
 
 func (h *host) Inspect(context.Context, backend.Ref) (backend.Machine, error) {
@@ -57,7 +59,7 @@ func (h *host) SetFaults(_ context.Context, _ backend.Ref, faults string) error 
 // with is the backend for an object with one annotation, this long after its machine was started.
 func (h *host) with(annotation, value string, after time.Duration) backend.Backend {
 	now := func() time.Time { return started.Add(after) }
-	return Around(backend.Backend{Machines: h, Networks: h}, h, now).Faults(map[string]string{annotation: value})
+	return Wrap(backend.Backend{Machines: h, Networks: h}, h, now).Faults(map[string]string{annotation: value})
 }
 
 // What an annotation asks for is pending until the machine is created again, and then as it says.
@@ -66,7 +68,7 @@ func TestNotReadyAfter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason            string
 		annotation, value string
-		state             backend.State
+		state             backend.MachineState
 		degraded          bool
 		after             time.Duration
 		pending           string
@@ -98,7 +100,7 @@ func TestNotReadyAfter(t *testing.T) {
 		})
 	}
 	h := &host{}
-	if terms := h.with(infrav1.NotReadyAfterAnnotation, "1m", 0).Machines.Terms(backend.Request{}); terms.ChangesAfter != time.Minute || !terms.Scripted {
+	if terms := h.with(infrav1.NotReadyAfterAnnotation, "1m", 0).Machines.Capabilities(backend.MachineRequest{}); terms.ChangesAfter != time.Minute || !terms.Scripted {
 		t.Errorf("the controller does not look again when the time is up: %+v", terms)
 	}
 }
@@ -146,8 +148,8 @@ func TestControlPlaneFaults(t *testing.T) {
 func TestNeverBoots(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value   string
-		state   backend.State
-		want    backend.State
+		state   backend.MachineState
+		want    backend.MachineState
 		refused bool
 	}{
 		"created": {"", backend.Created, backend.Orphaned, true},
@@ -160,7 +162,7 @@ func TestNeverBoots(t *testing.T) {
 		if got, err := machines.Inspect(t.Context(), backend.Ref{}); got.State != tc.want || err != nil {
 			t.Errorf("%s: it is %s, %v; want %s", name, got.State, err, tc.want)
 		}
-		room, err := machines.Room(t.Context(), backend.MachineSpec{})
+		room, err := machines.CheckQuota(t.Context(), backend.MachineSpec{})
 		if err != nil || (room.Refused != nil) != tc.refused || tc.refused && fault.KindOf(room.Refused) != fault.Invalid {
 			t.Errorf("%s: refused because of %v, %v", name, room.Refused, err)
 		}
@@ -185,7 +187,7 @@ func TestErrorsOfTheBackend(t *testing.T) {
 	h := &host{err: errors.New("boom"), machine: backend.Machine{State: backend.Running, Since: started}}
 	machines := h.with(infrav1.NotReadyAfterAnnotation, "0s", 0).Machines
 	_, inspected := machines.Inspect(t.Context(), backend.Ref{})
-	_, room := machines.Room(t.Context(), backend.MachineSpec{})
+	_, room := machines.CheckQuota(t.Context(), backend.MachineSpec{})
 	notes, created := machines.Create(t.Context(), backend.MachineSpec{})
 	if inspected == nil || room == nil || created == nil || len(notes) != 1 || h.ready != nil {
 		t.Errorf("%v, %v, %v, %v, %v", inspected, room, created, notes, h.ready)

@@ -34,9 +34,9 @@ func (a Archives) folder(cluster types.NamespacedName) (string, bool) {
 	return filepath.Join(a.Dir, cluster.Namespace, cluster.Name), true
 }
 
-// Keep stores an archive for future nodes of a cluster and replaces an archive of the same name. It returns the file,
+// Store stores an archive for future nodes of a cluster and replaces an archive of the same name. It returns the file,
 // which is written atomically.
-func (a Archives) Keep(cluster types.NamespacedName, name string, archive io.Reader) (file string, err error) {
+func (a Archives) Store(cluster types.NamespacedName, name string, archive io.Reader) (file string, err error) {
 	folder, ok := a.folder(cluster)
 	if !ok {
 		return "", fmt.Errorf("there is no Cluster %s", cluster)

@@ -22,9 +22,9 @@ type Loader interface {
 	LoadImages(ctx context.Context, ref backend.Ref, archive io.Reader) (string, error)
 }
 
-// Around returns the backend with machines that get the archives of their cluster. The archives are deleted with the
+// Wrap returns the backend with machines that get the archives of their cluster. The archives are deleted with the
 // cluster's network.
-func Around(inner backend.Backend, archives Archives, loader Loader) backend.Backend {
+func Wrap(inner backend.Backend, archives Archives, loader Loader) backend.Backend {
 	out := inner
 	out.Scripts = scripts{inner.Scripts, archives, loader}
 	out.Networks = networks{inner.Networks, archives}

@@ -21,7 +21,7 @@ var demo = types.NamespacedName{Namespace: "ns", Name: "demo"}
 
 func keep(t *testing.T, a Archives, cluster types.NamespacedName, name, content string) string {
 	t.Helper()
-	file, err := a.Keep(cluster, name, strings.NewReader(content))
+	file, err := a.Store(cluster, name, strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,14 @@ func TestArchives(t *testing.T) {
 	if diff := cmp.Diff([]string{"two", "one, newer"}, contents(t, a, demo)); diff != "" {
 		t.Errorf("replaced, and the last now (-want +got):\n%s", diff)
 	}
-	if _, err := a.Keep(demo, "cut off", io.MultiReader(strings.NewReader("a part"), broken{})); !errors.Is(err, errBroken) {
+	if _, err := a.Store(demo, "cut off", io.MultiReader(strings.NewReader("a part"), broken{})); !errors.Is(err, errBroken) {
 		t.Errorf("half an archive: %v", err)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(first)); err != nil || len(entries) != 2 {
 		t.Errorf("something is left of half an archive: %v, %v", entries, err)
 	}
 	for _, o := range []types.NamespacedName{{}, {Namespace: "ns"}, {Namespace: "ns", Name: ".."}, {Namespace: "ns", Name: "a/b"}, {Namespace: "..", Name: "demo"}} {
-		if _, err := a.Keep(o, "web:1", strings.NewReader("x")); err == nil {
+		if _, err := a.Store(o, "web:1", strings.NewReader("x")); err == nil {
 			t.Errorf("an archive is kept for %s", o)
 		}
 		if files, err := a.Of(o); files != nil || err != nil {
@@ -150,7 +150,7 @@ func TestAround(t *testing.T) {
 		}
 		keep(t, a, demo, "db:2", "two")
 		h := &host{fail: c.fail}
-		b := Around(backend.Backend{Scripts: h, Networks: h}, a, h)
+		b := Wrap(backend.Backend{Scripts: h, Networks: h}, a, h)
 		ref := backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "m"}, Name: "slipway-ns-m", Cluster: c.cluster}
 		err := b.Scripts.Bootstrap(t.Context(), ref, backend.Script{})
 		if diff := cmp.Diff(c.want, h.did); diff != "" {
@@ -167,7 +167,7 @@ func TestForgottenWithTheNetwork(t *testing.T) {
 	a := Archives{Dir: t.TempDir()}
 	keep(t, a, demo, "web:1", "one")
 	h := &host{fail: "delete network"}
-	networks := Around(backend.Backend{Scripts: h, Networks: h}, a, h).Networks
+	networks := Wrap(backend.Backend{Scripts: h, Networks: h}, a, h).Networks
 	ref := backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "net"}, Cluster: "demo"}
 	if err := networks.DeleteNetwork(t.Context(), ref); err == nil || len(contents(t, a, demo)) != 1 {
 		t.Errorf("the network is still there: %v, %v", err, contents(t, a, demo))

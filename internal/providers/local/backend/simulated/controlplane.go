@@ -81,11 +81,11 @@ func (m *Machines) allowed(name string, spec backend.MachineSpec) error {
 	if m.server.Holds(name) {
 		return nil
 	}
-	return room(m.server, spec.Owner.Object.Namespace, spec.Policy)
+	return checkQuota(m.server, spec.Owner.Object.Namespace, spec.Policy)
 }
 
-// room returns an error if one more control plane exceeds the operator's limit.
-func room(s *simulated.Server, namespace string, allowed policy.Configuration) error {
+// checkQuota returns an error if one more control plane exceeds the operator's limit.
+func checkQuota(s *simulated.Server, namespace string, allowed policy.Configuration) error {
 	own, all := s.Count(namespace)
 	if message := allowed.Maxima.SimulatedControlPlanes.Exceeded("maxima.simulatedControlPlanes", namespace, own, all); message != "" {
 		return fault.New(fault.Invalid, "DeniedByPolicy", "%s", message)
@@ -235,11 +235,11 @@ func (b *balancers) forget(cluster types.NamespacedName) error {
 	return b.server.Remove(name)
 }
 
-// Offer implements backend.Balancers.
-func (b *balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
+// ReserveEndpoint implements backend.Balancers.
+func (b *balancers) ReserveEndpoint(_ context.Context, ref backend.Ref, allowed policy.Configuration) (netip.AddrPort, error) {
 	name := b.name(ref)
 	if !b.server.Holds(name) {
-		if err := room(b.server, ref.Object.Namespace, allowed); err != nil {
+		if err := checkQuota(b.server, ref.Object.Namespace, allowed); err != nil {
 			return netip.AddrPort{}, err
 		}
 	}
@@ -250,8 +250,8 @@ func (b *balancers) Offer(_ context.Context, ref backend.Ref, allowed policy.Con
 	return netip.ParseAddrPort(simulated.Host + ":" + strconv.Itoa(port))
 }
 
-// Balance implements backend.Balancers.
-func (*balancers) Balance(context.Context, backend.BalancerSpec) error { return nil }
+// EnsureBalancer implements backend.Balancers.
+func (*balancers) EnsureBalancer(context.Context, backend.BalancerSpec) error { return nil }
 
 // FindBalancer implements backend.Balancers: a load balancer exists while the cluster exists or has a port.
 func (b *balancers) FindBalancer(_ context.Context, ref backend.Ref) (backend.Balancer, bool, error) {

@@ -61,7 +61,7 @@ func newPlane(t *testing.T, dir string, before *plane) *plane {
 		"/etc/kubernetes/pki/etcd/ca.crt": etcd.CertPEM, "/etc/kubernetes/pki/etcd/ca.key": etcd.KeyPEM,
 		"/run/kubeadm/kubeadm.yaml": []byte("apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nclusterName: c\n---\napiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n"),
 	}
-	offered, err := p.backend.Balancers.Offer(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}, policy.Default())
+	offered, err := p.backend.Balancers.ReserveEndpoint(ctx, backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: "lc"}, Cluster: "c"}, policy.Default())
 	p.must(err)
 	p.at = net.JoinHostPort(offered.Addr().String(), strconv.Itoa(int(offered.Port())))
 	return p
@@ -212,13 +212,13 @@ func TestForget(t *testing.T) {
 	_, running, err := p.backend.Balancers.FindBalancer(t.Context(), backend.Ref{Object: other, Cluster: "c"})
 	p.must(err)
 	for _, gone := range []types.NamespacedName{{Namespace: "ns", Name: "unknown"}, other} {
-		p.must(p.backend.Forget(gone))
+		p.must(p.backend.DeleteState(gone))
 		if _, err := p.client().Discovery().ServerVersion(); err != nil || !running {
 			t.Errorf("without %s: %v, %v", gone, running, err)
 		}
 	}
-	p.must(p.backend.Forget(lc))
-	p.must(p.backend.Forget(lc))
+	p.must(p.backend.DeleteState(lc))
+	p.must(p.backend.DeleteState(lc))
 	listener, err := net.Listen("tcp", p.at)
 	if err != nil {
 		t.Fatalf("the port is kept: %v", err)
@@ -238,8 +238,8 @@ func TestForgetAfterRestart(t *testing.T) {
 	if !second.server.Status(name).Exists {
 		t.Fatal("the state is not there after the restart")
 	}
-	second.backend.Remember(lc)
-	second.must(second.backend.Forget(lc.Object))
+	second.backend.RecordCluster(lc)
+	second.must(second.backend.DeleteState(lc.Object))
 	if second.server.Status(name).Exists {
 		t.Error("the state is left behind")
 	}
@@ -262,19 +262,19 @@ func TestControlPlaneLimits(t *testing.T) {
 	other := func(name string) backend.Ref {
 		return backend.Ref{Object: types.NamespacedName{Namespace: "ns", Name: name}, Cluster: name}
 	}
-	first, err := p.backend.Balancers.Offer(t.Context(), other("d"), one)
+	first, err := p.backend.Balancers.ReserveEndpoint(t.Context(), other("d"), one)
 	p.must(err)
-	if again, err := p.backend.Balancers.Offer(t.Context(), other("d"), one); err != nil || again != first {
+	if again, err := p.backend.Balancers.ReserveEndpoint(t.Context(), other("d"), one); err != nil || again != first {
 		t.Errorf("asked again: %v, %v; want %v", again, err, first)
 	}
-	if _, err := p.backend.Balancers.Offer(t.Context(), other("e"), one); fault.As(err) == nil || fault.As(err).Reason != "DeniedByPolicy" {
+	if _, err := p.backend.Balancers.ReserveEndpoint(t.Context(), other("e"), one); fault.As(err) == nil || fault.As(err).Reason != "DeniedByPolicy" {
 		t.Errorf("one more than is allowed: %v", err)
 	}
 	if _, found, err := p.backend.Balancers.FindBalancer(t.Context(), other("d")); err != nil || !found {
 		t.Errorf("a port that was given out is forgotten: %v", err)
 	}
 	p.must(p.backend.Balancers.DeleteBalancer(t.Context(), other("d")))
-	if _, err := p.backend.Balancers.Offer(t.Context(), other("e"), one); err != nil {
+	if _, err := p.backend.Balancers.ReserveEndpoint(t.Context(), other("e"), one); err != nil {
 		t.Errorf("after the other was given back: %v", err)
 	}
 }

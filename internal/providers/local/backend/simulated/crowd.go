@@ -13,16 +13,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/providers/local/backend"
 )
 
-// crowd counts the simulated machines, which exist in the memory of this process. It starts with the machines in the
+// machineCounter counts the simulated machines, which exist in the memory of this process. It starts with the machines in the
 // client cache on first use and then follows changes. The zero value is ready to use.
-type crowd struct {
+type machineCounter struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]bool
 	own     map[string]int
 }
 
 // seed counts the existing machines on first use.
-func (c *crowd) seed(ctx context.Context, r client.Reader) error {
+func (c *machineCounter) seed(ctx context.Context, r client.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members != nil {
@@ -42,17 +42,17 @@ func (c *crowd) seed(ctx context.Context, r client.Reader) error {
 }
 
 // has reports whether the machine is counted.
-func (c *crowd) has(key types.NamespacedName) bool {
+func (c *machineCounter) has(key types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[key]
 }
 
 // room returns the number of other machines.
-func (c *crowd) room(key types.NamespacedName) backend.Room {
+func (c *machineCounter) room(key types.NamespacedName) backend.Quota {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	room := backend.Room{Own: c.own[key.Namespace], All: len(c.members)}
+	room := backend.Quota{Own: c.own[key.Namespace], All: len(c.members)}
 	if c.members[key] {
 		room.Own, room.All = room.Own-1, room.All-1
 	}
@@ -60,7 +60,7 @@ func (c *crowd) room(key types.NamespacedName) backend.Room {
 }
 
 // enter counts a machine, or returns a message if that exceeds the limit.
-func (c *crowd) enter(key types.NamespacedName, most policy.Maximum) string {
+func (c *machineCounter) enter(key types.NamespacedName, most policy.Maximum) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members[key] {
@@ -74,7 +74,7 @@ func (c *crowd) enter(key types.NamespacedName, most policy.Maximum) string {
 }
 
 // add requires that the mutex is held.
-func (c *crowd) add(key types.NamespacedName) {
+func (c *machineCounter) add(key types.NamespacedName) {
 	if c.members == nil {
 		c.members, c.own = map[types.NamespacedName]bool{}, map[string]int{}
 	}
@@ -85,7 +85,7 @@ func (c *crowd) add(key types.NamespacedName) {
 }
 
 // leave removes a machine from the count.
-func (c *crowd) leave(key types.NamespacedName) {
+func (c *machineCounter) leave(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.members[key] {

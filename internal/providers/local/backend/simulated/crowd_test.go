@@ -23,7 +23,7 @@ func TestSimulatedMaximum(t *testing.T) {
 	if err := infrav1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	var c crowd
+	var c machineCounter
 	there := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there"}}
 	there.Spec.Backend.Simulated, there.Spec.ProviderID = &infrav1.SimulatedMachine{}, "slipway:///slipway-ns-there-00000000"
 	if err := c.seed(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build()); err != nil {

@@ -20,22 +20,22 @@ func (m *Machines) members(ref backend.Ref) (*etcd.Cluster, error) {
 }
 
 // Survey implements backend.Etcds.
-func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.Member, error) {
+func (m *Machines) Survey(_ context.Context, ref backend.Ref) (recovery.MemberState, error) {
 	members, err := m.members(ref)
 	if err != nil {
-		return recovery.Member{}, err
+		return recovery.MemberState{}, err
 	}
 	host := backend.Hostname(ref.Object.Name)
 	for _, one := range members.Members() {
 		if one.Name == host && !one.Stopped {
-			return recovery.Member{Leader: members.HasQuorum(), Index: members.Term()}, nil
+			return recovery.MemberState{Leader: members.HasQuorum(), Index: members.Term()}, nil
 		}
 	}
-	return recovery.Member{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
+	return recovery.MemberState{}, fault.New(fault.Invalid, "EtcdMemberSilent", "The member of etcd on machine %s does not answer", ref.Name)
 }
 
 // Rebuild implements backend.Etcds. Simulated members have no data, so the content of a snapshot is not restored.
-func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Order) error {
+func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) error {
 	members, err := m.members(ref)
 	if err != nil {
 		return err
@@ -46,8 +46,8 @@ func (m *Machines) Rebuild(_ context.Context, ref backend.Ref, order recovery.Or
 	return members.Rebuild(backend.Hostname(ref.Object.Name), order.ID)
 }
 
-// Rebuilt implements backend.Etcds.
-func (m *Machines) Rebuilt(_ context.Context, ref backend.Ref, order recovery.Order) (backend.Progress, error) {
+// RebuildProgress implements backend.Etcds.
+func (m *Machines) RebuildProgress(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (backend.Progress, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return backend.Progress{}, err
@@ -59,7 +59,7 @@ func (m *Machines) Rebuilt(_ context.Context, ref backend.Ref, order recovery.Or
 }
 
 // Stage implements backend.Etcds. It reads the snapshot to detect errors in it.
-func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Order, content func(io.Writer) error) error {
+func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
 	members, err := m.members(ref)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *Machines) Stage(_ context.Context, ref backend.Ref, order recovery.Orde
 }
 
 // Staged implements backend.Etcds.
-func (m *Machines) Staged(_ context.Context, ref backend.Ref, order recovery.Order) (bool, error) {
+func (m *Machines) Staged(_ context.Context, ref backend.Ref, order recovery.EtcdOrder) (bool, error) {
 	members, err := m.members(ref)
 	if err != nil {
 		return false, err

@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/etcd"
 )
 
-// wrong contains the faults of the control plane on a machine, parsed from an annotation.
-type wrong struct {
+// controlPlaneFaults contains the faults of the control plane on a machine, parsed from an annotation.
+type controlPlaneFaults struct {
 	down, learner bool
 	alarms, pods  []string
 	delay         time.Duration
@@ -22,8 +22,8 @@ type wrong struct {
 
 // parseFaults parses the annotation. An unknown fault is an error, because a test that relies on it would prove
 // nothing.
-func parseFaults(text string) (wrong, error) {
-	var w wrong
+func parseFaults(text string) (controlPlaneFaults, error) {
+	var w controlPlaneFaults
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
 		delay, err := time.ParseDuration(value)
@@ -48,12 +48,12 @@ func parseFaults(text string) (wrong, error) {
 }
 
 // member applies the faults to an etcd member.
-func (w wrong) member(m *etcd.Member) {
+func (w controlPlaneFaults) member(m *etcd.Member) {
 	m.Stopped, m.Learner, m.Alarms, m.Delay = w.down, w.learner, w.alarms, w.delay
 }
 
 // change applies the faults to the status of a static Pod and reports whether the status changed.
-func (w wrong) change(pod *corev1.Pod, component string, now metav1.Time) bool {
+func (w controlPlaneFaults) change(pod *corev1.Pod, component string, now metav1.Time) bool {
 	down, ready := slices.Contains(w.pods, component) || component == "etcd" && w.down, corev1.ConditionTrue
 	if down {
 		ready = corev1.ConditionFalse

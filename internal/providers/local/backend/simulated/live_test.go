@@ -120,7 +120,7 @@ func (l *live) run() (stop func()) {
 	unique := true
 	mgr, err := ctrl.NewManager(l.config, manager.Options{
 		Scheme: newScheme(l.t), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache:      cache.Options{DefaultTransform: kube.KeepOwnFields},
+		Cache:      cache.Options{DefaultTransform: kube.PruneManagedFields},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: ctrlconfig.Controller{SkipNameValidation: &unique},
 	})

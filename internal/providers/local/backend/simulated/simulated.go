@@ -25,7 +25,7 @@ type Machines struct {
 	server *simulated.Server
 	// reader reads the LocalMachines, to count them.
 	reader client.Reader
-	crowd  crowd
+	crowd  machineCounter
 	now    func() time.Time
 }
 
@@ -39,11 +39,11 @@ var (
 func New(s *simulated.Server, reader client.Reader) backend.Backend {
 	m := &Machines{server: s, reader: reader, now: time.Now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
-	return faulty.Around(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, Remember: b.remember, Forget: b.forget, Etcds: m}, m, time.Now)
+	return faulty.Wrap(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.remember, DeleteState: b.forget, Etcds: m}, m, time.Now)
 }
 
-// note is the stored state of a machine.
-type note struct {
+// machineState is the stored state of a machine.
+type machineState struct {
 	Owner  types.UID `json:"owner,omitempty"`
 	Booted time.Time `json:"booted,omitzero"`
 	// Joined is the time at which its Node was created.
@@ -82,10 +82,10 @@ func (m *Machines) Inspect(ctx context.Context, ref backend.Ref) (backend.Machin
 	return out, nil
 }
 
-// Room implements backend.Machines.
-func (m *Machines) Room(ctx context.Context, spec backend.MachineSpec) (backend.Room, error) {
+// CheckQuota implements backend.Machines.
+func (m *Machines) CheckQuota(ctx context.Context, spec backend.MachineSpec) (backend.Quota, error) {
 	if err := m.crowd.seed(ctx, m.reader); err != nil {
-		return backend.Room{}, err
+		return backend.Quota{}, err
 	}
 	return m.crowd.room(spec.Owner.Object), nil
 }
@@ -110,7 +110,7 @@ func (m *Machines) Create(ctx context.Context, spec backend.MachineSpec) ([]stri
 	case !n.Joined.IsZero():
 		return nil, nil
 	case n.Booted.IsZero() && spec.Startup > 0:
-		return nil, write(notes, spec.Hostname, note{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
+		return nil, write(notes, spec.Hostname, machineState{Owner: spec.Owner.UID, Booted: now, ControlPlane: spec.ControlPlane})
 	case now.Before(n.Booted.Add(spec.Startup)):
 		return nil, nil
 	case n.Booted.IsZero():
@@ -229,7 +229,7 @@ func (m *Machines) notes(cluster types.NamespacedName) (*simulated.Notes, error)
 
 // write stores the state of a machine. It needs no lock, because one controller reconciles a machine, one
 // reconciliation at a time.
-func write(notes *simulated.Notes, name string, n note) error {
+func write(notes *simulated.Notes, name string, n machineState) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -238,10 +238,10 @@ func write(notes *simulated.Notes, name string, n note) error {
 }
 
 // read returns the stored state of a machine. Unreadable state counts as lost: the machine is created again.
-func read(notes *simulated.Notes, name string) note {
-	var n note
+func read(notes *simulated.Notes, name string) machineState {
+	var n machineState
 	if err := json.Unmarshal(notes.Get(name), &n); err != nil {
-		return note{}
+		return machineState{}
 	}
 	return n
 }

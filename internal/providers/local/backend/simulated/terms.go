@@ -18,12 +18,12 @@ import (
 // setting is the name of the limit for simulated machines.
 const setting = "maxima.simulatedNodes"
 
-// Terms implements backend.Machines.
-func (m *Machines) Terms(r backend.Request) backend.Terms { return Terms(r) }
+// Capabilities implements backend.Machines.
+func (m *Machines) Capabilities(r backend.MachineRequest) backend.Capabilities { return Terms(r) }
 
 // Terms returns the properties of a simulated machine that are known before it exists.
-func Terms(r backend.Request) backend.Terms {
-	return backend.Terms{
+func Terms(r backend.MachineRequest) backend.Capabilities {
+	return backend.Capabilities{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
 		Maximum: r.Policy.Maxima.SimulatedNodes, Setting: setting,
 		Running: running(backend.Machine{Name: r.Name, Owner: backend.Owner{
@@ -44,7 +44,7 @@ func startup(o *infrav1.LocalMachine) time.Duration {
 	if spec == nil {
 		return 0
 	}
-	delay, jitter := spec.StartupDelay.Length(), spec.Jitter.Length()
+	delay, jitter := spec.StartupDelay.Value(), spec.Jitter.Value()
 	if jitter <= 0 {
 		return delay
 	}
@@ -73,9 +73,9 @@ func Address(machineName string) netip.Addr {
 // networks implements backend.Networks without networks.
 type networks struct{}
 
-// NetworkTerms implements backend.Networks.
-func (networks) NetworkTerms(p policy.Configuration) backend.NetworkTerms {
-	return backend.NetworkTerms{None: true, Denied: p.DeniedSimulated()}
+// NetworkCapabilities implements backend.Networks.
+func (networks) NetworkCapabilities(p policy.Configuration) backend.NetworkCapabilities {
+	return backend.NetworkCapabilities{None: true, Denied: p.DeniedSimulated()}
 }
 
 // EnsureNetwork implements backend.Networks.
@@ -91,5 +91,5 @@ func (networks) FindNetwork(context.Context, backend.Ref) (backend.Network, bool
 // DeleteNetwork implements backend.Networks.
 func (networks) DeleteNetwork(context.Context, backend.Ref) error { return nil }
 
-// TakenRanges implements backend.Networks.
-func (networks) TakenRanges(context.Context) ([]backend.Taken, error) { return nil, nil }
+// UsedRanges implements backend.Networks.
+func (networks) UsedRanges(context.Context) ([]backend.UsedRange, error) { return nil, nil }

@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 // The program prints what Parse reads, by the traces that there are.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
-	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log"), Pods: dir}
+	traces := StatusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log"), Pods: dir}
 	for _, step := range []struct {
 		file, content string
 		want          backend.Progress
@@ -112,7 +112,7 @@ func TestProgram(t *testing.T) {
 // Of what a command prints only the end is kept: however much a script has printed, how it ended is there.
 func TestProgramIsShort(t *testing.T) {
 	dir := t.TempDir()
-	traces := Traces{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
+	traces := StatusFiles{Started: filepath.Join(dir, "started"), Running: filepath.Join(dir, "running"), Result: filepath.Join(dir, "result"), Log: filepath.Join(dir, "log")}
 	for file, content := range map[string]string{traces.Result: "failed 1\n", traces.Log: strings.Repeat(strings.Repeat("x", 40<<10)+"\n", 30) + "the end\n"} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

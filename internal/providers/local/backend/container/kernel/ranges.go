@@ -29,7 +29,7 @@ const (
 // Ranges returns the IPv4 ranges that no network on this host may use: the destinations of its routes, the networks of
 // its interfaces, and the hosts behind its default route that its own files or the named list mention. Such a host is
 // reserved together with its neighbours.
-func (h Host) Ranges(ctx context.Context, named []policy.Named) ([]backend.Taken, error) {
+func (h Host) Ranges(ctx context.Context, named []policy.Named) ([]backend.UsedRange, error) {
 	out, err := h.routes()
 	if err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func (h Host) Ranges(ctx context.Context, named []policy.Named) ([]backend.Taken
 	if err != nil {
 		return nil, err
 	}
-	return append(out, beyond(out, h.resolve(ctx, append(own, named...)))...), nil
+	return append(out, outsideKnown(out, h.resolve(ctx, append(own, named...)))...), nil
 }
 
-func (h Host) routes() ([]backend.Taken, error) {
+func (h Host) routes() ([]backend.UsedRange, error) {
 	table, err := os.Open(filepath.Join(h.Proc, "net/route"))
 	if err != nil {
 		return nil, err
@@ -56,19 +56,19 @@ func (h Host) routes() ([]backend.Taken, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []backend.Taken
+	var out []backend.UsedRange
 	for _, r := range routes {
-		out = append(out, backend.Taken{Range: r.Destination, By: "a route of this host through " + r.Interface})
+		out = append(out, backend.UsedRange{Range: r.Destination, By: "a route of this host through " + r.Interface})
 	}
 	return out, nil
 }
 
-func interfaceRanges() ([]backend.Taken, error) {
+func interfaceRanges() ([]backend.UsedRange, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	var out []backend.Taken
+	var out []backend.UsedRange
 	for _, i := range interfaces {
 		addresses, err := i.Addrs()
 		if err != nil {
@@ -76,7 +76,7 @@ func interfaceRanges() ([]backend.Taken, error) {
 		}
 		for _, a := range addresses {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-				out = append(out, backend.Taken{Range: p.Masked(), By: fmt.Sprintf("address %s of this host's interface %s", p.Addr(), i.Name)})
+				out = append(out, backend.UsedRange{Range: p.Masked(), By: fmt.Sprintf("address %s of this host's interface %s", p.Addr(), i.Name)})
 			}
 		}
 	}
@@ -166,18 +166,18 @@ func timeServers(text string) []string {
 
 // resolve returns the addresses of the named hosts; ranges are returned as they are. Names are resolved concurrently,
 // because one that does not resolve takes the whole time limit.
-func (h Host) resolve(ctx context.Context, named []policy.Named) []backend.Taken {
+func (h Host) resolve(ctx context.Context, named []policy.Named) []backend.UsedRange {
 	lookup := h.Lookup
 	if lookup == nil {
 		lookup = net.DefaultResolver.LookupNetIP
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolving)
 	defer cancel()
-	found := make([][]backend.Taken, len(named))
+	found := make([][]backend.UsedRange, len(named))
 	var names sync.WaitGroup
 	for n, item := range named {
 		if p, err := netip.ParsePrefix(item.Host); err == nil {
-			found[n] = []backend.Taken{{Range: p.Masked(), By: item.By}}
+			found[n] = []backend.UsedRange{{Range: p.Masked(), By: item.By}}
 			continue
 		}
 		if a, err := netip.ParseAddr(item.Host); err == nil {
@@ -198,19 +198,19 @@ func (h Host) resolve(ctx context.Context, named []policy.Named) []backend.Taken
 	return slices.Concat(found...)
 }
 
-func single(item policy.Named, a netip.Addr) []backend.Taken {
+func single(item policy.Named, a netip.Addr) []backend.UsedRange {
 	if a = a.Unmap(); !a.Is4() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
 		return nil
 	}
-	return []backend.Taken{{Range: netip.PrefixFrom(a, a.BitLen()), By: item.By}}
+	return []backend.UsedRange{{Range: netip.PrefixFrom(a, a.BitLen()), By: item.By}}
 }
 
-// beyond returns the named ranges that no known range contains. A single address among them is behind the default route
+// outsideKnown returns the named ranges that no known range contains. A single address among them is behind the default route
 // and is reserved together with its neighbours.
-func beyond(known, named []backend.Taken) []backend.Taken {
-	var out []backend.Taken
+func outsideKnown(known, named []backend.UsedRange) []backend.UsedRange {
+	var out []backend.UsedRange
 	for _, n := range named {
-		holds := func(k backend.Taken) bool {
+		holds := func(k backend.UsedRange) bool {
 			return k.Range.Bits() <= n.Range.Bits() && k.Range.Contains(n.Range.Addr())
 		}
 		if slices.ContainsFunc(known, holds) || slices.ContainsFunc(out, holds) {
