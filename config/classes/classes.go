@@ -1,14 +1,12 @@
 package classes
 
 import (
-	"bytes"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // Names of the built-in classes.
@@ -31,17 +29,14 @@ func Objects(name, namespace string) ([]*unstructured.Unstructured, bool, error)
 	if err != nil {
 		return nil, false, nil
 	}
-	var objects []*unstructured.Unstructured
-	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := d.Decode(o); errors.Is(err, io.EOF) {
-			return objects, true, nil
-		} else if err != nil {
-			return nil, true, fmt.Errorf("reading class %s: %w", name, err)
-		}
-		if namespace != "" {
+	objects, err := manifest.Objects(data)
+	if err != nil {
+		return nil, true, fmt.Errorf("reading class %s: %w", name, err)
+	}
+	if namespace != "" {
+		for _, o := range objects {
 			o.SetNamespace(namespace)
 		}
-		objects = append(objects, o)
 	}
+	return objects, true, nil
 }

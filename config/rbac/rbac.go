@@ -5,20 +5,17 @@
 package rbac
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/slipwayhq/slipway/internal/manifest"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
@@ -153,19 +150,11 @@ func read(name string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading roles: %w", err)
 	}
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading config/rbac/%s.yaml: %w", name, err)
-		}
-		objects = append(objects, object)
+	objects, err := manifest.Objects(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading config/rbac/%s.yaml: %w", name, err)
 	}
+	return objects, nil
 }
 
 func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {

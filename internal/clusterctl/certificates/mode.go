@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/selection"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // Mode selects the implementation of the cert-manager API.
@@ -202,7 +202,7 @@ func Manifest(ctx context.Context, config *configfile.File) ([]*unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	objects, err := input.Documents(data)
+	objects, err := manifest.Objects(data)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, component.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
 	}

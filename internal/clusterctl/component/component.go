@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // ReasonComponents is the reason when a components file cannot be used; Invalid.
@@ -76,7 +75,7 @@ func New(p provider.Provider, version string, data []byte, o Options) (*Componen
 			return nil, c.annotateError(err)
 		}
 	}
-	if c.Objects, err = input.Documents(data); err != nil {
+	if c.Objects, err = manifest.Objects(data); err != nil {
 		return nil, c.invalidYAMLError(err)
 	}
 	if len(c.Objects) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // ReasonNoRelease is the reason when a folder has no releases.
@@ -160,7 +160,7 @@ func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return input.Documents(text)
+	return manifest.Objects(text)
 }
 
 // sample returns a sample value for a variable. Well-known variables of templates get a value of a suitable type.

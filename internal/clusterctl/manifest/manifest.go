@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/providers/local/subnet"
@@ -119,22 +117,6 @@ func (w Workers) topology() clusterv1.WorkersTopology {
 		return clusterv1.WorkersTopology{MachinePools: []clusterv1.MachinePoolTopology{{Class: w.Class, Name: workers, Replicas: &w.Replicas}}}
 	}
 	return clusterv1.WorkersTopology{}
-}
-
-// YAML encodes objects as a multi-document YAML stream.
-func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
-	var out bytes.Buffer
-	for i, o := range objects {
-		doc, err := yaml.Marshal(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-		if i > 0 {
-			out.WriteString("---\n")
-		}
-		out.Write(doc)
-	}
-	return out.Bytes(), nil
 }
 
 // UsedSubnets returns the subnets in the spec and status of local clusters. Invalid subnets are skipped; admission rejects

@@ -10,10 +10,9 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/component"
-	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/substitution"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/whatif/input"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // ReasonOptions is the reason when the options are invalid; Invalid.
@@ -119,7 +118,7 @@ func New(data []byte, o Options) (*Template, error) {
 	if data, err = o.processor().Process(data, lookup); err != nil {
 		return nil, err
 	}
-	if t.Objects, err = input.Documents(data); err != nil {
+	if t.Objects, err = manifest.Objects(data); err != nil {
 		return nil, fault.New(fault.Invalid, ReasonTemplate, "the template is no manifest once its variables are replaced; check it, and the values of its variables")
 	}
 	if len(t.Objects) == 0 {

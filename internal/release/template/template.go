@@ -1,18 +1,15 @@
 package template
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
 // Variables of a template.
@@ -62,15 +59,9 @@ func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading an example: %w", err)
 	}
-	var out []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := decoder.Decode(o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("reading example %s: %w", f.example, err)
-		}
-		out = append(out, o)
+	out, err := manifest.Objects(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading example %s: %w", f.example, err)
 	}
 	if out, err = f.withoutClass(out); err != nil {
 		return nil, err

@@ -1,9 +1,7 @@
 package input
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,11 +12,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/manifest"
 	"github.com/slipwayhq/slipway/internal/whatif"
 )
 
@@ -89,46 +86,11 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, reason, "%s cannot be read: %v", path, cause(err)).From(err)
 	}
-	out, err := Documents(data)
+	out, err := manifest.Objects(data)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, reason, "%s is no manifest: %v", path, err).From(err)
 	}
 	return out, nil
-}
-
-// Documents reads YAML or JSON documents, and the items of lists.
-func Documents(data []byte) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for n := 1; ; n++ {
-		u, raw := &unstructured.Unstructured{}, runtime.RawExtension{}
-		err := d.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err == nil && len(raw.Raw) > 0 {
-			err = json.Unmarshal(raw.Raw, &u.Object) // preserves integers
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
-		}
-		if len(u.Object) == 0 {
-			continue
-		}
-		if u.IsList() {
-			if err := u.EachListItem(func(o runtime.Object) error {
-				out = append(out, o.(*unstructured.Unstructured))
-				return nil
-			}); err != nil {
-				return nil, fmt.Errorf("document %d: %w", n, err)
-			}
-			continue
-		}
-		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-			return nil, fmt.Errorf("document %d has no apiVersion, kind or metadata.name", n)
-		}
-		out = append(out, u)
-	}
 }
 
 // Folder reads a copy of a management cluster from a folder: its objects with their status, and its CRDs. For kinds

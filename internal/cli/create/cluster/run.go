@@ -18,9 +18,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/screen"
 	"github.com/slipwayhq/slipway/internal/clusterctl/class"
 	"github.com/slipwayhq/slipway/internal/clusterctl/creation"
-	"github.com/slipwayhq/slipway/internal/clusterctl/manifest"
+	clustermanifest "github.com/slipwayhq/slipway/internal/clusterctl/manifest"
 	"github.com/slipwayhq/slipway/internal/clusterctl/progress"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manifest"
 	"github.com/slipwayhq/slipway/internal/plane/datadir"
 )
 
@@ -114,7 +115,7 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 			return nil, nil, usage("--kubernetes-version: %s", lacks)
 		}
 	}
-	want := manifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
+	want := clustermanifest.Cluster{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
@@ -149,8 +150,8 @@ func (f *flags) objects(ctx context.Context, c *management.Connection, name stri
 
 // choose selects an unused network: the one from the flags, or any other.
 func (f *flags) choose(ctx context.Context, r client.Reader, key client.ObjectKey, host creation.Host) (err error) {
-	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, manifest.Subnet+"=") }) {
-		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", manifest.Subnet)
+	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, clustermanifest.Subnet+"=") }) {
+		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", clustermanifest.Subnet)
 	}
 	if f.prefix.IsValid() {
 		err = creation.CheckNetwork(ctx, r, key, f.prefix, host)
